@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol
 
@@ -23,6 +24,33 @@ class Promise(StrEnum):
     STICKY = "sticky"  # keeps what it can (KIP-54)
     RACK_AWARE = "rack-aware"  # prefers members in a replica's rack (KIP-881)
     CO_PARTITIONED = "co-partitioned"  # equal indexes of equal topics go to one member (range)
+    SPREAD = "spread"  # what a member keeps is of all topics that it holds alike (KAFKA-16277)
+    # Less than others promise, so that less is expected of them. The first two state a limit.
+    PARTIAL = "partial"  # partitions wait while nobody may have more: so many for each member at most
+    GRADUAL = "gradual"  # so many partitions move in one round at most
+    WEIGHTED = "weighted"  # balance is of something else than the number of partitions
+
+
+LESSER = (Promise.PARTIAL, Promise.GRADUAL, Promise.WEIGHTED)
+"""The promises of less than others give."""
+
+LIMITED = (Promise.PARTIAL, Promise.GRADUAL)
+"""The promises that come with a limit."""
+
+Limits = Mapping[Promise, int]
+"""What an assignor states with a promise of ``LIMITED``."""
+
+
+def stated(promises: Collection[Promise], limits: Mapping[str, object]) -> Limits:
+    """The limits by promise. Raises ValueError for one that is missing, no count, or without its promise."""
+    found: dict[Promise, int] = {}
+    for name, limit in limits.items():
+        if type(limit) is not int or limit < 1:
+            raise ValueError(f"the limit of {name} is a number from 1 on, not {limit!r}")
+        found[Promise(name)] = limit
+    if wrong := sorted(found.keys() ^ (set(LIMITED) & set(promises))):
+        raise ValueError(f"{wrong[0]} is promised with a limit, one needs the other")
+    return found
 
 
 class Assignor(Protocol):

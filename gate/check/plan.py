@@ -10,14 +10,15 @@ from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.causes.attribution import MOST_CAUSES
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.assignors.generator import LARGE, SMALL, Seeded, along, crowd, generate, some
+from rebalance.properties.assignors.generator import LARGE, SMALL, Size, along, crowd, generate, some
 from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProfile:
-    """How much is searched. ``each``: scenarios along every single dimension and every protocol;
+    """How much is searched. ``each``: scenarios of every kind of ``along`` and every protocol;
     ``mixed``: along random combinations; ``large``: of the large size; ``crowd``: members and
     partitions of the one scenario that only an efficient assignor survives (0: leave it out)."""
 
@@ -33,10 +34,10 @@ class SearchProfile:
 PROFILES = {
     p.name: p
     for p in (
-        SearchProfile(name="smoke", each=4, mixed=20, large=0, crowd=0, shrink=150),
-        SearchProfile(name="ci", each=60, mixed=900, large=12, crowd=2100, shrink=1500),
-        SearchProfile(name="nightly", each=500, mixed=5000, large=100, crowd=2100, shrink=6000),
-        SearchProfile(name="deep", each=20_000, mixed=500_000, large=3000, crowd=4000, shrink=20_000),
+        SearchProfile(name="smoke", each=4, mixed=12, large=0, crowd=0, shrink=150),
+        SearchProfile(name="ci", each=50, mixed=650, large=12, crowd=2100, shrink=1500),
+        SearchProfile(name="nightly", each=500, mixed=4000, large=100, crowd=2100, shrink=6000),
+        SearchProfile(name="deep", each=20_000, mixed=400_000, large=3000, crowd=4000, shrink=20_000),
     )
 }
 
@@ -86,8 +87,9 @@ def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number:
     systematic = _systematic(tuple(protocols))
     index, which = divmod(number, len(systematic))
     if index < profile.each:
-        protocol, names = systematic[which]
-        return generate(Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{index}"), protocol, names)
+        protocol, names, size = systematic[which]
+        draw = Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{size.members[1]}/{index}")
+        return generate(draw, protocol, names, size)
     index, which = divmod(number - profile.each * len(systematic), len(protocols))
     protocol = protocols[which]
     if index < profile.mixed + profile.large:
@@ -99,8 +101,8 @@ def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number:
 @cache
 def _systematic(
     protocols: tuple[RebalanceProtocol, ...],
-) -> list[tuple[RebalanceProtocol, tuple[str, ...]]]:
-    return [(protocol, names) for protocol in protocols for names in along(protocol)]
+) -> list[tuple[RebalanceProtocol, tuple[str, ...], Size]]:
+    return [(protocol, *one) for protocol in protocols for one in along(protocol)]
 
 
 def count(profile: SearchProfile, protocols: Sequence[RebalanceProtocol]) -> int:

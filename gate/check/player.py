@@ -31,9 +31,10 @@ from rebalance.pipeline.campaign.campaign import (
 from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
-from rebalance.properties.assignors.generator import Seeded, drawn
+from rebalance.properties.assignors.generator import drawn
 from rebalance.properties.assignors.histories import Found, PlayedHistory
 from rebalance.properties.assignors.search.progress import CheckProgress
+from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 
 SHRINK = SearchProfile(name="campaign", each=0, mixed=0, large=0, crowd=0, shrink=PROFILES["ci"].shrink)

@@ -310,8 +310,7 @@ def _row(
     if protocol not in protocols:
         return row(status=Status.UNTESTED, note=f"{protocol} was not asked for")
     if not clause.applies(protocol, promises):
-        wanted = ", ".join(sorted(clause.promises - frozenset(promises)))
-        return row(status=Status.UNSUPPORTED, note=f"not promised: {wanted}")
+        return row(status=Status.UNSUPPORTED, note=clause.missing(promises))
     if judged:
         return row(status=Status.PASSED, scenarios=judged)
     declined = progress.skipped.most_common(1)

@@ -66,6 +66,7 @@ class Subject:
 
     def play(self, scenario: Scenario, clauses: Sequence[Clause]) -> PlayedHistory:
         """Play one scenario."""
-        session = self.session
+        session, limits = self.session, self.session.hello.limits
         session.history += 1
-        return play(scenario, session.assign, self.writer, clauses, self.promises, again=session.again)
+        ask, again = session.assign, session.again
+        return play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.model.assignor import LESSER
 from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.verdict import Level, Verdict
 
@@ -71,7 +72,16 @@ def headline(result: Result) -> str:
     """The verdict and what it rests on, in one line."""
     stale = len(having(result, Status.FIXED)) + len(result.stale_known)
     more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
-    return f"{result.verdict.upper()}  {label(result.target)} {_because(result)}{more}"
+    return f"{result.verdict.upper()}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
+
+
+def _unasked(result: Result) -> str:
+    """What follows from promises that are not made, or that are less than those of others."""
+    promised = result.target.promises
+    if less := [promise for promise in LESSER if promise in promised]:
+        return f"; less is asked of it, which promises to be {', '.join(less)}"
+    unasked = {c.clause.id for c in having(result, Status.UNSUPPORTED) if c.clause.promises}
+    return "" if promised or not unasked else f"; promises nothing: {count(len(unasked), 'clause')} not asked"
 
 
 def _because(result: Result) -> str:

@@ -7,7 +7,7 @@ Everything read is checked here, so that no reply, however wrong, gets further t
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from functools import lru_cache
 from typing import Any, NamedTuple, TypeVar
@@ -35,7 +35,7 @@ from rebalance.live.processes.partitions import (
     encoded_partitions,
     partitions_of,
 )
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Limits, Promise, stated
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -91,6 +91,7 @@ class Hello:
     version: str | None = None
     language: str | None = None
     promises: frozenset[Promise] = frozenset()
+    limits: Limits = field(default_factory=dict)
     user_data: bool = False
     homepage: str | None = None
     issues: str | None = None
@@ -267,7 +268,8 @@ def decode_hello(result: Json) -> Hello:
         raise Garbage(
             f"hello: protocols must name one or both of eager, cooperative; got {show(result['protocols'])}"
         )
-    promises = of_kind(list, result.get("promises", []), "hello: promises")
+    named = of_kind(list, result.get("promises", []), "hello: promises")
+    promises = frozenset([one_of(Promise, p, "hello: promises") for p in named])
     found: dict[str, Any] = {
         name: of_kind(bool, result.get(name, False), f"hello: {name}") for name in _FLAGS
     }
@@ -277,10 +279,14 @@ def decode_hello(result: Json) -> Hello:
         found["user_data_from"] = frozenset(
             one_of(UserDataSource, s, where) for s in of_kind(list, sources, where)
         )
+    try:
+        found["limits"] = stated(promises, of_kind(dict, result.get("limits", {}), "hello: limits"))
+    except ValueError as error:
+        raise Garbage(f"hello: limits: {error}") from error
     return Hello(
         name=to_text(field_of(result, "name", "hello"), "hello: name"),
         protocols=tuple(protocols),
-        promises=frozenset([one_of(Promise, p, "hello: promises") for p in promises]),
+        promises=promises,
         histories=max(1, integer(result.get("histories", 1), "hello: histories")),
         **found,
     )

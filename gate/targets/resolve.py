@@ -30,7 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.targets.messages import Hello
 from rebalance.live.processes.tools import ToolError
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Promise, stated
 from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def load(spec: str) -> Any:
 
 def describe(assignor: Any) -> Hello:
     """What a Python assignor says of itself by its attributes, all optional: ``name``, ``protocols``
-    (default: both), ``promises`` (default: balanced and sticky), ``user_data`` (a method), ``version``,
-    ``homepage``, ``issues``. Raises TargetError."""
+    (default: both), ``promises`` (default: balanced and sticky), ``limits``, ``user_data`` (a method),
+    ``version``, ``homepage``, ``issues``. Raises TargetError."""
     name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
     try:
         protocols = tuple(
@@ -167,6 +167,7 @@ def describe(assignor: Any) -> Hello:
         promises = frozenset(
             Promise(p) for p in getattr(assignor, "promises", (Promise.BALANCED, Promise.STICKY))
         )
+        limits = stated(promises, getattr(assignor, "limits", {}))
     except (TypeError, ValueError) as error:
         raise TargetError(
             f"{name}: wrong protocols or promises: {error}",
@@ -180,6 +181,7 @@ def describe(assignor: Any) -> Hello:
         version=_optional(assignor, "version"),
         language="Python {}.{}.{}".format(*sys.version_info[:3]),
         promises=promises,
+        limits=limits,
         user_data=callable(getattr(assignor, "user_data", None)),
         homepage=_optional(assignor, "homepage"),
         issues=_optional(assignor, "issues"),

@@ -6,9 +6,9 @@
 
 from __future__ import annotations
 
-from rebalance.model.assignor import Promise
 from rebalance.model.assignors import ranges, roundrobin, sticky
 from rebalance.model.assignors.design import Design, DesignedAssignor
+from rebalance.model.assignors.promises import REFERENCE
 from rebalance.model.claims import owned_claim, user_data_claim
 from rebalance.model.values import Partitions, RebalanceProtocol
 from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
@@ -20,26 +20,22 @@ def _cooperative_user_data(owned: Partitions, generation: int) -> bytes:
 
 _EAGER = (RebalanceProtocol.EAGER,)
 _BOTH = (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
-_STICKY = frozenset({Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE})
-_RANGE = frozenset({Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE})
 
 _REFERENCES = {
     assignor.name: assignor
     for assignor in (
-        DesignedAssignor("range", _EAGER, _RANGE, Design(allocate=ranges.allocate)),
-        DesignedAssignor(
-            "roundrobin", _EAGER, frozenset({Promise.BALANCED_EQUAL}), Design(allocate=roundrobin.allocate)
-        ),
+        DesignedAssignor("range", _EAGER, REFERENCE["range"], Design(allocate=ranges.allocate)),
+        DesignedAssignor("roundrobin", _EAGER, REFERENCE["roundrobin"], Design(allocate=roundrobin.allocate)),
         DesignedAssignor(
             "sticky",
             _EAGER,
-            _STICKY,
+            REFERENCE["sticky"],
             Design(allocate=sticky.allocate, read=user_data_claim, encode=encode_sticky_user_data),
         ),
         DesignedAssignor(
             "cooperative-sticky",
             _BOTH,
-            _STICKY,
+            REFERENCE["sticky"],
             Design(
                 allocate=sticky.allocate,
                 read=owned_claim,

@@ -7,11 +7,12 @@ an oracle that shared the assignors' code would share their mistakes.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
+from rebalance.model.assignor import Limits, Promise
 from rebalance.model.values import (
     Cluster,
     GroupAssignment,
@@ -102,6 +103,8 @@ class AssignorCall:
     group: GroupSubscription
     claims: Mapping[str, StatedClaim]
     assignment: GroupAssignment
+    limits: Limits = field(default_factory=dict)
+    """What the target states with its promises."""
 
     @cached_property
     def existing(self) -> frozenset[TopicPartition]:
@@ -187,6 +190,17 @@ class AssignorCall:
         """Number of valid claims that were honoured."""
         granted = self.granted
         return sum([member in granted.get(partition, ()) for partition, member in self.valid.items()])
+
+    @cached_property
+    def waiting(self) -> tuple[TopicPartition, ...]:
+        """Of what is withheld that for which somebody has room: all of it, unless a limit is promised. Room
+        for what has to be revoked first may be kept."""
+        most = self.limits.get(Promise.PARTIAL)
+        if most is None:
+            return self.withheld
+        room = {member: max(0, most - load) for member, load in self.loads.items()}
+        kept = sum(partition in self.claimants for partition in self.withheld)
+        return tuple([p for p in self.withheld if sum(room[m] for m in self.subscribers[p.topic]) > kept])
 
     def owners_at_once(self, partition: TopicPartition) -> tuple[str, ...]:
         """Who owns it while SyncGroup delivers the assignment: nobody if that is no more than one,

@@ -80,9 +80,9 @@ class History:
 class Clause:
     """One sentence that must hold of an assignor.
 
-    ``promises``: asked only of targets that promise all of these (``Promise``). ``check`` takes
-    what ``scope`` says and returns the breach or ``None``; where it has further questions it is a generator
-    of them (``Asking``).
+    ``promises``: asked only of targets that promise all of these (``Promise``), and none of ``unless``,
+    which is to promise less. ``check`` takes what ``scope`` says and returns the breach or ``None``; where
+    it has further questions it is a generator of these that returns as much (``Asking``).
     """
 
     id: str
@@ -95,10 +95,19 @@ class Clause:
     check: Callable[..., Any]
     protocols: tuple[RebalanceProtocol, ...] = BOTH
     promises: frozenset[Promise] = frozenset()
+    unless: frozenset[Promise] = frozenset()
 
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
         """Whether a target with these promises is asked for this clause under ``protocol``."""
-        return protocol in self.protocols and self.promises <= frozenset(promises)
+        promised = frozenset(promises)
+        return protocol in self.protocols and self.promises <= promised and not self.unless & promised
+
+    def missing(self, promises: Iterable[Promise]) -> str:
+        """Why a target with these promises is not asked for this clause."""
+        promised = frozenset(promises)
+        if less := sorted(self.unless & promised):
+            return f"not asked of what is promised to be {', '.join(less)}"
+        return f"not promised: {', '.join(sorted(self.promises - promised))}"
 
     def to_json(self) -> dict[str, Any]:
         """All that is said of it, as JSON values."""
@@ -110,6 +119,7 @@ class Clause:
             "link": self.link,
             "protocols": [str(p) for p in self.protocols],
             "promises": sorted(str(p) for p in self.promises),
+            "unless": sorted(str(p) for p in self.unless),
             "checked_by": self.scope.by,
         }
 

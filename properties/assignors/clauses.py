@@ -19,12 +19,16 @@ from rebalance.properties.assignors.placement import (
     co_partitioned,
     complete,
     exclusive,
+    few_moves,
     newest_claim_wins,
+    nobody_idle,
     only_existing,
     only_to_subscribers,
     rack_aligned,
     revoke_first,
+    spread,
     sticky,
+    within_capacity,
 )
 from rebalance.properties.assignors.replies import (
     deterministic,
@@ -141,22 +145,25 @@ TABLE: tuple[Clause, ...] = (
         id="kip429/converge/3", level=Level.QUALITY, scope=Scope.HISTORY,
         sentence="left alone, the group settles in two rounds, also with unequal subscriptions and racks",
         rule="KIP-429, leader 2.4", link=KIP_429, check=settles_in_two, protocols=ONLY_COOPERATIVE,
+        unless=frozenset({Promise.GRADUAL}),
     ),
     Clause(
         id="kip54/balance/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="no member could hand a partition to one that has two fewer",
         rule="KIP-54, balance", link=KIP_54, check=balanced, promises=frozenset({Promise.BALANCED}),
+        unless=frozenset({Promise.WEIGHTED}),
     ),
     Clause(
         id="kip54/sticky/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="as many valid claims are kept as the best balance allows",
         rule="KIP-54, stickiness", link=KIP_54, check=sticky, promises=frozenset({Promise.STICKY}),
+        unless=frozenset({Promise.WEIGHTED}),
     ),
     Clause(
         id="kip881/rack/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="as many partitions are with a member in a replica's rack as the balance allows",
         rule="KIP-881, proposed changes", link=KIP_881, check=rack_aligned,
-        promises=frozenset({Promise.BALANCED, Promise.RACK_AWARE}),
+        promises=frozenset({Promise.BALANCED, Promise.RACK_AWARE}), unless=frozenset({Promise.WEIGHTED}),
     ),
     Clause(
         id="range/balance/1", level=Level.QUALITY, scope=Scope.CALL,
@@ -175,6 +182,28 @@ TABLE: tuple[Clause, ...] = (
         sentence="with equal subscriptions the numbers of partitions differ by at most one",
         rule="RoundRobinAssignor", link=ASSIGNOR, check=balanced_equal,
         promises=frozenset({Promise.BALANCED_EQUAL}),
+    ),
+    Clause(
+        id="sticky/spread/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="of topics that a member holds alike, in its rack if racks matter, it keeps numbers that "
+        "differ by at most two",
+        rule="KAFKA-16277", link="https://issues.apache.org/jira/browse/KAFKA-16277", check=spread,
+        promises=frozenset({Promise.SPREAD}),
+    ),
+    Clause(
+        id="partial/limit/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="no member has more partitions than the limit that the target states",
+        rule="promise partial", link=ASSIGNOR, check=within_capacity, promises=frozenset({Promise.PARTIAL}),
+    ),
+    Clause(
+        id="gradual/moves/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="no more valid claims are taken from their owners in one round than the target states",
+        rule="promise gradual", link=ASSIGNOR, check=few_moves, promises=frozenset({Promise.GRADUAL}),
+    ),
+    Clause(
+        id="weighted/idle/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="nobody is left with nothing while another could hand over one of several partitions",
+        rule="promise weighted", link=ASSIGNOR, check=nobody_idle, promises=frozenset({Promise.WEIGHTED}),
     ),
 )  # fmt: skip
 

@@ -1,16 +1,10 @@
-"""Where scenarios come from: one function per dimension of the input space, freely combined.
-
-Every choice goes through ``Draw``, one bounded integer at a time, smallest meaning simplest. So the
-same code serves a seeded ``random.Random`` (the gate, millions of scenarios) and Hypothesis
-(``rebalance.properties.assignors.strategies``), which shrinks what it draws.
-"""
+"""Where scenarios come from: one function per dimension of the input space, freely combined."""
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 from rebalance.model.values import NO_GENERATION, Partitions, Racks, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.scenarios import (
@@ -18,50 +12,40 @@ from rebalance.properties.assignors.scenarios import (
     Fault,
     FaultKind,
     Leave,
-    Round,
     Scenario,
     ScenarioEvent,
     ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
+    renamed,
+    topics_named,
     uniform,
 )
+from rebalance.properties.draws import Draw, member_ids, pick, topic_names
 
 T = TypeVar("T")
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 
 
-class Draw(Protocol):
-    """A source of choices: ``integer(low, high)`` is one of low..high, both included."""
-
-    def integer(self, low: int, high: int) -> int: ...
-
-
-class Seeded:
-    """Choices from a seeded generator; equal seeds give equal scenarios on every machine."""
-
-    def __init__(self, seed: int | str) -> None:
-        self._random = random.Random(seed)
-
-    def integer(self, low: int, high: int) -> int:
-        return low + int(self._random.random() * (high - low + 1))
-
-
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Upper bounds of what is drawn; partitions are per topic, rounds are disturbed rebalances."""
+    """Least and most of what is drawn, partitions per topic; and how many disturbed rebalances at most."""
 
-    members: int = 5
-    topics: int = 4
-    partitions: int = 8
+    members: tuple[int, int] = (1, 5)
+    topics: tuple[int, int] = (1, 4)
+    partitions: tuple[int, int] = (0, 8)
     rounds: int = 4
 
 
 SMALL = Size()
-LARGE = Size(members=24, topics=8, partitions=60, rounds=3)
-
+MEDIUM = Size((8, 12), (2, 4), (10, 15), 3)
+"""20 to 60 partitions. Indexes of two digits, so that a topic and an index can be read in two ways."""
+LARGE = Size((1, 24), (1, 8), (0, 60), 3)
+UNEVEN = Size((4, 14), (4, 8), (0, 60), 3)
+"""Many topics, some tiny, some large. Groups of Java's that never settle because of racks are one in ten with
+unequal subscriptions, one in thousands of small ones."""
 
 RACKS = ("r1", "r2", "r3")
 
@@ -83,7 +67,7 @@ class _Plan:
         return self.draw.integer(0, one_in - 1) == one_in - 1
 
     def pick(self, items: Sequence[T]) -> T:
-        return items[self.draw.integer(0, len(items) - 1)]
+        return pick(self.draw, items)
 
     def some(self, items: Sequence[T], one_in: int = 2) -> tuple[T, ...]:
         return tuple(item for item in items if self.chance(one_in))
@@ -101,6 +85,16 @@ class _Plan:
         if len(self.rounds) == 1 or (len(self.rounds) <= self.size.rounds and self.chance(2)):
             self.rounds.append([])
         return self.rounds[self.draw.integer(1, len(self.rounds) - 1)]
+
+    def scenario(self, dimensions: Iterable[str] = ()) -> Scenario:
+        """What it has come to."""
+        return Scenario(
+            protocol=self.protocol,
+            topics=self.topics,
+            members=tuple(self.members),
+            rounds=tuple(tuple(events) for events in self.rounds),
+            dimensions=tuple(dimensions),
+        )
 
     def each_member(self, change: Callable[[ScenarioMember], ScenarioMember]) -> None:
         self.members = [change(m) for m in self.members]
@@ -199,9 +193,7 @@ def _unknown(plan: _Plan) -> None:
 
 def _no_metadata(plan: _Plan) -> None:
     """Topics that somebody subscribes to and the leader knows nothing of."""
-    names = [t for t in plan.topics if plan.chance(2)]
-    for topic in names:
-        del plan.topics[topic]
+    plan.topics = {topic: racks for topic, racks in plan.topics.items() if not plan.chance(2)}
 
 
 def _generations(plan: _Plan) -> None:
@@ -210,7 +202,7 @@ def _generations(plan: _Plan) -> None:
         _claims(plan)
     g = plan.generation
     plan.members = [
-        replace(m, generation=plan.pick((g, NO_GENERATION, g - 1, g + 1, 0))) for m in plan.members
+        replace(m, generation=plan.pick((g, NO_GENERATION, g - 1, g + 1, 1))) for m in plan.members
     ]
 
 
@@ -220,8 +212,9 @@ def _versions(plan: _Plan) -> None:
 
 
 def _user_data(plan: _Plan) -> None:
-    """With and without userData, also that of other assignors."""
-    plan.each_member(lambda m: replace(m, user_data=plan.pick(tuple(UserData))))
+    """With and without userData, with an empty one, also that of other assignors."""
+    kinds = tuple(kind for kind in UserData if kind is not UserData.TRUNCATED)
+    plan.each_member(lambda m: replace(m, user_data=plan.pick(kinds)))
 
 
 def _racks(plan: _Plan) -> None:
@@ -279,7 +272,7 @@ def _topics(plan: _Plan) -> None:
     plan.each_member(lambda m: replace(m, topics=(*m.topics, "new")) if plan.chance(2) else m)
     for _ in range(plan.draw.integer(1, 3)):
         topic = plan.pick(everything)
-        count = plan.draw.integer(0, plan.size.partitions)
+        count = plan.draw.integer(0, plan.size.partitions[1])
         gone = plan.chance(4)
         racks = tuple(_some_racks(plan) if plan.racks else () for _ in range(count))
         plan.round().append(SetTopic(topic, None if gone else racks))
@@ -300,10 +293,41 @@ def _ghosts(plan: _Plan) -> None:
         plan.round().append(Fault(FaultKind.GHOST, plan.pick(plan.ids())))
 
 
+def _hostile(plan: _Plan) -> None:
+    """What no client sends: indexes below 0, generation 0, cut bytes, an instance or a topic twice."""
+    _claims(plan)
+    for index, member in enumerate(plan.members):
+        below = TopicPartition(plan.pick(member.topics or ("t0",)), -1 - plan.draw.integer(0, 1))
+        changes: tuple[dict[str, Any], ...] = (
+            {"owned": (below, *member.owned), "generation": plan.generation},
+            {"generation": 0},
+            {"user_data": UserData.TRUNCATED},
+            {"instance": "i-twice"},
+            {"topics": member.topics * 2},
+        )
+        for change in plan.some(changes, 3) or (plan.pick(changes),):
+            member = replace(member, **change)
+        plan.members[index] = member
+
+
 def _order(plan: _Plan) -> None:
     """The group is iterated in any order, topics are listed in any order."""
     plan.members = _shuffled(plan, plan.members)
     plan.each_member(lambda m: replace(m, topics=tuple(_shuffled(plan, m.topics))))
+
+
+def _names(plan: _Plan) -> None:
+    """Topics and members are called as people do: dots, dashes, UUIDs, one the beginning of another."""
+    plain = plan.scenario()
+    topics = sorted(topics_named(plain), key=lambda t: -len(plain.topics.get(t, ())))
+    ids = list(dict.fromkeys(plan.ids()))
+    named = renamed(
+        plain,
+        dict(zip(ids, member_ids(plan.draw, len(ids)), strict=True)),
+        dict(zip(topics, topic_names(plan.draw, len(topics)), strict=True)),
+    )
+    plan.topics, plan.members = dict(named.topics), list(named.members)
+    plan.rounds = [list(events) for events in named.rounds]
 
 
 def _shuffled(plan: _Plan, items: Iterable[T]) -> list[T]:
@@ -346,8 +370,12 @@ DIMENSIONS: tuple[Dimension, ...] = (
     Dimension("faults", _faults),
     Dimension("ghosts", _ghosts),
     Dimension("no-metadata", _no_metadata),
+    Dimension("hostile", _hostile),
+    Dimension("names", _names),
 )
 BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
+EVENTS = frozenset({"membership", "resubscribe", "topics", "faults", "ghosts"})
+"""Those that make more calls than one, before the group is left alone."""
 
 
 def generate(
@@ -360,9 +388,9 @@ def generate(
     wanted = set(dimensions)
     if unknown := sorted(wanted - BY_NAME.keys()):
         raise ValueError(f"no dimension is called {unknown[0]!r}; known: {', '.join(BY_NAME)}")
-    counts = [draw.integer(0, size.partitions) for _ in range(draw.integer(1, size.topics))]
+    counts = [draw.integer(*size.partitions) for _ in range(draw.integer(*size.topics))]
     topics: dict[str, tuple[Racks, ...]] = {f"t{i}": ((),) * count for i, count in enumerate(counts)}
-    ids = [_name(i) for i in range(draw.integer(1, size.members))]
+    ids = [_name(i) for i in range(draw.integer(*size.members))]
     plan = _Plan(
         draw=draw,
         size=size,
@@ -373,11 +401,7 @@ def generate(
     chosen = [d for d in DIMENSIONS if d.name in wanted and protocol in d.protocols]
     for dimension in chosen:
         dimension.apply(plan)
-    rounds: tuple[Round, ...] = tuple(tuple(events) for events in plan.rounds)
-    names = tuple(d.name for d in chosen)
-    return Scenario(
-        protocol=protocol, topics=plan.topics, members=tuple(plan.members), rounds=rounds, dimensions=names
-    )
+    return plan.scenario(d.name for d in chosen)
 
 
 def _name(index: int) -> str:
@@ -388,16 +412,22 @@ def _name(index: int) -> str:
 
 # -- which scenarios there are ----------------------------------------------------------------------
 
-PAIRS = (
-    ("unequal", "membership"),
-    ("unequal", "claims"),
-    ("unequal", "faults"),
-    ("racks", "membership"),
+TOGETHER: tuple[tuple[tuple[str, ...], Size], ...] = (
+    (("unequal", "claims"), SMALL),
+    (("unequal", "membership"), SMALL),
+    (("unequal", "faults"), SMALL),
+    (("racks", "membership"), SMALL),
+    (("claims", "names"), MEDIUM),
+    (("unequal", "racks"), MEDIUM),
+    (("unequal", "claims", "racks"), UNEVEN),
 )
 """Dimensions that do most together: moving partitions is hard only where not everybody may have them."""
 
+HOSTILE = "hostile"
+"""The dimension of what no client sends, which is never mixed with others."""
+
 ONE_IN_LARGE = 100
-"""How many of the scenarios of a campaign there are for one of the large size."""
+"""How many of the random combinations of a campaign there are for one of the large size."""
 
 CROWD = "crowd"
 """The dimension of the one scenario that only an efficient assignor survives."""
@@ -437,24 +467,26 @@ FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
 }
 
 
-def along(protocol: RebalanceProtocol) -> list[tuple[str, ...]]:
-    """What is searched systematically: nothing special, every single dimension, and some pairs."""
-    single = [(d.name,) for d in DIMENSIONS if protocol in d.protocols]
-    return [(), *single, *PAIRS]
+def along(protocol: RebalanceProtocol) -> list[tuple[tuple[str, ...], Size]]:
+    """What is searched systematically: nothing special, every single dimension, and some together. Small
+    groups come first, and of equal size those in which nothing happens after the first call."""
+    single = [((d.name,), SMALL) for d in DIMENSIONS if protocol in d.protocols]
+    everything = [((), SMALL), *single, *TOGETHER]
+    return sorted(everything, key=lambda one: (one[1].members, not EVENTS.isdisjoint(one[0])))
 
 
 def some(draw: Draw) -> tuple[str, ...]:
     """A random combination of dimensions. Swarm: few at once now, many then."""
     one_in = draw.integer(2, 6)
-    return tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1)
+    return tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1 and d.name != HOSTILE)
 
 
 def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> Scenario:
     """A scenario that follows from ``draw`` alone: half along what is systematic, half along combinations."""
     protocol = protocols[draw.integer(0, len(protocols) - 1)]
-    ways = along(protocol)
-    names = ways[draw.integer(0, len(ways) - 1)] if draw.integer(0, 1) else some(draw)
-    return generate(draw, protocol, names, LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
+    if draw.integer(0, 1):
+        return generate(draw, protocol, *pick(draw, along(protocol)))
+    return generate(draw, protocol, some(draw), LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
 
 
 def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from rebalance.model import wire
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Limits, Promise
 from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
@@ -39,6 +39,7 @@ from rebalance.properties.assignors.calls import (
 )
 from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach, Clause, History, Scope
 from rebalance.properties.assignors.scenarios import (
+    UNREADABLE,
     AddMember,
     Fault,
     FaultKind,
@@ -50,6 +51,7 @@ from rebalance.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
+from rebalance.properties.assignors.settling import slow_rounds
 
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
@@ -133,10 +135,11 @@ class _State:
     stored: tuple[Subscription, StatedClaim] | None = None  # what the coordinator remembers of it
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class _Group:
     scenario: Scenario
     cluster: Cluster
+    limits: Limits
     members: dict[str, _State] = field(default_factory=dict)
     generation: int = 0
 
@@ -149,11 +152,13 @@ def play(
     promises: Iterable[Promise],
     *,
     again: Ask | None = None,
+    limits: Limits | None = None,
 ) -> PlayedHistory:
     """Play ``scenario`` against a target and judge every answer.
 
     ``ask`` puts one question to the target, ``again`` puts it to another process of the same target
     (``None``: there is none, the same is asked). ``writer`` knows its userData (``None``: it has none).
+    ``limits``: what it states with its promises.
     """
 
     def answer(question: Question) -> Reply | Written:
@@ -162,17 +167,21 @@ def play(
         assert writer is not None
         return writer.write(question)
 
-    return answered(history(scenario, writer, clauses, promises), answer)
+    return answered(history(scenario, writer, clauses, promises, limits), answer)
 
 
 def history(
-    scenario: Scenario, writer: Writer | None, clauses: Sequence[Clause], promises: Iterable[Promise]
+    scenario: Scenario,
+    writer: Writer | None,
+    clauses: Sequence[Clause],
+    promises: Iterable[Promise],
+    limits: Limits | None = None,
 ) -> Playing[PlayedHistory]:
     """Play ``scenario`` as ``play`` does: a generator of its questions that is sent the answers, so that
     many histories can be played at once."""
     promised = frozenset(promises)
     judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)])
-    group = _Group(scenario, Cluster(dict(scenario.topics)))
+    group = _Group(scenario=scenario, cluster=Cluster(dict(scenario.topics)), limits=limits or {})
     for member in scenario.members:
         _join(group, member)
     calls: list[AssignorCall] = []
@@ -185,8 +194,10 @@ def history(
             yield from _rebalance(group, faults, judge, writer, calls, disturbed=True)
         if calls:
             yield from judge.further(Scope.REPEAT, calls[-1])
-        done = len(calls)
-        while len(calls) - done < MOST_ROUNDS:
+        done, most = len(calls), MOST_ROUNDS
+        if pace := group.limits.get(Promise.GRADUAL):
+            most += slow_rounds(sum(map(len, group.cluster.topics.values())), pace)
+        while len(calls) - done < most:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
             if scenario.protocol is EAGER or not calls[-1].revoked:
@@ -387,6 +398,7 @@ def _rebalance(
         group=subscriptions,
         claims=claims,
         assignment=answer.assignment,
+        limits=group.limits,
     )
     calls.append(call)
     judge.call(call)
@@ -413,7 +425,8 @@ def _presented(
         version=member.version,
     )
     if group.scenario.protocol is EAGER:
-        if user_data is None or writer is None or not writer.tells_claims:
+        unread = member.user_data in UNREADABLE or not user_data
+        if unread or writer is None or not writer.tells_claims:
             return sent, StatedClaim((), NO_GENERATION)
         return sent, StatedClaim(state.last, max(since, NO_GENERATION))
     generation = sent.generation_id
@@ -431,7 +444,7 @@ def _user_data(
     if writer is None:
         return [(None, NO_GENERATION)] * len(joining)
     sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
-    others = (UserData.NONE, UserData.STICKY_V0, UserData.STICKY_V1) if sticky_too else (UserData.NONE,)
+    others = tuple(UserData)[1:] if sticky_too else UNREADABLE
     own = [state for state in joining if state.member.user_data not in others]
     answers = iter((yield from _written(own, judge)) if own else ())
     found: list[tuple[bytes | None, int]] = []
@@ -439,8 +452,10 @@ def _user_data(
         kind, since = state.member.user_data, state.since
         if kind not in others:
             found.append((next(answers), since))
-        elif kind is UserData.NONE:
-            found.append((None, NO_GENERATION))
+        elif kind in UNREADABLE:
+            whole = wire.encode_sticky_user_data(state.last, since)
+            data = {UserData.EMPTY: b"", UserData.TRUNCATED: whole[: len(whole) // 2]}.get(kind)
+            found.append((data, NO_GENERATION))
         elif kind is UserData.STICKY_V0:
             found.append((wire.encode_sticky_user_data(state.last, None), NO_GENERATION))
         else:

@@ -24,6 +24,9 @@ from rebalance.properties.assignors.scenarios import (
     SetTopic,
     Subscribe,
     UserData,
+    everybody,
+    renamed,
+    topics_named,
 )
 
 Reduction = Callable[[Scenario], Iterator[Scenario]]
@@ -42,9 +45,9 @@ def minimise(
         for reduce in REDUCTIONS:
             scenario = _exhaust(reduce, scenario, breaks, may_go_on)
         if scenario == before:
-            plainer = renamed(scenario)
-            if plainer != scenario and may_go_on() and breaks(plainer):
-                scenario = plainer  # and once more: what breaks may depend on names
+            # And once more: what breaks may depend on names.
+            plain = (named for named in _plainly_named(scenario) if may_go_on() and breaks(named))
+            scenario = next(plain, scenario)
     return scenario
 
 
@@ -132,15 +135,6 @@ def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
                 owned=tuple(p for p in m.owned if p.topic != gone),
             ),
         )
-
-
-def topics_named(s: Scenario) -> list[str]:
-    named = list(s.topics)
-    for member in everybody(s):
-        named += member.topics
-        named += [p.topic for p in member.owned]
-    named += [e.topic for events in s.rounds for e in events if isinstance(e, SetTopic)]
-    return list(dict.fromkeys(named))
 
 
 EVERY_COUNT_BELOW = 16
@@ -249,10 +243,6 @@ def _plainer_topics(s: Scenario) -> Iterator[Scenario]:
                     fewer = tuple(r for r in racks if r != rack)
                     changed = (*partitions[:index], fewer, *partitions[index + 1 :])
                     yield replace(s, topics={**s.topics, topic: changed})
-
-
-def everybody(s: Scenario) -> list[ScenarioMember]:
-    return [*s.members, *(e.member for events in s.rounds for e in events if isinstance(e, AddMember))]
 
 
 def _changed_members(
@@ -392,37 +382,15 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
 )
 
 
-def renamed(s: Scenario) -> Scenario:
+def plain_names(s: Scenario, members: bool = True, topics: bool = True) -> Scenario:
     """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike."""
-    ids = list(dict.fromkeys(m.id for m in everybody(s)))
-    members = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
-    topics = {old: f"t{i}" for i, old in enumerate(topics_named(s))}
+    ids = dict.fromkeys(m.id for m in everybody(s))
+    plain_ids = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
+    plain_topics = {old: f"t{i}" for i, old in enumerate(topics_named(s))}
+    return renamed(s, plain_ids if members else {}, plain_topics if topics else {})
 
-    def member(m: ScenarioMember) -> ScenarioMember:
-        return replace(
-            m,
-            id=members[m.id],
-            topics=tuple(topics[t] for t in m.topics),
-            owned=tuple(p._replace(topic=topics[p.topic]) for p in m.owned),
-            instance=m.instance and f"i-{members[m.id]}",
-        )
 
-    def event(e: ScenarioEvent) -> ScenarioEvent:
-        match e:
-            case AddMember(m):
-                return AddMember(member(m))
-            case Subscribe(who, names):
-                return Subscribe(members.get(who, who), tuple(topics.get(t, t) for t in names))
-            case SetTopic(name, partitions):
-                return SetTopic(topics[name], partitions)
-            case Leave(who):
-                return Leave(members.get(who, who))
-            case Fault(kind, who):
-                return Fault(kind, members.get(who, who))
-
-    return replace(
-        s,
-        topics={topics[t]: p for t, p in s.topics.items()},
-        members=tuple(member(m) for m in s.members),
-        rounds=tuple(tuple(event(e) for e in events) for events in s.rounds),
-    )
+def _plainly_named(s: Scenario) -> Iterator[Scenario]:
+    """Only members or only topics where the names of the others matter."""
+    candidates = (plain_names(s), plain_names(s, topics=False), plain_names(s, members=False))
+    yield from (candidate for candidate in candidates if candidate != s)

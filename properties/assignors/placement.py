@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from rebalance.model.values import TopicPartition
+from rebalance.model.assignor import Promise
+from rebalance.model.values import Racks, TopicPartition
 from rebalance.properties.assignors import oracles
 from rebalance.properties.assignors.calls import AssignorCall, once
-from rebalance.properties.assignors.clause import COOPERATIVE, Breach
+from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach
 from rebalance.properties.assignors.wording import (
     claims_of,
     counted,
@@ -15,6 +16,10 @@ from rebalance.properties.assignors.wording import (
     loads_of,
     pairs,
 )
+
+UNEVEN = 2
+"""By how much what is kept of topics that are held alike may differ: one where it does not divide evenly, and
+one that is taken from its owner and dealt to the same member again, as Java's does."""
 
 
 @once
@@ -105,7 +110,7 @@ def answered(call: AssignorCall) -> Breach | None:
 
 @once
 def complete(call: AssignorCall) -> Breach | None:
-    for partition in call.withheld:
+    for partition in call.waiting:
         claims = call.claimants.get(partition, {}) if call.protocol is COOPERATIVE else {}
         if not claims:
             return Breach(
@@ -227,7 +232,7 @@ def sticky(call: AssignorCall) -> Breach | None:
     if call.kept == len(call.valid) or not well_placed(call):
         return None
     best = oracles.optimum(call)
-    if call.kept >= best.kept:
+    if call.kept >= best.kept or best.loads[0] > call.limits.get(Promise.PARTIAL, best.loads[0]):
         return None
     return Breach(
         summary=f"{counted(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
@@ -260,11 +265,86 @@ def rack_aligned(call: AssignorCall) -> Breach | None:
     )
 
 
+def spread(call: AssignorCall) -> Breach | None:
+    if not call.equal_subscriptions or not well_placed(call):
+        return None
+    racks = oracles.rack_matters(call)
+    held: dict[tuple[str, str], set[tuple[int, Racks]]] = {}
+    for (topic, index), member in call.valid.items():
+        here, rack = call.cluster.topics[topic][index], call.group[member].rack_id
+        if not racks or rack is None or rack in here:  # what is elsewhere goes first, whatever its topic
+            held.setdefault((member, topic), set()).add((index, here))
+    alike: dict[tuple[str, frozenset[tuple[int, Racks]]], list[str]] = {}
+    for (member, topic), indexes in sorted(held.items()):
+        alike.setdefault((member, frozenset(indexes)), []).append(topic)
+    for (member, owned), topics in alike.items():
+        given = set(call.assignment.get(member, ()))
+        kept = {t: sum((t, index) in given for index, _ in owned) for t in topics}
+        most, least = max(topics, key=lambda t: kept[t]), min(topics, key=lambda t: kept[t])
+        if kept[most] - kept[least] > UNEVEN:
+            return Breach(
+                summary=f"{member} keeps {kept[most]} partitions of {most} and {kept[least]} of {least}",
+                because=(f"it claims {counted(len(owned), 'partition')} of each, with equal indexes",),
+                expected=f"of topics that a member holds alike numbers that differ by at most {UNEVEN}",
+                actual=pairs(kept),
+                partitions=tuple(TopicPartition(least, index) for index, _ in sorted(owned)),
+                gap=kept[most] - kept[least] - UNEVEN,
+            )
+    return None
+
+
+def within_capacity(call: AssignorCall) -> Breach | None:
+    most = call.limits.get(Promise.PARTIAL, len(call.existing))
+    for member, load in sorted(call.loads.items()):
+        if load > most:
+            return Breach(
+                summary=f"{member} has {counted(load, 'partition')}, and {most} is the limit",
+                because=(f"loads are {loads_of(call)}",),
+                expected=f"at most {most} for each member, as the target states",
+                actual=f"{member} {load}",
+                gap=load - most,
+            )
+    return None
+
+
+def few_moves(call: AssignorCall) -> Breach | None:
+    most, moved = call.limits.get(Promise.GRADUAL, len(call.valid)), len(call.valid) - call.kept
+    if moved <= most:
+        return None
+    lost = tuple(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))
+    return Breach(
+        summary=f"{counted(moved, 'valid claim')} not kept in one round, and {most} is the limit",
+        because=(f"moved: {listed(lost)}",),
+        expected=f"at most {most} in a round, as the target states",
+        actual=f"{moved}",
+        partitions=lost,
+        gap=moved - most,
+    )
+
+
+def nobody_idle(call: AssignorCall) -> Breach | None:
+    if not final(call):
+        return None
+    for topic, members in sorted(call.subscribers.items()):
+        idle = next((m for m in members if not call.loads[m]), None)
+        for giver in members if idle else ():
+            if call.loads[giver] > 1 and any(p.topic == topic for p in call.assignment.get(giver, ())):
+                return Breach(
+                    summary=f"{idle} has nothing, and {giver} {call.loads[giver]} partitions, one of {topic}",
+                    because=(f"{idle} and {giver} both subscribe to {topic}", f"loads are {loads_of(call)}"),
+                    expected="whatever partitions weigh, something for everybody who could have it",
+                    actual=loads_of(call),
+                )
+    return None
+
+
 def well_placed(call: AssignorCall) -> bool:
     """Quality is measured on sound assignments only; an unsound one is reported as that."""
     return not (exclusive(call) or only_to_subscribers(call) or only_existing(call) or complete(call))
 
 
 def final(call: AssignorCall) -> bool:
-    """Whether the result is to be judged: nothing withheld (else the round after it is), and sound."""
-    return not call.withheld and well_placed(call)
+    """Whether the result is to be judged: nothing withheld (else the round after it is), sound, and not on
+    its way to something better, as EAGER groups of a gradual assignor are for as long as they live."""
+    under_way = call.protocol is EAGER and Promise.GRADUAL in call.limits
+    return not call.withheld and not under_way and well_placed(call)

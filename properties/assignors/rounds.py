@@ -3,6 +3,7 @@ groups seldom see."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -196,15 +197,31 @@ def unusual_preconditions(scenario: Scenario) -> list[str]:
     In EAGER the claims are what an assignor remembers in its user data: that those are old is no news, and
     neither is a claim to a topic that the member has dropped.
     """
-    found = [*_gone(scenario), *_repeated(scenario), *_shared(scenario)]
+    found = [*_hostile(scenario), *_gone(scenario), *_repeated(scenario), *_shared(scenario)]
     found += [*_shrunk(scenario), *_ancient(scenario)]
     if scenario.protocol is RebalanceProtocol.COOPERATIVE:
         found += [*_dropped(scenario), *_returning(scenario)]
     return found
 
 
+def _hostile(scenario: Scenario) -> Iterator[str]:
+    """What no client sends, and whoever speaks the protocol can."""
+    instances = Counter(member.instance or member.id for member in scenario.members)
+    for member in scenario.members:
+        if below := sorted({p for p in member.owned if p.partition < 0}):
+            yield f"{member.id} claims {listed(below)}, and no index is below 0: no client sends that"
+        if member.generation == 0:
+            yield f"{member.id} is of generation 0, which no group has: no client sends that"
+        if member.user_data is UserData.TRUNCATED:
+            yield f"{member.id} has user data that is cut in the middle: no client sends that"
+        if len(set(member.topics)) < len(member.topics):
+            yield f"{member.id} subscribes to a topic twice: no client sends that"
+        if member.instance and instances[member.instance] > 1:
+            yield f"{member.id} has the group.instance.id of another member: no coordinator admits both"
+
+
 def _gone(scenario: Scenario) -> Iterator[str]:
-    claimed = sorted({p for member in scenario.members for p in member.owned})
+    claimed = sorted({p for member in scenario.members for p in member.owned if p.partition >= 0})
     gone = [p for p in claimed if p.partition >= len(scenario.topics.get(p.topic, ()))]
     if gone:
         yield f"{listed(gone)} is claimed and does not exist: the topic was deleted, or made again smaller"

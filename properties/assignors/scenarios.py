@@ -8,8 +8,9 @@ a trace and replayed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
 from typing import Any, TypeVar
 
@@ -29,8 +30,14 @@ class UserData(StrEnum):
 
     OWN = "own"  # what the target's own client code writes
     NONE = "none"
+    EMPTY = "empty"  # no bytes, which is not the same: what kafka-python sends on cooperative-sticky
     STICKY_V0 = "sticky-v0"  # StickyAssignor before KIP-341, no generation
     STICKY_V1 = "sticky-v1"  # StickyAssignor since KIP-341; librdkafka sends it on cooperative-sticky too
+    TRUNCATED = "truncated"  # the first half of that: no client sends it, nobody can read it
+
+
+UNREADABLE = (UserData.NONE, UserData.EMPTY, UserData.TRUNCATED)
+"""What holds no claim."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,6 +134,58 @@ class Scenario:
         )
 
 
+def everybody(scenario: Scenario) -> list[ScenarioMember]:
+    """Its members, and those that join later."""
+    joined = (e.member for events in scenario.rounds for e in events if isinstance(e, AddMember))
+    return [*scenario.members, *joined]
+
+
+def topics_named(scenario: Scenario) -> list[str]:
+    """The topics that exist, are subscribed to or claimed, or are set, in order of appearance."""
+    named = list(scenario.topics)
+    for member in everybody(scenario):
+        named += member.topics
+        named += [p.topic for p in member.owned]
+    named += [e.topic for events in scenario.rounds for e in events if isinstance(e, SetTopic)]
+    return list(dict.fromkeys(named))
+
+
+def renamed(scenario: Scenario, members: Mapping[str, str], topics: Mapping[str, str]) -> Scenario:
+    """The same with other names: old to new; what is in neither mapping keeps its name. An instance is named
+    after its member, one that several members claim to be stays."""
+    instances = Counter(m.instance for m in everybody(scenario))
+
+    def member(m: ScenarioMember) -> ScenarioMember:
+        new_id = members.get(m.id, m.id)
+        return replace(
+            m,
+            id=new_id,
+            topics=tuple(topics.get(t, t) for t in m.topics),
+            owned=tuple(p._replace(topic=topics.get(p.topic, p.topic)) for p in m.owned),
+            instance=m.instance and (m.instance if instances[m.instance] > 1 else f"i-{new_id}"),
+        )
+
+    def event(e: ScenarioEvent) -> ScenarioEvent:
+        match e:
+            case AddMember(m):
+                return AddMember(member(m))
+            case Subscribe(who, names):
+                return Subscribe(members.get(who, who), tuple(topics.get(t, t) for t in names))
+            case SetTopic(name, partitions):
+                return SetTopic(topics.get(name, name), partitions)
+            case Leave(who):
+                return Leave(members.get(who, who))
+            case Fault(kind, who):
+                return Fault(kind, members.get(who, who))
+
+    return replace(
+        scenario,
+        topics={topics.get(t, t): p for t, p in scenario.topics.items()},
+        members=tuple(member(m) for m in scenario.members),
+        rounds=tuple(tuple(event(e) for e in events) for events in scenario.rounds),
+    )
+
+
 def uniform(counts: Mapping[str, int]) -> dict[str, tuple[Racks, ...]]:
     """Topics without rack information, as ``Scenario.topics`` wants them."""
     return dict(Cluster.of(counts).topics)
@@ -193,7 +252,7 @@ def _member_out(member: ScenarioMember) -> dict[str, Any]:
     for f in fields(ScenarioMember):
         value = getattr(member, f.name)
         if f.name not in data and value != f.default:
-            data[f.name] = [str(p) for p in value] if f.name == "owned" else value
+            data[f.name] = [_partition_out(p) for p in value] if f.name == "owned" else value
     return data
 
 
@@ -241,7 +300,14 @@ def _one_of(kind: type[E], value: Any, name: str) -> E:
         raise ValueError(f"scenario: field {name!r} is {value!r}; known: {', '.join(kind)}") from None
 
 
-def _partition_in(text: str) -> TopicPartition:
+def _partition_out(partition: TopicPartition) -> Any:
+    """An index below 0 apart from its topic, which may end in a dash."""
+    return str(partition) if partition.partition >= 0 else list(partition)
+
+
+def _partition_in(text: Any) -> TopicPartition:
+    if isinstance(text, list) and len(text) == 2 and type(text[1]) is int:
+        return TopicPartition(str(text[0]), text[1])
     topic, dash, index = text.rpartition("-")
     if not dash or not index.isdigit():
         raise ValueError(f"scenario: {text!r} is not a partition such as 'orders-0'")

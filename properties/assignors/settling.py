@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
+from rebalance.model.assignor import Promise
 from rebalance.properties.assignors import oracles
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Breach, History
@@ -21,7 +22,15 @@ def bound(history: History) -> int:
     """
     last = history.calls[-1]
     rounds = 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
+    first = history.calls[history.settling]
+    if pace := last.limits.get(Promise.GRADUAL):
+        rounds += slow_rounds(len(first.existing), pace)
     return rounds + hides(history.calls[history.settling :])
+
+
+def slow_rounds(partitions: int, pace: int) -> int:
+    """Rounds in which so many partitions have moved, each once, ``pace`` in one round."""
+    return -(-partitions // max(1, pace))
 
 
 def hides(calls: Sequence[AssignorCall]) -> bool:
@@ -37,15 +46,15 @@ def settles(history: History) -> Breach | None:
     rounds = bound(history)
     if history.settled is not None and history.settled - history.settling < rounds:
         last = history.calls[history.settled]
-        if not last.withheld:
+        if not last.waiting:
             return None
         return Breach(
             kind="stranded",
-            summary=f"the group settles with {listed(last.withheld)} assigned to nobody",
+            summary=f"the group settles with {listed(last.waiting)} assigned to nobody",
             because=("nobody revokes anything in that round, so no rebalance follows it",),
             expected="every partition of a subscribed topic owned",
-            actual=f"{counted(len(last.withheld), 'partition')} stranded",
-            partitions=last.withheld,
+            actual=f"{counted(len(last.waiting), 'partition')} stranded",
+            partitions=last.waiting,
         )
     return _still_revokes(history, rounds)
 
@@ -93,7 +102,7 @@ def settled_is_final(history: History) -> Breach | None:
     if history.settled is None or history.settled + 1 >= len(history.calls):
         return None
     before, after = history.calls[history.settled], history.calls[history.settled + 1]
-    if before.withheld or same_owners(before.assignment, after.assignment):
+    if before.waiting or same_owners(before.assignment, after.assignment):
         return None
     # What EAGER members hold beside COOPERATIVE ones nobody can see: until the claims of the others
     # are the same twice, it may move once more.

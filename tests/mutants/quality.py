@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+from rebalance.model.assignor import Promise
 from rebalance.model.assignors.deal import assignment
 from rebalance.model.assignors.design import Rebalance
 from rebalance.model.assignors.sticky import allocate, withhold
@@ -111,6 +112,24 @@ class SwapsForNothing(Spoiled):
                     (hands[one][0], *hands[other][1:]),
                 )
                 return
+
+
+class KeepsTopicByTopic(Spoiled):
+    """sticky/spread/1: who has to give up some of two equal topics keeps the first, as before KAFKA-16277."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.promises |= {Promise.SPREAD}
+
+    def spoil(self, cluster: Cluster, group: GroupSubscription, hands: Hands) -> None:
+        claimed = claimants(group)
+        for member in sorted(group) if alike(group) and not any(s.rack_id for s in group.values()) else ():
+            topics = group[member].topics
+            own = sorted(
+                p for p, m in claimed.items() if m == [member] and p in cluster and p.topic in topics
+            )
+            others = [p for p in hands[member] if p not in own]
+            hands[member] = (*own[: len(hands[member]) - len(others)], *others)
 
 
 class ForgetsRacks(Spoiled):

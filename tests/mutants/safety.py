@@ -47,7 +47,7 @@ class KeepsWhatIsGone(Spoiled):
             return
         for partition, member in solely_claimed(group):
             longer = {**hands, member: (*hands[member], partition)}
-            lost = partition.topic in cluster.topics and partition not in cluster
+            lost = partition.partition >= cluster.partition_count(partition.topic) > 0
             if lost and partition.topic in group[member].topics and even(longer):
                 hands.update(longer)
 

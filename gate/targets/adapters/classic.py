@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.gate.targets.adapters.python_client import PROMISES, EncodedMembers, led, partitions
+from rebalance.gate.targets.adapters.python_client import EncodedMembers, led, partitions
 from rebalance.model import wire
+from rebalance.model.assignors.promises import PYTHON
 from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
@@ -60,7 +61,7 @@ class ClassicAssignor:
         self._coordinator = coordinator
         self._member = member
         self.name: str = assignor.name
-        self.promises = PROMISES[self.name]
+        self.promises = PYTHON[self.name]
         self.version = version
         self.homepage, self.issues = homepage, f"{homepage}/issues"
         self.metadata_version: int = assignor.version

@@ -12,7 +12,6 @@ from typing import Any
 
 from rebalance.gate.targets.adapters.classic import ClassicAssignor
 from rebalance.gate.targets.adapters.python_client import (
-    PROMISES,
     EncodedMembers,
     import_assignor,
     import_client,
@@ -20,6 +19,7 @@ from rebalance.gate.targets.adapters.python_client import (
     partitions,
 )
 from rebalance.model import wire
+from rebalance.model.assignors.promises import PYTHON
 from rebalance.model.values import (
     NO_GENERATION,
     Cluster,
@@ -81,7 +81,7 @@ class KafkaPythonAssignor:
         self.protocols = tuple(
             RebalanceProtocol(protocol.name.lower()) for protocol in self._leader.supported_protocols()
         )
-        self.promises = PROMISES[self.name]
+        self.promises = PYTHON[self.name]
         self.version = version
         self.metadata_version: int = assignor.version
         self.mutated: str | None = None

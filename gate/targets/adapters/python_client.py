@@ -1,4 +1,4 @@
-"""What the adapters of Python clients share: promises, imports, the cluster as assignors see it."""
+"""What the adapters of Python clients share: imports, the cluster as assignors see it."""
 
 from __future__ import annotations
 
@@ -7,16 +7,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, Partitions, TopicPartition
-
-PROMISES = {
-    "range": frozenset({Promise.BALANCED_PER_TOPIC}),
-    "roundrobin": frozenset({Promise.BALANCED_EQUAL}),
-    "sticky": frozenset({Promise.BALANCED, Promise.STICKY}),
-    "cooperative-sticky": frozenset({Promise.BALANCED, Promise.STICKY}),
-}
-"""What the documentation of these assignors claims, by protocol name; the same for both Python clients."""
 
 
 def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) -> Any:

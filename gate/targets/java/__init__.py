@@ -21,20 +21,13 @@ from rebalance.live.processes import jvm, maven
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
+from rebalance.model.assignors.promises import JAVA as JAVA_PROMISES
 
 JAVA = "java:"
 """How the spec of a Java assignor begins."""
 
 KAFKA = "org.apache.kafka.clients.consumer"
 """The package of the interface and of Kafka's own assignors."""
-
-PROMISES: dict[str, tuple[Promise, ...]] = {
-    f"{KAFKA}.RangeAssignor": (Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE),
-    f"{KAFKA}.RoundRobinAssignor": (Promise.BALANCED_EQUAL,),
-    f"{KAFKA}.StickyAssignor": (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE),
-    f"{KAFKA}.CooperativeStickyAssignor": (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE),
-}
-"""What Kafka's documentation says of its own; aware of racks since KIP-881 only, which the bridge sees."""
 
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
 _FORM = (
@@ -64,7 +57,9 @@ class JavaTarget:
     @property
     def promised(self) -> tuple[Promise, ...]:
         """What it is asked for: what the spec says, or what is known of Kafka's own; nothing of others."""
-        return self.promises or PROMISES.get(self.class_name, ())
+        package, _, name = self.class_name.rpartition(".")
+        known = JAVA_PROMISES.get(name, ()) if package == KAFKA else ()
+        return self.promises or tuple(sorted(known))
 
 
 def parse(spec: str) -> JavaTarget:

@@ -14,13 +14,7 @@ from enum import IntEnum
 from itertools import count
 
 from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Partitions, RebalanceProtocol
-from rebalance.properties.assignors.minimise import (
-    each_member,
-    everybody,
-    renamed,
-    topics_named,
-    without_events_of,
-)
+from rebalance.properties.assignors.minimise import each_member, plain_names, without_events_of
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -32,6 +26,8 @@ from rebalance.properties.assignors.scenarios import (
     SetTopic,
     Subscribe,
     UserData,
+    everybody,
+    topics_named,
 )
 
 
@@ -98,6 +94,20 @@ def _keeping(s: Scenario, keep: Callable[[ScenarioMember, Counter[object]], Part
     for member in everybody(s):
         owned[member.id] = keep(member, seen)
     return each_member(s, lambda m: replace(m, owned=owned[m.id]))
+
+
+def _sent_by_clients(s: Scenario) -> Scenario:
+    instances = Counter(m.instance for m in everybody(s))
+    return each_member(
+        s,
+        lambda m: replace(
+            m,
+            owned=tuple(p for p in m.owned if p.partition >= 0),
+            topics=tuple(dict.fromkeys(m.topics)),
+            instance=m.instance if instances[m.instance] == 1 else None,
+            user_data=UserData.NONE if m.user_data is UserData.TRUNCATED else m.user_data,
+        ),
+    )
 
 
 def _untied(s: Scenario) -> Scenario:
@@ -241,12 +251,16 @@ _PLAIN_NAME = re.compile(r"[A-Z]\d*|t\d+|gone|new")
 
 
 def _plain_names(s: Scenario) -> Scenario:
-    new = renamed(s)
+    new = plain_names(s)
     names = [*s.topics, *(m.id for m in everybody(s)), *(t for m in everybody(s) for t in m.topics)]
     return s if all(map(_PLAIN_NAME.fullmatch, names)) else new
 
 
 TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what no real group needs to break
+    Ablation(
+        name="hostile", sentence="a member sends an index below 0, cut bytes, or a topic or instance twice",
+        realism=Realism.UNREAL, without=_sent_by_clients,
+    ),
     Ablation(
         name="repeated", sentence="a member lists a partition twice", realism=Realism.UNREAL,
         without=_members(lambda m: replace(m, owned=tuple(dict.fromkeys(m.owned)))),

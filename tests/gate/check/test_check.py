@@ -296,7 +296,7 @@ def test_spent_budget_is_inconclusive():
 
 
 def test_spent_budget_does_not_hide_a_violation():
-    result = run(Doubling(), budget=0.0)
+    result = run(Doubling(), budget=0.0, seed=3)  # whose first scenario shows it
     assert result.scenarios == 1
     assert (result.verdict, result.exit) == (Verdict.VIOLATION, Exit.VIOLATION)
 

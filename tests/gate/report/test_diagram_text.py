@@ -13,7 +13,7 @@ from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.pipeline.audit.records import FindingOwner
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
-from rebalance.properties.assignors.generator import Seeded, generate
+from rebalance.properties.assignors.generator import generate
 from rebalance.properties.assignors.histories import play
 from rebalance.properties.assignors.rounds import followed
 from rebalance.properties.assignors.scenarios import (
@@ -25,6 +25,7 @@ from rebalance.properties.assignors.scenarios import (
     ScenarioMember,
     uniform,
 )
+from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 
 from tests.gate.report.handmade import COOPERATIVE, EAGER, call, finding, granted_while_owned, tps

@@ -19,7 +19,7 @@ import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.targets import messages
-from rebalance.gate.targets.java import KAFKA, PROMISES
+from rebalance.gate.targets.java import KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
@@ -27,6 +27,7 @@ from rebalance.live.processes import jvm, maven
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
+from rebalance.model.assignors.promises import JAVA
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, UserDataQuestion
 from rebalance.properties.assignors.clauses import TABLE
@@ -97,7 +98,8 @@ def ask(session, members="AB", **subscription):
 
 
 @pytest.mark.parametrize(
-    ("name", "release"), [*((name, NEWEST) for name in PROMISES), (f"{KAFKA}.StickyAssignor", OLDEST)]
+    ("name", "release"),
+    [*((f"{KAFKA}.{name}", NEWEST) for name in JAVA), (f"{KAFKA}.StickyAssignor", OLDEST)],
 )
 def test_smoke_of_kafkas_own(name, release, resolved):
     steps = smoke(resolve(f"java:{name}@{release}"), validate=True)
@@ -347,7 +349,8 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
         f"""
         from rebalance.gate.targets.session import Session
         from rebalance.gate.targets.resolve import resolve
-        from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
+        from rebalance.model.assignors.promises import JAVA
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
         with Session(resolve({own + "?mode=hang"!r}), call_seconds=100) as session:
             print(session._child.pid, flush=True)
             session.assign(RebalanceProtocol.EAGER, Cluster.of({{"t": 1}}), {{"A": Subscription(("t",))}})

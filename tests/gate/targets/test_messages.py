@@ -13,7 +13,7 @@ from rebalance.gate.targets.messages import RefusalReply
 from rebalance.live.processes import lines
 from rebalance.live.processes.lines import Garbage
 from rebalance.live.processes.partitions import encode_bytes
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import LIMITED, Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_subscription
 
@@ -115,14 +115,16 @@ def test_user_data(owned, generation, data):
     assert messages.decode_user_data(result_of(reply)) == data
 
 
-@given(
-    st.builds(
+def promising(promises: frozenset[Promise]) -> st.SearchStrategy[messages.Hello]:
+    limits = {promise: st.integers(1, 9) for promise in LIMITED if promise in promises}
+    return st.builds(
         messages.Hello,
         name=names,
         protocols=st.lists(st.sampled_from(RebalanceProtocol), min_size=1, unique=True).map(tuple),
         version=st.none() | names,
         language=st.none() | names,
-        promises=st.frozensets(st.sampled_from(Promise)),
+        promises=st.just(promises),
+        limits=st.fixed_dictionaries(limits),
         user_data=st.booleans(),
         user_data_from=st.none() | st.frozensets(st.sampled_from(messages.UserDataSource)),
         metadata_only=st.booleans(),
@@ -130,7 +132,9 @@ def test_user_data(owned, generation, data):
         homepage=st.none() | names,
         issues=st.none() | names,
     )
-)
+
+
+@given(st.frozensets(st.sampled_from(Promise)).flatmap(promising))
 def test_hello(hello):
     reply = over_the_wire({"seq": 0, "result": messages.encode_hello(hello)})
     assert valid("hello_reply", reply)

@@ -23,7 +23,7 @@ from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, Top
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.generator import DIMENSIONS, Seeded, generate
+from rebalance.properties.assignors.generator import DIMENSIONS, generate
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -37,6 +37,7 @@ from rebalance.properties.assignors.scenarios import (
     to_json,
     uniform,
 )
+from rebalance.properties.draws import Seeded
 
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "gate" / "traces" / "schemas"
@@ -281,7 +282,8 @@ def test_id_is_the_same_in_every_process():
     program = (
         "from rebalance.gate.traces.counterexamples import trace_id\n"
         "from rebalance.model.values import RebalanceProtocol\n"
-        "from rebalance.properties.assignors.generator import Seeded, generate, DIMENSIONS\n"
+        "from rebalance.properties.assignors.generator import generate, DIMENSIONS\n"
+        "from rebalance.properties.draws import Seeded\n"
         "s = generate(Seeded('7'), RebalanceProtocol('cooperative'), [d.name for d in DIMENSIONS])\n"
         "print(trace_id('assign/1', 'range', s))"
     )

@@ -9,7 +9,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Limits, Promise, stated
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors import clauses
 from rebalance.properties.assignors.calls import (
@@ -44,6 +44,7 @@ def call(
     cluster: Cluster | None = None,
     racks: Mapping[str, str] | None = None,
     protocol: RebalanceProtocol = COOPERATIVE,
+    limits: Limits | None = None,
 ) -> AssignorCall:
     """``given`` and ``claimed`` by member; everybody subscribes to everything unless ``subscribed`` says."""
     cluster = cluster or Cluster.of({"t": 3} if topics is None else topics)
@@ -65,6 +66,7 @@ def call(
         group=group,
         claims=full,
         assignment={m: tps(owned) for m, owned in given.items()},
+        limits=limits or {},
     )
 
 
@@ -82,6 +84,14 @@ def racked(**topics: str) -> Cluster:
     """Racks of the partitions of each topic: ``t="a b ab"`` is three partitions, the last in two racks."""
     return Cluster({t: tuple(tuple(sorted(rs)) for rs in racks.split()) for t, racks in topics.items()})
 
+
+HELD = {"A": ("t-0 t-1 t-2 t-3 u-0 u-1 u-2 u-3", 5)}
+THREE = {"A": ("t-0 t-1 t-2", 5)}
+TWO = {"t": 4, "u": 4}
+IN_RACK, AB = {"A": "t-0 t-1 t-2", "B": ""}, {"A": "a", "B": "b"}
+BOTH_NEAR, ONE_NEAR = racked(t="a a a b", u="a a a b"), racked(t="a a a b", u="b b b a")
+TWO_EACH: Limits = {Promise.PARTIAL: 2}
+ONE_A_ROUND: Limits = {Promise.GRADUAL: 1}
 
 # Clause id, what it is about, the call, and what the breach must say (None: it must not be one).
 CASES: list[tuple[str, str, AssignorCall, str | None]] = [
@@ -372,6 +382,78 @@ CASES: list[tuple[str, str, AssignorCall, str | None]] = [
         call({"A": "t-0 t-1 t-2", "B": ""}, topics={"t": 3, "u": 0}, subscribed={"A": "t", "B": "t u"}),
         None,
     ),
+    *(
+        ("sticky/spread/1", about, call(given, HELD, topics=TWO, subscribed=subscribed), says)
+        for about, given, subscribed, says in (
+            ("one of two", {"A": "t-0 t-1 t-2 t-3", "B": ""}, None, "A keeps 4 partitions of t and 0 of u"),
+            ("half of both", {"A": "t-0 t-1 u-0 u-1", "B": ""}, None, None),
+            ("two more of one", {"A": "t-0 t-1 t-2 u-0", "B": ""}, None, None),
+            ("for others only", {"A": "t-0 t-1 t-2 t-3", "B": ""}, {"A": "t u", "B": "u"}, None),
+            ("what is unsound is reported as that", {"A": "t-0 t-1 t-2 t-3", "B": "t-3"}, None, None),
+        )
+    ),
+    (
+        "sticky/spread/1",
+        "not held alike",
+        call({"A": "t-0 t-1 t-2 t-3"}, HELD, topics={"t": 4, "u": 3}),
+        None,
+    ),
+    (
+        "sticky/spread/1",
+        "one of two, in its rack",
+        call(IN_RACK, HELD, cluster=BOTH_NEAR, racks=AB),
+        "3 partitio",
+    ),
+    ("sticky/spread/1", "u is elsewhere", call(IN_RACK, HELD, cluster=ONE_NEAR, racks=AB), None),
+    (
+        "partial/limit/1",
+        "one too many",
+        call({"A": "t-0 t-1 t-2"}, limits=TWO_EACH),
+        "A has 3",
+    ),
+    ("partial/limit/1", "as many as it may", call({"A": "t-0 t-1"}, limits=TWO_EACH), None),
+    ("kip429/leader/5", "nobody has room", call({"A": "t-0 t-1"}, limits=TWO_EACH), None),
+    ("kip429/leader/5", "A has room", call({"A": "t-0"}, limits=TWO_EACH), "t-1 is assigned to nobody"),
+    (  # B has to wait for t-0 and t-1: that is what its room is for
+        "kip429/leader/5",
+        "room is kept",
+        call({"A": "t-2 t-3", "B": ""}, {"A": ("t-0 t-1 t-2 t-3", 5)}, topics={"t": 5}, limits=TWO_EACH),
+        None,
+    ),
+    (
+        "gradual/moves/1",
+        "two",
+        call({"A": "t-0", "B": ""}, THREE, limits=ONE_A_ROUND),
+        "2 valid cl",
+    ),
+    ("gradual/moves/1", "one", call({"A": "t-0 t-1", "B": ""}, THREE, limits=ONE_A_ROUND), None),
+    ("gradual/moves/1", "not valid", call({"A": ""}, {"A": ("u-0 u-1", 5)}, limits=ONE_A_ROUND), None),
+    (
+        "kip54/balance/1",
+        "at rest",
+        call({"A": "t-0 t-1 t-2", "B": ""}, limits=ONE_A_ROUND),
+        "A has 3 partitions",
+    ),
+    (
+        "kip54/balance/1",
+        "under way",
+        call({"A": "t-0 t-1 t-2", "B": ""}, limits=ONE_A_ROUND, protocol=EAGER),
+        None,
+    ),
+    (
+        "weighted/idle/1",
+        "nothing",
+        call({"A": "t-0 t-1 t-2", "B": ""}),
+        "B has nothing, and A 3",
+    ),
+    ("weighted/idle/1", "whatever they weigh", call({"A": "t-0 t-1", "B": "t-2"}), None),
+    ("weighted/idle/1", "there is only one", call({"A": "t-0", "B": ""}, topics={"t": 1}), None),
+    (
+        "weighted/idle/1",
+        "none that it could take",
+        call({"A": "t-0 t-1 t-2", "B": ""}, subscribed={"A": "t", "B": "u"}),
+        None,
+    ),
 ]
 
 
@@ -603,6 +685,19 @@ def test_a_settled_group_leaves_nothing_stranded():
     assert breach.partitions == tps("t-1")
 
 
+def test_who_promises_less_settles_otherwise():
+    settles: Check = CLAUSES["kip429/converge/1"].check
+    full = call({"A": "t-0 t-1"}, limits=TWO_EACH)
+    room = call({"A": "t-0"}, limits=TWO_EACH)
+    assert settles(history(full, full, settled=0)) is None
+    assert "t-1, t-2 assigned to nobody" in settles(history(room, room, settled=0)).summary
+    final: Check = CLAUSES["kip429/converge/2"].check
+    other = replace(full, assignment=call({"A": "t-1 t-2"}).assignment)
+    assert final(history(full, other, settled=0)), "waiting is no reason to change"
+    assert bound(history(call({"A": "t-0", "B": ""}, limits=ONE_A_ROUND))) == 2 + 3
+    assert bound(history(call({"A": "t-0", "B": ""}, limits={Promise.GRADUAL: 2}))) == 2 + 2
+
+
 def test_settled_is_final():
     check: Check = CLAUSES["kip429/converge/2"].check
     other = replace(STILL, assignment=call({"A": "t-0", "B": "t-1 t-2"}).assignment)
@@ -693,6 +788,26 @@ def test_applies_by_protocol_and_promise():
     assert sticky.applies(EAGER, (Promise.STICKY, Promise.BALANCED))
     assert not sticky.applies(EAGER, (Promise.BALANCED,))
     assert not CLAUSES["kip881/rack/1"].applies(COOPERATIVE, (Promise.RACK_AWARE,)), "needs both promises"
+    assert not sticky.applies(EAGER, (Promise.STICKY, Promise.WEIGHTED)), "claims are counted, not weighed"
+    assert not CLAUSES["kip429/converge/3"].applies(COOPERATIVE, (Promise.GRADUAL,))
+
+
+@pytest.mark.parametrize(
+    ("promises", "limits", "wrong"),
+    [
+        ({Promise.PARTIAL}, {}, "partial is promised with a limit"),
+        (set(), {"gradual": 2}, "gradual is promised with a limit"),
+        ({Promise.STICKY}, {"sticky": 2}, "sticky is promised with a limit"),
+        ({Promise.PARTIAL}, {"partial": 0}, "a number from 1 on, not 0"),
+        ({Promise.PARTIAL}, {"partial": True}, "a number from 1 on, not True"),
+        (set(), {"slow": 1}, "'slow' is not a valid Promise"),
+    ],
+)
+def test_limits_are_stated_with_their_promises(promises: set[Promise], limits: dict[str, object], wrong: str):
+    both = {Promise.PARTIAL: 3, Promise.GRADUAL: 1}
+    assert stated(set(both), {"partial": 3, "gradual": 1}) == both
+    with pytest.raises(ValueError, match=wrong):
+        stated(promises, limits)
 
 
 def ids(found: Iterable[Clause]) -> list[str]:

@@ -7,12 +7,25 @@ import os
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from itertools import pairwise
 
 import pytest
-from rebalance.model.values import NO_GENERATION, RebalanceProtocol
-from rebalance.properties.assignors.generator import BY_NAME, DIMENSIONS, LARGE, SMALL, Seeded, Size, generate
+from rebalance.model.values import NO_GENERATION, Cluster, RebalanceProtocol
+from rebalance.properties.assignors.generator import (
+    BY_NAME,
+    DIMENSIONS,
+    EVENTS,
+    HOSTILE,
+    LARGE,
+    MEDIUM,
+    SMALL,
+    Size,
+    along,
+    generate,
+    some,
+)
+from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -25,6 +38,7 @@ from rebalance.properties.assignors.scenarios import (
     UserData,
     to_json,
 )
+from rebalance.properties.draws import Seeded
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 SEEDS = range(200)
@@ -43,7 +57,9 @@ def events(s: Scenario, kind: type[ScenarioEvent]) -> list[ScenarioEvent]:
 DIGEST = """
 import hashlib, json
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.generator import DIMENSIONS, LARGE, SMALL, Seeded, generate
+from rebalance.properties.assignors.generator import DIMENSIONS, LARGE, SMALL, generate
+from rebalance.properties.assignors.rounds import unusual_preconditions
+from rebalance.properties.draws import Seeded
 from rebalance.properties.assignors.scenarios import to_json
 digest = hashlib.sha256()
 for protocol in RebalanceProtocol:
@@ -99,26 +115,29 @@ def test_without_dimensions_a_fresh_group_with_equal_subscriptions():
         plain = scenario(seed)
         assert plain.rounds == ((),)
         assert plain.dimensions == ()
-        assert 1 <= len(plain.members) <= SMALL.members
-        assert 1 <= len(plain.topics) <= SMALL.topics
-        assert all(len(partitions) <= SMALL.partitions for partitions in plain.topics.values())
+        assert 1 <= len(plain.members) <= SMALL.members[1]
+        assert 1 <= len(plain.topics) <= SMALL.topics[1]
+        assert all(len(partitions) <= SMALL.partitions[1] for partitions in plain.topics.values())
         for member in plain.members:
             assert member.topics == tuple(plain.topics)
             assert member == type(member)(id=member.id, topics=member.topics)
-    assert any(len(scenario(seed).members) == SMALL.members for seed in SEEDS)
+    assert any(len(scenario(seed).members) == SMALL.members[1] for seed in SEEDS)
     assert any(0 in map(len, scenario(seed).topics.values()) for seed in SEEDS)
 
 
-def test_sizes_are_upper_bounds():
+def test_sizes_are_bounds():
     names = tuple(BY_NAME)
-    for size in (Size(1, 1, 1, 1), Size(3, 2, 4, 2), LARGE):
+    for size in (Size((1, 1), (1, 1), (0, 1), 1), Size((2, 3), (2, 2), (3, 4), 2), MEDIUM, LARGE):
         for seed in range(12):
             drawn = generate(Seeded(seed), COOPERATIVE, names, size)
-            assert len(drawn.members) <= size.members
+            assert size.members[0] <= len(drawn.members) <= size.members[1]
             assert len(drawn.rounds) <= size.rounds + 1
             sets = [e for e in events(drawn, SetTopic) if isinstance(e, SetTopic)]
             for partitions in [*drawn.topics.values(), *(e.partitions or () for e in sets)]:
-                assert len(partitions) <= size.partitions
+                assert len(partitions) <= size.partitions[1]
+            plain = generate(Seeded(seed), COOPERATIVE, (), size)
+            assert size.topics[0] <= len(plain.topics) <= size.topics[1]
+            assert all(size.partitions[0] <= len(partitions) for partitions in plain.topics.values())
 
 
 def test_smallest_choices_give_the_simplest_scenario():
@@ -163,6 +182,14 @@ def sets(s: Scenario) -> list[SetTopic]:
 
 def faults(s: Scenario) -> set[FaultKind]:
     return {e.kind for e in events(s, Fault) if isinstance(e, Fault)}
+
+
+def instances(s: Scenario) -> Counter[str]:
+    return Counter(m.instance for m in s.members if m.instance)
+
+
+def begin_alike(names: Iterable[str]) -> bool:
+    return any(one != other and other.startswith(one) for one in names for other in names)
 
 
 # Dimension, what it is to bring, the least share of 200 seeds that must bring it. With one member or one
@@ -231,6 +258,16 @@ BRINGS: list[tuple[str, str, float, Callable[[Scenario], bool]]] = [
     ("faults", "missed SyncGroups", 0.4, lambda s: FaultKind.MISSED_SYNC in faults(s)),
     ("faults", "with joins and leaves", 0.2, lambda s: bool(events(s, AddMember) or events(s, Leave))),
     ("ghosts", "ghosts", 1, lambda s: faults(s) == {FaultKind.GHOST}),
+    ("hostile", "indexes below 0", 0.3, lambda s: any(p.partition < 0 for m in s.members for p in m.owned)),
+    ("hostile", "generation 0", 0.3, lambda s: any(m.generation == 0 for m in s.members)),
+    ("hostile", "cut bytes", 0.3, lambda s: any(m.user_data is UserData.TRUNCATED for m in s.members)),
+    ("hostile", "an instance twice", 0.1, lambda s: max(instances(s).values(), default=0) > 1),
+    ("hostile", "a topic twice", 0.3, lambda s: any(len(set(m.topics)) < len(m.topics) for m in s.members)),
+    ("hostile", "and that is marked", 0.95, lambda s: bool(unusual_preconditions(s))),
+    ("names", "of topics", 0.6, lambda s: not {"t0", "t1", "t2", "t3"} & s.topics.keys()),
+    ("names", "with UUIDs", 0.5, lambda s: any(len(m.id) > 36 for m in s.members)),
+    ("names", "of members that begin alike", 0.1, lambda s: begin_alike([m.id for m in s.members])),
+    ("names", "of topics that begin alike", 0.5, lambda s: begin_alike(s.topics)),
     ("no-metadata", "unknown topics", 0.5, lambda s: not all(known(s, m.topics) for m in s.members)),
 ]
 
@@ -257,6 +294,20 @@ def test_a_dimension_changes_something_in_many_seeds(name: str):
     assert changed >= 0.5 * len(SEEDS)
 
 
+def test_medium_has_names_and_indexes_that_run_together():
+    """Joined without a separator, a topic and an index are those of another partition."""
+    drawn = [generate(Seeded(seed), COOPERATIVE, ("names",), MEDIUM) for seed in SEEDS]
+    joined = [Counter(f"{p.topic}{p.partition}" for p in Cluster(s.topics).partitions()) for s in drawn]
+    assert sum(max(counts.values()) > 1 for counts in joined) > 0.25 * len(SEEDS)
+    assert all(8 <= len(s.members) <= 12 and 20 <= s.size[1] <= 60 for s in drawn)
+
+
+def test_honest_members_have_no_generation_0():
+    """The broker counts from 1."""
+    for name in BY_NAME.keys() - {"hostile"}:
+        assert all(m.generation for seed in SEEDS for m in scenario(seed, name).members), name
+
+
 # --- the list -------------------------------------------------------------------------------------
 
 
@@ -269,11 +320,25 @@ def test_subscriptions_before_claims_before_labels_before_events():
         ("stale", "duplicated", "repeated", "unsubscribed", "unknown"),
         ("generations", "versions", "user-data", "racks", "static", "eager", "order"),
         ("membership", "resubscribe", "topics", "faults", "ghosts"),
-        ("no-metadata",),  # last: the others need to know the topics
+        ("no-metadata", "hostile"),  # late: the others need to know the topics, and to be sound
+        ("names",),  # last: the others know the plain ones
     )
     assert sorted(name for stage in stages for name in stage) == sorted(index)
     for before, after in pairwise(stages):
         assert max(index[n] for n in before) < min(index[n] for n in after)
+
+
+@pytest.mark.parametrize("protocol", list(RebalanceProtocol))
+def test_short_calls_come_first_and_hostile_clients_are_never_mixed_with_others(protocol: RebalanceProtocol):
+    kinds = along(protocol)
+    assert len(set(kinds)) == len(kinds)
+    small = [names for names, size in kinds if size is SMALL]
+    assert [names for names, _ in kinds[: len(small)]] == small
+    histories = [bool(EVENTS.intersection(names)) for names in small]
+    assert histories == sorted(histories)
+    assert any(histories)
+    assert not any(HOSTILE in some(Seeded(seed)) for seed in SEEDS)
+    assert [names for names, _ in kinds if HOSTILE in names] == [(HOSTILE,)]
 
 
 def test_names_are_unique_and_sentences_are_there():
@@ -295,9 +360,8 @@ def test_a_dimension_without_meaning_under_a_protocol_is_left_out():
 
 
 def test_ids_stay_readable_and_unique():
-    crowd = generate(Seeded(5), COOPERATIVE, (), Size(members=80, topics=1, partitions=1))
+    crowd = generate(Seeded(5), COOPERATIVE, (), Size((40, 80), (1, 1), (0, 1)))
     ids = [m.id for m in crowd.members]
-    assert len(ids) > 30
     assert len(set(ids)) == len(ids)
     assert ids[:2] == ["A", "B"]
     assert ids[26] == "A1"

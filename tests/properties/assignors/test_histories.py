@@ -22,7 +22,7 @@ from rebalance.model.values import (
 from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, Failure, FailureKind, Reply
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
-from rebalance.properties.assignors.generator import BY_NAME, Seeded, generate
+from rebalance.properties.assignors.generator import BY_NAME, generate
 from rebalance.properties.assignors.histories import MOST_ROUNDS, PlayedHistory, Writer, WriteUserData, play
 from rebalance.properties.assignors.scenarios import (
     AddMember,
@@ -37,6 +37,7 @@ from rebalance.properties.assignors.scenarios import (
     UserData,
     uniform,
 )
+from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
@@ -236,17 +237,21 @@ def test_user_data_in_a_cooperative_group():
     assert {m: s.user_data for m, s in first.group.items()} == {
         "own": wire.encode_cooperative_user_data(5),
         "none": None,
+        "empty": b"",
         "sticky-v0": wire.encode_sticky_user_data(tps("t-0 t-1"), None),
         "sticky-v1": wire.encode_sticky_user_data(tps("t-0 t-1"), 5),
+        "truncated": wire.encode_sticky_user_data(tps("t-0 t-1"), 5)[:11],
     }
     # The claims are in owned_partitions, whatever userData says; four bytes are a generation (2.8.1 on).
     assert claims(second) == {
         "own": ("t-0", 6),
         "none": ("t-1", -1),
-        "sticky-v0": ("t-2", -1),
-        "sticky-v1": ("t-3", -1),
+        "empty": ("t-2", -1),
+        "sticky-v0": ("t-3", -1),
+        "sticky-v1": ("t-4", -1),
+        "truncated": ("t-5", -1),
     }
-    assert second.group["sticky-v1"].user_data == wire.encode_sticky_user_data(tps("t-3"), 6)
+    assert second.group["sticky-v1"].user_data == wire.encode_sticky_user_data(tps("t-4"), 6)
 
 
 def test_user_data_in_an_eager_group_is_where_the_claims_are():
@@ -257,18 +262,20 @@ def test_user_data_in_an_eager_group_is_where_the_claims_are():
     ]
     answer = {"own": "t-1", "none": "t-1", "sticky-v0": "t-2", "sticky-v1": "t-3"}
     first, second, third = calls(kinds, rounds, answer, writer=STICKY_WRITER, protocol=EAGER)
-    assert claims(first) == {"own": ("t-0", 5), "none": ("", -1), "sticky-v0": ("t-0", -1)}
+    nothing = dict.fromkeys(("none", "empty", "truncated"), ("", -1))
+    assert claims(first) == {"own": ("t-0", 5), **nothing, "sticky-v0": ("t-0", -1)}
     assert all(not s.owned_partitions for call in (first, second) for s in call.group.values())
     assert claims(second) == {
+        **nothing,
         "own": ("t-0", 5),  # and nothing was trimmed for the new subscription
-        "none": ("", -1),
         "sticky-v0": ("t-2", -1),
         "sticky-v1": ("t-0", 5),  # never cleared, although it lost everything
     }
     assert claims(third)["own"] == ("t-1", 7)
     for member_id, (owned, generation) in claims(third).items():
         data = third.group[member_id].user_data
-        if data is not None:
+        if member_id not in nothing:
+            assert data is not None
             assert wire.decode_sticky_user_data(data) == (tps(owned), generation)
 
 
@@ -282,12 +289,11 @@ def test_a_format_of_its_own_is_not_mixed_with_others():
     kinds = [member(kind.value, "t-0", 5, user_data=kind) for kind in UserData]
     first, _ = calls(kinds, [[]], {}, writer=OWN_FORMAT, protocol=EAGER)
     own = b"t-0@5"
-    assert [s.user_data for s in first.group.values()] == [own, None, own, own]
+    cut = wire.encode_sticky_user_data(tps("t-0"), 5)[:9]
+    assert [s.user_data for s in first.group.values()] == [own, None, b"", own, own, cut]
     assert claims(first) == {
-        "own": ("t-0", 5),
-        "none": ("", -1),
-        "sticky-v0": ("t-0", 5),
-        "sticky-v1": ("t-0", 5),
+        **dict.fromkeys(("none", "empty", "truncated"), ("", -1)),
+        **dict.fromkeys(("own", "sticky-v0", "sticky-v1"), ("t-0", 5)),
     }
 
 
@@ -607,7 +613,7 @@ HONEST = tuple(
     for name in BY_NAME
     # What members arrive with could be anything; a ghost or an old static subscription hides ownership.
     if name not in ("claims", "stale", "duplicated", "repeated", "unsubscribed", "unknown", "generations")
-    and name not in ("ghosts", "static")
+    and name not in ("ghosts", "static", "hostile")
 )
 
 

@@ -10,7 +10,7 @@ from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.generator import BY_NAME, LARGE, SMALL, Seeded, Size, generate
+from rebalance.properties.assignors.generator import BY_NAME, LARGE, SMALL, Size, generate
 from rebalance.properties.assignors.histories import play
 from rebalance.properties.assignors.minimise import REDUCTIONS, minimise
 from rebalance.properties.assignors.scenarios import (
@@ -27,9 +27,10 @@ from rebalance.properties.assignors.scenarios import (
     to_json,
     uniform,
 )
+from rebalance.properties.draws import Seeded
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
-EVERYTHING = tuple(BY_NAME)
+EVERYTHING = tuple(name for name in BY_NAME if name != "names")
 
 Breaks = Callable[[Scenario], bool]
 
@@ -46,7 +47,7 @@ def shared(s: Scenario) -> bool:
     """Two members claim one partition that exists."""
     owned = [set(m.owned) for m in s.members]
     both = set().union(*(a & b for i, a in enumerate(owned) for b in owned[:i])) if owned else set()
-    return any(p.partition < len(s.topics.get(p.topic, ())) for p in both)
+    return any(0 <= p.partition < len(s.topics.get(p.topic, ())) for p in both)
 
 
 PREDICATES: dict[str, Breaks] = {
@@ -120,7 +121,7 @@ def test_reductions_only_reduce():
             + {UserData.OWN: 0, UserData.NONE: 1}.get(m.user_data, 2)
             + (m.generation != -1)
             + len(m.topics)
-            + sum(1 + p.partition for p in m.owned)
+            + sum(1 + abs(p.partition) for p in m.owned)
             for m in everyone
         )
         structure = (
@@ -172,7 +173,7 @@ def test_joined_members_claims_and_labels_go_too():
     assert small.topics == uniform({"t": 2}), "a name that matters is not changed"
     [join] = [e for events in small.rounds for e in events]
     assert join == AddMember(
-        ScenarioMember(id="B", topics=("t",), owned=(TopicPartition("t", 1),), generation=5)
+        ScenarioMember(id="A", topics=("t",), owned=(TopicPartition("t", 1),), generation=5)
     )
 
 
@@ -246,7 +247,9 @@ def test_stops_when_told_with_what_it_has():
 
 
 def test_quick_on_a_large_scenario():
-    scenario = next(s for s in (drawn(seed, LARGE) for seed in range(100)) if len(s.members) == LARGE.members)
+    scenario = next(
+        s for s in (drawn(seed, LARGE) for seed in range(100)) if len(s.members) == LARGE.members[1]
+    )
     attempts = 0
 
     def breaks(s: Scenario) -> bool:

@@ -158,7 +158,10 @@ def without(data: dict[str, Any], name: str) -> dict[str, Any]:
         (member(owned=["orders"]), "'orders' is not a partition such as 'orders-0'"),
         (member(owned=["orders-x"]), "'orders-x' is not a partition"),
         (member(owned=[3]), "not of the expected form"),
-        (member(user_data="mine"), "field 'user_data' is 'mine'; known: own, none, sticky-v0, sticky-v1"),
+        (
+            member(user_data="mine"),
+            "field 'user_data' is 'mine'; known: own, none, empty, sticky-v0, sticky-v1, truncated",
+        ),
         (member(generation="5"), "member 'A': field 'generation' cannot be '5'"),
         (member(generation=True), "member 'A': field 'generation' cannot be True"),
         (member(version=4), "member 'A': field 'version' is 0 to 3"),

@@ -23,11 +23,12 @@ from rebalance.model.values import (
 from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
-from rebalance.properties.assignors.generator import BY_NAME, Seeded, generate
+from rebalance.properties.assignors.generator import BY_NAME, generate
 from rebalance.properties.assignors.histories import PlayedHistory, play
 from rebalance.properties.assignors.probes import probes
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.assignors.settling import hides
+from rebalance.properties.draws import Seeded
 from rebalance.properties.verdict import Level
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.language import Vocabulary

@@ -8,7 +8,7 @@ import pytest
 from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.causes.ablations import BY_NAME, TABLE, Realism, ablated, present, reduced
 from rebalance.properties.assignors.generator import BY_NAME as DIMENSIONS
-from rebalance.properties.assignors.generator import Seeded, generate
+from rebalance.properties.assignors.generator import generate
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -21,6 +21,7 @@ from rebalance.properties.assignors.scenarios import (
     UserData,
     uniform,
 )
+from rebalance.properties.draws import Seeded
 
 COOPERATIVE, EAGER = RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER
 

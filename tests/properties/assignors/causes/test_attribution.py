@@ -20,10 +20,11 @@ from rebalance.properties.assignors.causes.attribution import (
     realism,
 )
 from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.generator import Seeded, generate
+from rebalance.properties.assignors.generator import generate
 from rebalance.properties.assignors.histories import PlayedHistory, play
 from rebalance.properties.assignors.minimise import deletions
 from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.draws import Seeded
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 LIMIT = 3000

@@ -1,0 +1,64 @@
+"""The examples that are right and promise less: they pass, and the report says first what that is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
+from rebalance.gate.check.result import Result, Status
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.report.facts import headline
+from rebalance.gate.targets.inside import InProcess
+from rebalance.properties.verdict import Level, Verdict
+
+odd: Any = import_module("examples.odd_assignors")
+
+FEW = SearchProfile(name="few", each=1, mixed=10, large=0, crowd=0, shrink=100)
+KINDS = {"Capacity": "partial", "Gradual": "gradual", "Weighted": "weighted"}
+
+
+def judged(assignor: Any, profile: SearchProfile = FEW, level: Level = Level.QUALITY) -> Result:
+    session = InProcess(assignor)
+    return check(CheckPlan(profile=profile, level=level), session, describe("odd", session.hello))
+
+
+def undeclared(name: str) -> Any:
+    """The same, without a word of what it promises less."""
+    assignor = getattr(odd, name)()
+    assignor.promises, assignor.limits = (), {}
+    return assignor
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_they_pass_and_the_first_line_says_what_they_promise(name):
+    result = judged(getattr(odd, name)())
+    assert result.verdict is Verdict.CONFORMANT
+    assert headline(result).endswith(f"; less is asked of it, which promises to be {KINDS[name]}")
+    asked = {row.clause.id for row in result.clauses if row.status is Status.PASSED}
+    assert any(clause.startswith(f"{KINDS[name]}/") for clause in asked)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "clause"), [("Capacity", "kip429/leader/5"), ("Gradual", "kip429/converge/1")]
+)
+def test_they_would_not_pass_without_that(name, clause):
+    result = judged(undeclared(name), replace(FEW, each=4), Level.LIVENESS)
+    assert result.verdict is Verdict.VIOLATION
+    assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
+
+
+def test_who_promises_nothing_is_told_what_is_not_asked():
+    result = judged(undeclared("Weighted"))
+    wanted = {row.clause.id for row in result.clauses if row.clause.promises}
+    assert headline(result).endswith(f"; promises nothing: {len(wanted)} clauses not asked")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", KINDS)
+def test_they_pass_in_profile_nightly(name):
+    result = judged(getattr(odd, name)(), PROFILES["nightly"])
+    assert (result.verdict, result.missed) == (Verdict.CONFORMANT, ())
