@@ -348,10 +348,8 @@ def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKin
                 # KIP-429, client 1.1: what is no longer subscribed is revoked before joining.
                 state.owned = tuple(p for p in state.owned if p.topic in topics)
             case SetTopic(topic, partitions):
-                topics_now = {t: racks for t, racks in group.cluster.topics.items() if t != topic}
-                if partitions is not None:
-                    topics_now[topic] = partitions
-                group.cluster = Cluster(topics_now)
+                others = {t: racks for t, racks in group.cluster.topics.items() if t != topic}
+                group.cluster = Cluster(others if partitions is None else {**others, topic: partitions})
             case Fault(kind, member_id) if member_id in group.members:
                 faults[member_id] = kind
             case _:
