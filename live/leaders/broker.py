@@ -92,14 +92,15 @@ class LeaderBroker:
     """The broker of one client. ``join``, ``sync``: what waits for an answer, None where nothing does.
 
     ``topics`` is what metadata says; while ``holding`` it is not answered. ``calls``: requests for metadata so
-    far. ``rejoin``: heartbeats are answered so that the client joins again. ``failure``: what of a client's
+    far. ``beats``: heartbeats until the client shall join again, None for never. ``failure``: what of a client's
     messages could not be read.
     """
 
     def __init__(self, network: Network, own_topic: str) -> None:
         self._network, self._own_topic = network, own_topic
         self.topics: Topics = {}
-        self.holding = self.rejoin = False
+        self.holding = False
+        self.beats: int | None = None
         self.calls = 0
         self.failure = ""
         self._held: list[Request] = []
@@ -221,8 +222,9 @@ class LeaderBroker:
                 found = {"node_id": _COORDINATOR, "host": HOST, "port": self._ports[1]}
                 keys = fields.get("coordinator_keys", ())
                 answer = {**found, "coordinators": [{"key": key, **found} for key in keys]}
-            case "Heartbeat" if self.rejoin:
-                answer = refusal(api, "REBALANCE_IN_PROGRESS", fields)
+            case "Heartbeat" if self.beats is not None:
+                answer = refusal(api, "NONE" if self.beats > 0 else "REBALANCE_IN_PROGRESS", fields)
+                self.beats -= 1
             case "OffsetFetch":
                 groups = [
                     {"group_id": group["group_id"], "topics": _offsets(group["topics"])}
@@ -308,11 +310,13 @@ class _Connection:
                 payload = bytes(self._received[4 : 4 + length])
                 del self._received[: 4 + length]
                 head = header(payload, _SCHEMAS)
-                fields = read_message(head, payload, _SCHEMAS)
-                if fields is None:
-                    raise FrameError(f"a request that nobody offered: {head.api} version {head.version}")
+                first, last = _TABLE["answered"].get(head.api, (1, 0))
+                known = first <= head.version <= last
+                fields = read_message(head, payload, _SCHEMAS) if known else {}
+                if not known and head.api != "ApiVersions":
+                    raise FrameError(f"a request that was not offered: {head.api} version {head.version}")
                 self._waiting.append(head.correlation)
-                self._broker.handle(Request(self, head, fields))
+                self._broker.handle(Request(self, head, fields or {}))
         except FrameError as error:
             self._broker.failure = str(error)
             self._broker.drop(self)

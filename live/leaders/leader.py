@@ -24,6 +24,8 @@ REFRESH_SECONDS = 1.0
 """Until a client that fetches metadata by itself has done so."""
 REJOIN_SECONDS = 20.0
 """Until a client has noticed that its group rebalances."""
+BEATS = 4
+"""Heartbeats in which a client takes over what it is assigned, before its group rebalances."""
 TICK = 0.5
 """Seconds after which a client that is awaited is looked at."""
 TAIL = 20_000
@@ -42,11 +44,18 @@ class LossKind(StrEnum):
 
 class LeaderLost(Exception):
     """The client did not answer: its process has ended, it waits, it joins again, or it did not look at the
-    metadata. ``detail``: the last that it wrote."""
+    metadata. ``detail``: the last that it wrote; ``by_signal``: what ended it was one."""
 
-    def __init__(self, message: str, detail: str = "", kind: LossKind = LossKind.SILENT) -> None:
+    def __init__(
+        self,
+        message: str,
+        detail: str = "",
+        kind: LossKind = LossKind.SILENT,
+        *,
+        by_signal: bool = False,
+    ) -> None:
         super().__init__(message)
-        self.message, self.detail, self.kind = message, detail, kind
+        self.message, self.detail, self.kind, self.by_signal = message, detail, kind, by_signal
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +78,8 @@ class LeaderClient:
         self, network: Network, command: Sequence[str], topics: Sequence[str], environment: Mapping[str, str]
     ) -> None:
         self._network = network
-        self._broker = LeaderBroker(network, topics[0])
+        self._broker = LeaderBroker(network, OWN_TOPIC)
+        self._broker.topics = dict.fromkeys(topics, ((),))
         filled = {"{address}": self._broker.bootstrap, "{group}": "group", "{topics}": ",".join(topics)}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # for as long as the process
         for name, value in filled.items():
@@ -104,10 +114,13 @@ class LeaderClient:
         self.assignor = protocol["name"]
         return wire.decode_subscription(protocol["metadata"])
 
-    def assign(self, topics: Topics, members: Sequence[GroupMember]) -> dict[str, bytes]:
-        """What the client assigns to the members, as the leader under the id of the first of them: member ->
-        ConsumerProtocolAssignment. On return it has joined again. Raises LeaderLost."""
-        answer = self._assign(topics, members)
+    def assign(
+        self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
+    ) -> dict[str, bytes]:
+        """What the client assigns to the members, which subscribe to these topics, as the leader under the id of
+        the first of them: member -> ConsumerProtocolAssignment. On return it has joined again, so that what it
+        breaks is not taken for the next question's doing. Raises LeaderLost."""
+        answer = self._assign(topics, subscribed, members)
         self._broker.refuse_sync("REBALANCE_IN_PROGRESS")
         self.await_join(ANSWER_SECONDS)
         return answer
@@ -118,28 +131,27 @@ class LeaderClient:
         assert self.first
         alone = GroupMember(member, wire.encode_subscription(self.first))
         self._generation = generation - 1
-        answer = self._assign(topics, [alone])
+        answer = self._assign(topics, [*topics], [alone])
         self._broker.answer_sync({"assignment": answer.get(member, b""), "protocol_name": self.assignor})
-        self._broker.holding, self._broker.rejoin = False, True
+        self._broker.holding, self._broker.beats = False, BEATS
         try:
             self._await(lambda: self._broker.join, "JoinGroup after a rebalance", REJOIN_SECONDS)
         finally:
-            self._broker.rejoin = False
+            self._broker.beats = None
         self._broker.holding = True
         return self._joined(), answer.get(member, b"")
 
-    def _assign(self, topics: Topics, members: Sequence[GroupMember]) -> dict[str, bytes]:
+    def _assign(
+        self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
+    ) -> dict[str, bytes]:
         """The assignment; its SyncGroup waits. Raises LeaderLost."""
-        subscribed = {
-            topic for member in members for topic in wire.decode_subscription(member.metadata).topics
-        }
         self._lead(topics, members)
         if not self._broker.sync:  # it joins again instead: for the metadata that it got, or since it fails
             self._lead(topics, members)
         broker = self._broker
         if not broker.sync:
             raise LeaderLost("the leader joins again and assigns nothing", self._written(), LossKind.REFUSED)
-        if stale := broker.stale(sorted(subscribed)):
+        if stale := broker.stale(subscribed):
             raise LeaderLost(f"the leader did not fetch metadata of {', '.join(stale)}", kind=LossKind.STALE)
         return {one["member_id"]: one["assignment"] for one in broker.sync.fields["assignments"]}
 
@@ -190,7 +202,12 @@ class LeaderClient:
         while not self._serve(until, TICK):
             if (code := self._process.poll()) is not None:
                 how = f"was ended by {named(code)}" if code < 0 else f"ended with {named(code)}"
-                raise LeaderLost(f"the client {how}, before its {what}", self._written(), LossKind.ENDED)
+                raise LeaderLost(
+                    f"the client {how} before its {what}",
+                    self._written(),
+                    LossKind.ENDED,
+                    by_signal=code < 0,
+                )
             if self._broker.failure:
                 raise LeaderLost(self._broker.failure, self._written())
             now = time.monotonic()

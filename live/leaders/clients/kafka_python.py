@@ -39,6 +39,7 @@ def main() -> None:
         reconnect_backoff_ms=1,
         enable_auto_commit=False,
     )
+    consumer._client.cluster.config["retry_backoff_ms"] = 0  # the setting does not get there in 3.0
     consumer.subscribe(pattern=".*")
     while True:
         consumer.poll(timeout_ms=60_000)

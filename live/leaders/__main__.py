@@ -1,0 +1,153 @@
+"""``python -m rebalance.live.leaders SETTINGS``: a real client as a target that speaks the stdio protocol.
+
+SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it, ``environment``,
+``promises`` by assignor, and ``hello``, what else is known of the client.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rebalance.live.leaders.broker import Network
+from rebalance.live.leaders.leader import OWN_TOPIC, GroupMember, LeaderClient, LeaderLost, LossKind
+from rebalance.live.leaders.pool import LeaderPool
+from rebalance.live.leaders.user_data import LearntUserData, Unwritable
+from rebalance.live.processes.lines import Json, to_line
+from rebalance.model.values import Partitions, TopicPartition
+
+TRIES = 2
+"""A leader that waits, joins again or missed the metadata is asked once more, in a new process."""
+
+
+class Skipped(Exception):
+    """What cannot be asked of this client; the text says why."""
+
+
+class WireTarget:
+    """Answers the requests of the protocol with what the client does."""
+
+    def __init__(self, pool: LeaderPool, settings: Json) -> None:
+        self._pool, self._settings = pool, settings
+        self._learnt: LearntUserData | None = None
+
+    def reply(self, request: Json) -> Json:
+        """The reply to a request, without its number."""
+        try:
+            match request["cmd"]:
+                case "hello":
+                    return {"result": self._hello()}
+                case "assign":
+                    return {"result": {"encoded": self._assign(request)}}
+                case "user_data":
+                    return {"result": {"user_data": self._user_data(request)}}
+            raise Skipped(f"no such request: {request['cmd']}")
+        except (Skipped, Unwritable) as skipped:
+            return {"skipped": {"message": str(skipped)}}
+        except LeaderLost as lost:
+            kind = "crash" if lost.kind is LossKind.ENDED else "errored"
+            return {kind: {"message": lost.message, "traceback": lost.detail or None}}
+        except OSError as error:
+            return {"errored": {"message": f"the client cannot be started: {error}"}}
+
+    def _hello(self) -> Json:
+        client = self._pool.leader()
+        learnt = self._learnt = LearntUserData.of(client, OWN_TOPIC)
+        promises = self._settings["promises"]
+        return {
+            "name": client.assignor,
+            "protocols": ["cooperative" if learnt.keeps else "eager"],
+            "promises": promises.get(client.assignor, []),
+            "user_data": learnt.writes,
+            **self._settings["hello"],
+        }
+
+    def _user_data(self, request: Json) -> str | None:
+        assert self._learnt
+        owned: Partitions = tuple(
+            TopicPartition(topic, index) for topic, indexes in request["owned"] for index in indexes
+        )
+        topics = tuple(dict.fromkeys(topic for topic, _ in owned))
+        data = self._learnt.written(lambda: self._pool.leader(topics), owned, request["generation"])
+        return None if data is None else data.hex()
+
+    def _assign(self, request: Json) -> dict[str, str]:
+        topics = {name: tuple(map(tuple, racks)) for name, racks in request["cluster"]["topics"].items()}
+        subscribed = {topic for member in request["members"] for topic in member["topics"]}
+        members = [
+            GroupMember(one["id"], bytes.fromhex(one["metadata"]), one.get("instance"))
+            for one in request["members"]
+        ]
+        own = request["members"][0]["topics"]
+        if self._pool.by_topics and not own:
+            raise Skipped("the leader subscribes to nothing, which this client cannot")
+
+        def asked(client: LeaderClient) -> dict[str, bytes]:
+            return client.assign(topics, sorted(subscribed), members)
+
+        try:
+            answer = self._with_leader(own, asked)
+        except LeaderLost as lost:
+            if lost.kind is LossKind.STALE:
+                raise Skipped(lost.message) from None
+            if not lost.by_signal and (missing := [t for t in sorted(subscribed) if not topics.get(t)]):
+                # Not the assignor's doing: it is not called.
+                why = "this client's leader gives up where a topic is unknown or has no partitions"
+                raise Skipped(f"{why}: {', '.join(missing)}") from None
+            raise
+        return {member: assignment.hex() for member, assignment in answer.items()}
+
+    def _with_leader(self, topics: list[str], ask: Callable[[LeaderClient], Any]) -> Any:
+        for left in reversed(range(TRIES)):
+            client = self._pool.leader(topics)
+            try:
+                return ask(client)
+            except LeaderLost as lost:
+                ended = lost.kind is LossKind.ENDED
+                self._pool.end(client, ahead=ended)
+                if ended or not left:
+                    raise
+        raise AssertionError
+
+
+def main() -> None:
+    """Answer until ``bye`` or the end of input."""
+    settings = json.loads(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a client that crashes leaves no core file
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    network, received = Network(), bytearray()
+    lines: list[bytes] = []
+    open_ = [True]
+
+    def read() -> None:
+        data = os.read(0, 2**16)
+        if not data:
+            open_.clear()
+            network.remove(0)
+        received.extend(data)
+        *whole, rest = received.split(b"\n")
+        lines.extend(map(bytes, whole))
+        received[:] = rest
+
+    network.add(0, read)
+    with LeaderPool(network, settings["command"], settings["environment"]) as pool:
+        target = WireTarget(pool, settings)
+        while True:
+            while not network.serve(lambda: lines or not open_, 3600.0):
+                pass
+            if not lines:
+                return
+            request = json.loads(lines.pop(0))
+            if request["cmd"] == "bye":
+                return
+            sys.stdout.buffer.write(to_line({"seq": request["seq"], **target.reply(request)}))
+            sys.stdout.buffer.flush()
+
+
+if __name__ == "__main__":
+    main()

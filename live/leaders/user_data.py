@@ -1,0 +1,87 @@
+"""What a client writes as user data: learnt from its own JoinGroups.
+
+It joins, is assigned partitions, joins again: what it wrote then is held against the formats that are known of
+Kafka's clients. Where one of them is its own the rest is written by that; otherwise each is asked of the client.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Self
+
+from rebalance.live.leaders.leader import LeaderClient
+from rebalance.model import wire
+from rebalance.model.values import NO_GENERATION, Partitions, TopicPartition
+
+Format = Callable[[Partitions, int], bytes | None]
+
+FORMATS: tuple[Format, ...] = (
+    lambda owned, generation: None,
+    lambda owned, generation: b"",
+    lambda owned, generation: wire.encode_cooperative_user_data(generation),
+    wire.encode_sticky_user_data,
+    lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
+    lambda owned, generation: wire.encode_sticky_user_data(owned, None),
+)
+LEARNT_FROM = ((1, 6), (2, 7), (3, 9))
+"""Partitions of the one topic that the client is assigned, and the generation."""
+MEMBER = "member"
+
+
+class Unwritable(Exception):
+    """What the client would write is not known; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearntUserData:
+    """``first``: before anything was assigned; ``format``: afterwards, None where it is not known. ``keeps``:
+    members join with what they own, so they are COOPERATIVE."""
+
+    first: bytes | None
+    format: Format | None
+    keeps: bool
+
+    @classmethod
+    def of(cls, client: LeaderClient, topic: str) -> Self:
+        """What a client that subscribes to ``topic`` writes. Raises LeaderLost."""
+        assert client.first
+        first = client.first.user_data
+        seen: list[tuple[Partitions, int, bytes | None]] = []
+        keeps = True
+        for count, generation in LEARNT_FROM:
+            joined, _ = client.rejoined({topic: ((),) * count}, MEMBER, generation)
+            owned = tuple(TopicPartition(topic, index) for index in range(count))
+            seen.append((owned, generation, joined.user_data))
+            keeps = keeps and sorted(joined.owned_partitions) == list(owned)
+        fits = (
+            one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen)
+        )
+        return cls(first=first, format=next(fits, None), keeps=keeps)
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is any."""
+        return self.first is not None or self.format is not FORMATS[0]
+
+    def written(
+        self, client: Callable[[], LeaderClient], owned: Partitions, generation: int
+    ) -> bytes | None:
+        """What a member writes that was last assigned ``owned`` in ``generation``; ``client`` is one to ask.
+        Raises LeaderLost, Unwritable."""
+        if not owned and generation == NO_GENERATION:
+            return self.first
+        if self.format:
+            return self.format(owned, generation)
+        counts: dict[str, int] = {}
+        for topic, _ in owned:
+            counts[topic] = counts.get(topic, 0) + 1
+        every = {(topic, index) for topic, count in counts.items() for index in range(count)}
+        if set(owned) != every or not owned or generation < 0:
+            raise Unwritable("user data of a format that is not known, of what no leader would assign")
+        joined, assigned = client().rejoined(
+            {topic: ((),) * count for topic, count in counts.items()}, MEMBER, generation
+        )
+        if set(wire.decode_assignment(assigned).partitions) != every:
+            raise Unwritable("user data of a format that is not known, of what this leader does not assign")
+        return joined.user_data
