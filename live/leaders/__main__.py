@@ -6,6 +6,7 @@ SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{to
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import resource
@@ -19,6 +20,7 @@ from rebalance.live.leaders.leader import OWN_TOPIC, GroupMember, LeaderClient, 
 from rebalance.live.leaders.pool import LeaderPool
 from rebalance.live.leaders.user_data import LearntUserData, Unwritable
 from rebalance.live.processes.lines import Json, to_line
+from rebalance.live.processes.tools import cache, key, write_whole
 from rebalance.model.values import Partitions, TopicPartition
 
 TRIES = 2
@@ -56,16 +58,26 @@ class WireTarget:
             return {"errored": {"message": f"the client cannot be started: {error}"}}
 
     def _hello(self) -> Json:
-        client = self._pool.leader()
-        learnt = self._learnt = LearntUserData.of(client, OWN_TOPIC)
-        promises = self._settings["promises"]
+        learnt = self._learnt = self._remembered()
         return {
-            "name": client.assignor,
+            "name": learnt.assignor,
             "protocols": ["cooperative" if learnt.keeps else "eager"],
-            "promises": promises.get(client.assignor, []),
+            "promises": self._settings["promises"].get(learnt.assignor, []),
             "user_data": learnt.writes,
             **self._settings["hello"],
         }
+
+    def _remembered(self) -> LearntUserData:
+        """What a release was seen to write is what it writes; other programs are asked each time."""
+        known = cache() / "leaders" / f"{key(json.dumps(self._settings))}.json"
+        with contextlib.suppress(OSError, ValueError, TypeError, IndexError, KeyError):
+            return LearntUserData.remembered(known.read_text(encoding="utf-8"))
+        learnt = LearntUserData.of(self._pool.leader(), OWN_TOPIC)
+        if self._settings["pinned"]:
+            with contextlib.suppress(OSError):
+                known.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(known, learnt.to_text())
+        return learnt
 
     def _user_data(self, request: Json) -> str | None:
         assert self._learnt
@@ -109,6 +121,7 @@ class WireTarget:
                 return ask(client)
             except LeaderLost as lost:
                 ended = lost.kind is LossKind.ENDED
+                client.steady = client.steady or lost.kind is LossKind.STALE
                 self._pool.end(client, ahead=ended)
                 if ended or not left:
                     raise
@@ -135,7 +148,7 @@ def main() -> None:
         received[:] = rest
 
     network.add(0, read)
-    with LeaderPool(network, settings["command"], settings["environment"]) as pool:
+    with LeaderPool(network, settings["command"], settings["environment"], settings["steady"]) as pool:
         target = WireTarget(pool, settings)
         while True:
             while not network.serve(lambda: lines or not open_, 3600.0):

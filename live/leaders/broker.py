@@ -92,15 +92,14 @@ class LeaderBroker:
     """The broker of one client. ``join``, ``sync``: what waits for an answer, None where nothing does.
 
     ``topics`` is what metadata says; while ``holding`` it is not answered. ``calls``: requests for metadata so
-    far. ``beats``: heartbeats until the client shall join again, None for never. ``failure``: what of a client's
-    messages could not be read.
+    far. ``rejoin``: once the client has begun to read what it was assigned, its heartbeats are answered so that
+    it joins again. ``failure``: what of a client's messages could not be read.
     """
 
     def __init__(self, network: Network, own_topic: str) -> None:
         self._network, self._own_topic = network, own_topic
         self.topics: Topics = {}
-        self.holding = False
-        self.beats: int | None = None
+        self.holding = self.rejoin = self._reads = False
         self.calls = 0
         self.failure = ""
         self._held: list[Request] = []
@@ -154,6 +153,7 @@ class LeaderBroker:
     def answer_sync(self, fields: Fields) -> None:
         """Answer the SyncGroup that waits."""
         assert self.sync
+        self._reads = False
         request, self._sync = self.sync, None
         request.connection.answer(request, {"protocol_type": "consumer", **fields})
 
@@ -222,10 +222,10 @@ class LeaderBroker:
                 found = {"node_id": _COORDINATOR, "host": HOST, "port": self._ports[1]}
                 keys = fields.get("coordinator_keys", ())
                 answer = {**found, "coordinators": [{"key": key, **found} for key in keys]}
-            case "Heartbeat" if self.beats is not None:
-                answer = refusal(api, "NONE" if self.beats > 0 else "REBALANCE_IN_PROGRESS", fields)
-                self.beats -= 1
+            case "Heartbeat" if self.rejoin and self._reads:
+                answer = refusal(api, "REBALANCE_IN_PROGRESS", fields)
             case "OffsetFetch":
+                self._reads = True
                 groups = [
                     {"group_id": group["group_id"], "topics": _offsets(group["topics"])}
                     for group in fields.get("groups", ())

@@ -24,8 +24,6 @@ REFRESH_SECONDS = 1.0
 """Until a client that fetches metadata by itself has done so."""
 REJOIN_SECONDS = 20.0
 """Until a client has noticed that its group rebalances."""
-BEATS = 4
-"""Heartbeats in which a client takes over what it is assigned, before its group rebalances."""
 TICK = 0.5
 """Seconds after which a client that is awaited is looked at."""
 TAIL = 20_000
@@ -69,13 +67,20 @@ class GroupMember:
 
 class LeaderClient:
     """A client in a process of its own, with a broker of its own. ``command`` starts it, with ``{address}``,
-    ``{group}`` and ``{topics}`` in it; ``topics`` are those it subscribes to itself.
+    ``{group}`` and ``{topics}`` in it; ``topics`` are those it subscribes to itself. ``steady``: it fetches
+    metadata again and again, as far as is known by now.
 
     Raises OSError when it cannot be started.
     """
 
     def __init__(
-        self, network: Network, command: Sequence[str], topics: Sequence[str], environment: Mapping[str, str]
+        self,
+        network: Network,
+        command: Sequence[str],
+        topics: Sequence[str],
+        *,
+        environment: Mapping[str, str],
+        steady: bool = True,
     ) -> None:
         self._network = network
         self._broker = LeaderBroker(network, OWN_TOPIC)
@@ -88,7 +93,7 @@ class LeaderClient:
             self._process = spawn(
                 command, stdin=nothing, stdout=self._output, stderr=self._output, env={**os.environ, **environment}
             )
-        self._steady = True
+        self.steady = steady
         self._generation = 0
         self.first: Subscription | None = None
         """What it joined with before it was assigned anything."""
@@ -133,11 +138,11 @@ class LeaderClient:
         self._generation = generation - 1
         answer = self._assign(topics, [*topics], [alone])
         self._broker.answer_sync({"assignment": answer.get(member, b""), "protocol_name": self.assignor})
-        self._broker.holding, self._broker.beats = False, BEATS
+        self._broker.holding, self._broker.rejoin = False, True
         try:
             self._await(lambda: self._broker.join, "JoinGroup after a rebalance", REJOIN_SECONDS)
         finally:
-            self._broker.beats = None
+            self._broker.rejoin = False
         self._broker.holding = True
         return self._joined(), answer.get(member, b"")
 
@@ -160,7 +165,7 @@ class LeaderClient:
         broker = self._broker
         self.await_join(ANSWER_SECONDS)
         broker.topics = topics
-        if self._steady:
+        if self.steady:
             self._refresh()
         self._generation += 1
         broker.answer_join(
@@ -186,9 +191,9 @@ class LeaderClient:
         if self._serve(lambda: broker.held, REFRESH_SECONDS):
             calls = broker.calls
             broker.release()
-            self._steady = self._serve(lambda: broker.calls > calls, REFRESH_SECONDS)
+            self.steady = self._serve(lambda: broker.calls > calls, REFRESH_SECONDS)
         else:
-            self._steady = False
+            self.steady = False
 
     def _serve(self, until: Callable[[], object], seconds: float) -> bool:
         """Serve until something is true or the process has ended; whether it is true."""

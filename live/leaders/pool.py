@@ -22,12 +22,14 @@ class LeaderPool:
     """Clients of one ``command``; use as a context manager. ``by_topics``: each subscribes to what the first
     member does, since its leader assigns that, whatever the others subscribe to."""
 
-    def __init__(self, network: Network, command: Sequence[str], environment: Mapping[str, str]) -> None:
+    def __init__(
+        self, network: Network, command: Sequence[str], environment: Mapping[str, str], steady: bool
+    ) -> None:
         self._network, self._command, self._environment = network, command, environment
         self.by_topics = any(TOPICS in word for word in command)
         self._leading: dict[SubscribedTopics, LeaderClient] = {}
         self._ahead: defaultdict[SubscribedTopics, deque[LeaderClient]] = defaultdict(deque)
-        self._ended = 0
+        self._ended, self._steady = 0, steady
 
     def __enter__(self) -> Self:
         return self
@@ -56,6 +58,7 @@ class LeaderPool:
     def end(self, client: LeaderClient, *, ahead: bool = False) -> None:
         """Be rid of a client. ``ahead``: let others begin now, which later ones need not be waited for."""
         key = next(key for key, one in self._leading.items() if one is client)
+        self._steady = client.steady
         self._leading.pop(key).close()
         if ahead:
             self._ended += 1
@@ -63,4 +66,6 @@ class LeaderPool:
                 self._ahead[key].append(self._started(key))
 
     def _started(self, topics: SubscribedTopics) -> LeaderClient:
-        return LeaderClient(self._network, self._command, topics, self._environment)
+        return LeaderClient(
+            self._network, self._command, topics, environment=self._environment, steady=self._steady
+        )

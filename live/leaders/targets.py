@@ -53,6 +53,8 @@ def client_command(spec: str) -> list[str]:
         hello,
         {any_name: promised(name, any_name) for any_name in PROMISES},
         started.environment,
+        steady=not client.fetches,
+        pinned=True,
     )
 
 
@@ -71,6 +73,10 @@ def _command(
     hello: Mapping[str, Any],
     promises: Mapping[str, Sequence[str]],
     environment: Mapping[str, str],
+    *,
+    steady: bool = True,
+    pinned: bool = False,
 ) -> list[str]:
     settings = {"command": command, "hello": hello, "promises": promises, "environment": environment}
+    settings |= {"steady": steady, "pinned": pinned}
     return [sys.executable, "-P", "-m", "rebalance.live.leaders", json.dumps(settings)]

@@ -6,6 +6,7 @@ Kafka's clients. Where one of them is its own the rest is written by that; other
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
@@ -24,7 +25,7 @@ FORMATS: tuple[Format, ...] = (
     lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
     lambda owned, generation: wire.encode_sticky_user_data(owned, None),
 )
-LEARNT_FROM = ((1, 6), (2, 7), (3, 9))
+LEARNT_FROM = ((1, 6), (3, 9))
 """Partitions of the one topic that the client is assigned, and the generation."""
 MEMBER = "member"
 
@@ -35,9 +36,10 @@ class Unwritable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntUserData:
-    """``first``: before anything was assigned; ``format``: afterwards, None where it is not known. ``keeps``:
-    members join with what they own, so they are COOPERATIVE."""
+    """Of an ``assignor``. ``first``: before anything was assigned; ``format``: afterwards, None where it is not
+    known. ``keeps``: members join with what they own, so they are COOPERATIVE."""
 
+    assignor: str
     first: bytes | None
     format: Format | None
     keeps: bool
@@ -57,7 +59,20 @@ class LearntUserData:
         fits = (
             one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen)
         )
-        return cls(first=first, format=next(fits, None), keeps=keeps)
+        return cls(assignor=client.assignor, first=first, format=next(fits, None), keeps=keeps)
+
+    @classmethod
+    def remembered(cls, text: str) -> Self:
+        """Read what `to_text` wrote."""
+        data = json.loads(text)
+        known = {**data, "first": None if data["first"] is None else bytes.fromhex(data["first"])}
+        return cls(**{**known, "format": None if data["format"] is None else FORMATS[data["format"]]})
+
+    def to_text(self) -> str:
+        """To be read by another process of the same release."""
+        first = None if self.first is None else self.first.hex()
+        data: dict[str, object] = {"first": first, "keeps": self.keeps, "assignor": self.assignor}
+        return json.dumps(data | {"format": FORMATS.index(self.format) if self.format else None})
 
     @property
     def writes(self) -> bool:

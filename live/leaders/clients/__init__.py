@@ -52,7 +52,8 @@ class Started:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
     """A client that can lead. ``package`` is its registry's and name; ``assignors`` what it has, in its newest
-    release; ``own_topics``: its leader assigns the topics that it subscribes to itself."""
+    release; ``own_topics``: its leader assigns the topics that it subscribes to itself; ``fetches``: it fetches
+    the metadata of a group that it leads, whatever it knows."""
 
     name: str
     package: str
@@ -61,6 +62,7 @@ class Leading:
     assignors: tuple[str, ...]
     start: Callable[[str], Started]
     own_topics: bool = False
+    fetches: bool = False
 
 
 def _python(distribution: str) -> Callable[[str], Started]:
@@ -112,6 +114,7 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/confluentinc/librdkafka",
             assignors=("range", "roundrobin", "cooperative-sticky"),
             start=_python("confluent-kafka"),
+            fetches=True,
         ),
         Leading(
             name="kafka-python",
@@ -152,6 +155,7 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/IBM/sarama",
             assignors=_FOUR,
             start=_go("github.com/IBM/sarama", "sarama.go", "sarama_cooperative.go"),
+            fetches=True,
         ),
         Leading(
             name="kafkajs",
