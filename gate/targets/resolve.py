@@ -10,8 +10,8 @@
     wire -- CMD ARG ...           any program that starts a consumer, likewise
     -- CMD ARG ...                any program that speaks the protocol
 
-All but the last four are hosted by ``python -m rebalance.gate.targets.host``. `resolve` runs in the driver and
-imports nothing of the target's; `load` runs in the host.
+All but the last four are hosted by ``python -m rebalance.gate.targets.host``. `resolve` runs in the driver
+and imports nothing of the target's; `load` runs in the host.
 """
 
 from __future__ import annotations

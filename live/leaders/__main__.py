@@ -1,7 +1,7 @@
 """``python -m rebalance.live.leaders SETTINGS``: a real client as a target that speaks the stdio protocol.
 
-SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it, ``environment``,
-``promises`` by assignor, and ``hello``, what else is known of the client.
+SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it,
+``environment``, ``promises`` by assignor, and ``hello``, what else is known of the client.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from typing import Any
 from rebalance.live.leaders.broker import Network
 from rebalance.live.leaders.leader import OWN_TOPIC, GroupMember, LeaderClient, LeaderLost, LossKind
 from rebalance.live.leaders.pool import LeaderPool
-from rebalance.live.leaders.user_data import LearntUserData, Unwritable
+from rebalance.live.leaders.user_data import LEARN, LearntUserData, Unwritable, remembered
 from rebalance.live.processes.lines import Json, to_line
-from rebalance.live.processes.tools import cache, key, write_whole
+from rebalance.live.processes.tools import write_whole
 from rebalance.model.values import Partitions, TopicPartition
 
 TRIES = 2
@@ -34,8 +34,9 @@ class Skipped(Exception):
 class WireTarget:
     """Answers the requests of the protocol with what the client does."""
 
-    def __init__(self, pool: LeaderPool, settings: Json) -> None:
-        self._pool, self._settings = pool, settings
+    def __init__(self, pool: LeaderPool, settings: str) -> None:
+        self._pool, self._text = pool, settings
+        self._settings: Json = json.loads(settings)
         self._learnt: LearntUserData | None = None
 
     def reply(self, request: Json) -> Json:
@@ -58,7 +59,7 @@ class WireTarget:
             return {"errored": {"message": f"the client cannot be started: {error}"}}
 
     def _hello(self) -> Json:
-        learnt = self._learnt = self._remembered()
+        learnt = self._learnt = self.learn()
         return {
             "name": learnt.assignor,
             "protocols": ["cooperative" if learnt.keeps else "eager"],
@@ -67,11 +68,11 @@ class WireTarget:
             **self._settings["hello"],
         }
 
-    def _remembered(self) -> LearntUserData:
-        """What a release was seen to write is what it writes; other programs are asked each time."""
-        known = cache() / "leaders" / f"{key(json.dumps(self._settings))}.json"
+    def learn(self) -> LearntUserData:
+        """What the client is seen to write. What a release does it does again; other programs may change."""
+        known = remembered(self._text)
         with contextlib.suppress(OSError, ValueError, TypeError, IndexError, KeyError):
-            return LearntUserData.remembered(known.read_text(encoding="utf-8"))
+            return LearntUserData.from_text(known.read_text(encoding="utf-8"))
         learnt = LearntUserData.of(self._pool.leader(), OWN_TOPIC)
         if self._settings["pinned"]:
             with contextlib.suppress(OSError):
@@ -149,7 +150,10 @@ def main() -> None:
 
     network.add(0, read)
     with LeaderPool(network, settings["command"], settings["environment"], settings["steady"]) as pool:
-        target = WireTarget(pool, settings)
+        target = WireTarget(pool, sys.argv[1])
+        if sys.argv[2:] == [LEARN]:
+            target.learn()
+            return
         while True:
             while not network.serve(lambda: lines or not open_, 3600.0):
                 pass

@@ -2,8 +2,8 @@
 JoinGroup and SyncGroup for whoever plays the rest of the group.
 
 Topics are what the question that is open says, so that none has to be created: a partition's replicas are on
-nodes of its racks. All nodes are one port here, but for the coordinator, which has one of its own: an answer to
-JoinGroup may wait, and clients want those of one connection in order.
+nodes of its racks. All nodes are one port here, but for the coordinator, which has one of its own: an answer
+to JoinGroup may wait, and clients want those of one connection in order.
 """
 
 from __future__ import annotations
@@ -91,9 +91,9 @@ class Request:
 class LeaderBroker:
     """The broker of one client. ``join``, ``sync``: what waits for an answer, None where nothing does.
 
-    ``topics`` is what metadata says; while ``holding`` it is not answered. ``calls``: requests for metadata so
-    far. ``rejoin``: once the client has begun to read what it was assigned, its heartbeats are answered so that
-    it joins again. ``failure``: what of a client's messages could not be read.
+    ``topics`` is what metadata says; while ``holding`` it is not answered. ``calls``: requests for metadata
+    so far. ``rejoin``: once the client has begun to read what it was assigned, its heartbeats are answered so
+    that it joins again. ``failure``: what of a client's messages could not be read.
     """
 
     def __init__(self, network: Network, own_topic: str) -> None:
@@ -200,6 +200,7 @@ class LeaderBroker:
         """Answer a request, or keep it."""
         api, fields, version = request.head.api, request.fields, request.head.version
         answer: Fields
+        self._reads = self._reads or api in ("OffsetFetch", "ListOffsets", "Fetch")
         match api:
             case "JoinGroup":
                 self._join = request
@@ -225,7 +226,6 @@ class LeaderBroker:
             case "Heartbeat" if self.rejoin and self._reads:
                 answer = refusal(api, "REBALANCE_IN_PROGRESS", fields)
             case "OffsetFetch":
-                self._reads = True
                 groups = [
                     {"group_id": group["group_id"], "topics": _offsets(group["topics"])}
                     for group in fields.get("groups", ())
@@ -348,7 +348,10 @@ _NOTHING = {"high_watermark": 0, "last_stable_offset": 0, "preferred_read_replic
 def _each(topics: Sequence[Fields], name: str, index: str, **values: Any) -> list[Fields]:
     """The same values for all partitions of a request."""
     return [
-        {name: topic[name], "partitions": [{"partition_index": one[index], **values} for one in topic["partitions"]]}
+        {
+            name: topic[name],
+            "partitions": [{"partition_index": one[index], **values} for one in topic["partitions"]],
+        }
         for topic in topics
     ]
 
@@ -365,5 +368,3 @@ def _offsets(topics: Sequence[Fields] | None) -> list[Fields]:
         }
         for topic in topics or ()
     ]
-
-

@@ -91,7 +91,11 @@ class LeaderClient:
             command = [word.replace(name, value) for word in command]
         with open(os.devnull, "rb") as nothing:
             self._process = spawn(
-                command, stdin=nothing, stdout=self._output, stderr=self._output, env={**os.environ, **environment}
+                command,
+                stdin=nothing,
+                stdout=self._output,
+                stderr=self._output,
+                env={**os.environ, **environment},
             )
         self.steady = steady
         self._generation = 0
@@ -122,9 +126,9 @@ class LeaderClient:
     def assign(
         self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
     ) -> dict[str, bytes]:
-        """What the client assigns to the members, which subscribe to these topics, as the leader under the id of
-        the first of them: member -> ConsumerProtocolAssignment. On return it has joined again, so that what it
-        breaks is not taken for the next question's doing. Raises LeaderLost."""
+        """What the client assigns to the members, which subscribe to these topics, as the leader under the id
+        of the first of them: member -> ConsumerProtocolAssignment. On return it has joined again, so that
+        what it breaks is not taken for the next question's doing. Raises LeaderLost."""
         answer = self._assign(topics, subscribed, members)
         self._broker.refuse_sync("REBALANCE_IN_PROGRESS")
         self.await_join(ANSWER_SECONDS)
@@ -219,7 +223,9 @@ class LeaderClient:
             if (used := processor_seconds(family(self._process.pid))) - spent > TICK / 20:
                 spent, quiet_since = used, now
             if now > deadline or now - quiet_since > QUIET_SECONDS:
-                raise LeaderLost(f"no {what} of the client within {now - deadline + seconds:.0f} s", self._written())
+                raise LeaderLost(
+                    f"no {what} of the client within {now - deadline + seconds:.0f} s", self._written()
+                )
 
     def _written(self) -> str:
         """The last that it wrote."""

@@ -1,5 +1,5 @@
-"""The processes of one client: one that leads for each set of topics that it subscribes to, and, once it has ended
-in the middle of a question, others that were started ahead."""
+"""The processes of one client: one that leads for each set of topics that it subscribes to, and, once it has
+ended in the middle of a question, others that were started ahead."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ class LeaderPool:
             client.close()
 
     def leader(self, topics: Sequence[str] = (OWN_TOPIC,)) -> LeaderClient:
-        """The client that leads where the first member subscribes to ``topics``; it waits for an answer to its
-        JoinGroup. Raises LeaderLost, OSError."""
+        """The client that leads where the first member subscribes to ``topics``; it waits for an answer to
+        its JoinGroup. Raises LeaderLost, OSError."""
         key = tuple(dict.fromkeys(topics)) if self.by_topics else (OWN_TOPIC,)
         client = self._leading.pop(key, None)
         if client is None:

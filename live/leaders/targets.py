@@ -18,8 +18,11 @@ from rebalance.live.leaders.clients import (
     released,
 )
 from rebalance.live.leaders.leader import OWN_TOPIC
-from rebalance.live.processes.tools import ToolError
+from rebalance.live.leaders.user_data import LEARN, remembered
+from rebalance.live.processes.tools import ToolError, run
 
+LEARN_SECONDS = 120
+"""How long a client may take to be assigned partitions and to join again; a JVM on a busy machine."""
 CLIENT = "client:"
 """How the spec of a client that is known begins."""
 WIRE = "wire"
@@ -48,7 +51,7 @@ def client_command(spec: str) -> list[str]:
     hello = {"version": release, "language": client.language, "homepage": client.homepage}
     hello |= {"name": f"{name} {assignor}", "issues": f"{client.homepage}/issues"}
     topics = TOPICS if client.own_topics else OWN_TOPIC
-    return _command(
+    argv = _command(
         [*started.program, ADDRESS, GROUP, topics, assignor],
         hello,
         {any_name: promised(name, any_name) for any_name in PROMISES},
@@ -56,6 +59,12 @@ def client_command(spec: str) -> list[str]:
         steady=not client.fetches,
         pinned=True,
     )
+    if not remembered(argv[-1]).exists():
+        learning = run([*argv, LEARN], LEARN_SECONDS, f"{spec}: the client")
+        if learning.returncode:
+            lines = learning.stderr.strip().splitlines() or ["it does not say why"]
+            raise ToolError(f"{spec}: the client does not join: {lines[-1][:300]}", detail=learning.stderr)
+    return argv
 
 
 def program_command(command: Sequence[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """What a client writes as user data: learnt from its own JoinGroups.
 
-It joins, is assigned partitions, joins again: what it wrote then is held against the formats that are known of
-Kafka's clients. Where one of them is its own the rest is written by that; otherwise each is asked of the client.
+It joins, is assigned partitions, joins again: what it wrote then is held against the formats that are known
+of Kafka's clients. Where one of them is its own the rest is written by that; otherwise each is asked of the
+client.
 """
 
 from __future__ import annotations
@@ -9,9 +10,11 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Self
 
 from rebalance.live.leaders.leader import LeaderClient
+from rebalance.live.processes.tools import cache, key
 from rebalance.model import wire
 from rebalance.model.values import NO_GENERATION, Partitions, TopicPartition
 
@@ -23,11 +26,19 @@ FORMATS: tuple[Format, ...] = (
     lambda owned, generation: wire.encode_cooperative_user_data(generation),
     wire.encode_sticky_user_data,
     lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
+    lambda owned, generation: wire.encode_sticky_user_data((), generation),
     lambda owned, generation: wire.encode_sticky_user_data(owned, None),
 )
 LEARNT_FROM = ((1, 6), (3, 9))
 """Partitions of the one topic that the client is assigned, and the generation."""
 MEMBER = "member"
+LEARN = "learn"
+"""Argument upon which the program of a client learns what it writes, for later processes, and ends."""
+
+
+def remembered(settings: str) -> Path:
+    """Where it lies what the client of these settings was seen to write."""
+    return cache() / "leaders" / f"{key(settings)}.json"
 
 
 class Unwritable(Exception):
@@ -36,8 +47,8 @@ class Unwritable(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntUserData:
-    """Of an ``assignor``. ``first``: before anything was assigned; ``format``: afterwards, None where it is not
-    known. ``keeps``: members join with what they own, so they are COOPERATIVE."""
+    """Of an ``assignor``. ``first``: before anything was assigned; ``format``: afterwards, None where it is
+    not known. ``keeps``: members join with what they own, so they are COOPERATIVE."""
 
     assignor: str
     first: bytes | None
@@ -56,14 +67,12 @@ class LearntUserData:
             owned = tuple(TopicPartition(topic, index) for index in range(count))
             seen.append((owned, generation, joined.user_data))
             keeps = keeps and sorted(joined.owned_partitions) == list(owned)
-        fits = (
-            one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen)
-        )
+        fits = (one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen))
         return cls(assignor=client.assignor, first=first, format=next(fits, None), keeps=keeps)
 
     @classmethod
-    def remembered(cls, text: str) -> Self:
-        """Read what `to_text` wrote."""
+    def from_text(cls, text: str) -> Self:
+        """Read what `to_text` wrote. Raises ValueError and the like for other text."""
         data = json.loads(text)
         known = {**data, "first": None if data["first"] is None else bytes.fromhex(data["first"])}
         return cls(**{**known, "format": None if data["format"] is None else FORMATS[data["format"]]})
@@ -79,9 +88,7 @@ class LearntUserData:
         """Whether there is any."""
         return self.first is not None or self.format is not FORMATS[0]
 
-    def written(
-        self, client: Callable[[], LeaderClient], owned: Partitions, generation: int
-    ) -> bytes | None:
+    def written(self, client: Callable[[], LeaderClient], owned: Partitions, generation: int) -> bytes | None:
         """What a member writes that was last assigned ``owned`` in ``generation``; ``client`` is one to ask.
         Raises LeaderLost, Unwritable."""
         if not owned and generation == NO_GENERATION:

@@ -1,4 +1,5 @@
-"""Programs of ours in other languages, built with a release of the library that they use: by ``go``, by ``npm``.
+"""Programs of ours in other languages, built with a release of the library that they use: by ``go``, by
+``npm``.
 
 Each is a directory of sources that come with this distribution; what was built lies in the user's cache.
 """

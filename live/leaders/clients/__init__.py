@@ -1,6 +1,7 @@
 """The clients that can lead: how each is obtained in a release, and the program that starts a consumer of it.
 
-The programs import nothing of this project: they are started with an address, a group, topics and an assignor.
+The programs import nothing of this project: they are started with an address, a group, topics and an
+assignor.
 """
 
 from __future__ import annotations
@@ -51,9 +52,9 @@ class Started:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
-    """A client that can lead. ``package`` is its registry's and name; ``assignors`` what it has, in its newest
-    release; ``own_topics``: its leader assigns the topics that it subscribes to itself; ``fetches``: it fetches
-    the metadata of a group that it leads, whatever it knows."""
+    """A client that can lead. ``package`` is its registry's and name; ``assignors`` what it has, in its
+    newest release; ``own_topics``: its leader assigns the topics that it subscribes to itself; ``fetches``:
+    it fetches the metadata of a group that it leads, whatever it knows."""
 
     name: str
     package: str
@@ -201,5 +202,3 @@ def promised(client: str, assignor: str) -> list[str]:
     """What it is asked for."""
     every = (*PROMISES.get(assignor, ()), *MORE_PROMISES.get(client, {}).get(assignor, ()))
     return sorted(promise.value for promise in every)
-
-

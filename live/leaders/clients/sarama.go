@@ -5,7 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
+
 	"os"
 	"strings"
 	"time"
@@ -39,8 +39,9 @@ func main() {
 		fmt.Fprintln(os.Stderr, "no strategy is called", os.Args[4])
 		os.Exit(2)
 	}
-	sarama.Logger = log.New(os.Stderr, "", 0)
+
 	config := sarama.NewConfig()
+	config.ClientID = "leader"
 	config.Version = sarama.MaxVersion
 	config.ApiVersionsRequest = true
 	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategy()}
