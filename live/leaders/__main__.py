@@ -130,40 +130,44 @@ class WireTarget:
 
 
 def main() -> None:
-    """Answer until ``bye`` or the end of input."""
+    """Answer until ``bye`` or the end of input; or only learn."""
     settings = json.loads(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a client that crashes leaves no core file
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    network, received = Network(), bytearray()
-    lines: list[bytes] = []
-    open_ = [True]
-
-    def read() -> None:
-        data = os.read(0, 2**16)
-        if not data:
-            open_.clear()
-            network.remove(0)
-        received.extend(data)
-        *whole, rest = received.split(b"\n")
-        lines.extend(map(bytes, whole))
-        received[:] = rest
-
-    network.add(0, read)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the one who asks
+    network = Network()
     with LeaderPool(network, settings["command"], settings["environment"], settings["steady"]) as pool:
         target = WireTarget(pool, sys.argv[1])
         if sys.argv[2:] == [LEARN]:
             target.learn()
             return
-        while True:
-            while not network.serve(lambda: lines or not open_, 3600.0):
-                pass
-            if not lines:
-                return
-            request = json.loads(lines.pop(0))
+        requests = _Requests(network)
+        while request := requests.next():
             if request["cmd"] == "bye":
                 return
             sys.stdout.buffer.write(to_line({"seq": request["seq"], **target.reply(request)}))
             sys.stdout.buffer.flush()
+
+
+class _Requests:
+    """What comes on stdin, while the brokers serve."""
+
+    def __init__(self, network: Network) -> None:
+        self._network, self._received, self._ended = network, b"", False
+        network.add(0, self._read)
+
+    def _read(self) -> None:
+        data = os.read(0, 2**16)
+        self._received += data
+        if not data:
+            self._ended = True
+            self._network.remove(0)
+
+    def next(self) -> Json | None:
+        """The next one; None at the end."""
+        while not self._network.serve(lambda: self._ended or b"\n" in self._received, 60.0):
+            pass
+        line, newline, self._received = self._received.partition(b"\n")
+        return json.loads(line) if newline else None
 
 
 if __name__ == "__main__":

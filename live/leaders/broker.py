@@ -15,6 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rebalance.live.proxy.wire import (
@@ -112,7 +113,7 @@ class LeaderBroker:
         self._listeners = [socket.create_server((HOST, 0)) for _ in range(2)]
         for listener in self._listeners:
             listener.setblocking(False)
-            network.add(listener, lambda listener=listener: self._accept(listener))
+            network.add(listener, partial(self._accept, listener))
 
     @property
     def bootstrap(self) -> str:
@@ -305,7 +306,7 @@ class _Connection:
         self._received += data
         try:
             while len(self._received) >= 4 and len(self._received) >= 4 + (
-                length := size(self._received[:4])
+                length := size(bytes(self._received[:4]))
             ):
                 payload = bytes(self._received[4 : 4 + length])
                 del self._received[: 4 + length]

@@ -86,6 +86,11 @@ def _command(
     steady: bool = True,
     pinned: bool = False,
 ) -> list[str]:
-    settings = {"command": command, "hello": hello, "promises": promises, "environment": environment}
+    settings: dict[str, Any] = {
+        "command": command,
+        "hello": hello,
+        "promises": promises,
+        "environment": environment,
+    }
     settings |= {"steady": steady, "pinned": pinned}
     return [sys.executable, "-P", "-m", "rebalance.live.leaders", json.dumps(settings)]

@@ -38,7 +38,7 @@ LEARN = "learn"
 
 def remembered(settings: str) -> Path:
     """Where it lies what the client of these settings was seen to write."""
-    return cache() / "leaders" / f"{key(settings)}.json"
+    return cache() / "leaders" / f"{key(settings, str(len(FORMATS)))}.json"
 
 
 class Unwritable(Exception):

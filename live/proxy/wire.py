@@ -153,7 +153,7 @@ def read_fields(payload: bytes, schemas: Schemas = SCHEMAS) -> Fields | None:
 def read_message(head: Header, payload: bytes, schemas: Schemas = SCHEMAS) -> Fields | None:
     """The fields of a request whose header was read; None where there is no schema. Raises FrameError."""
     schema = schemas.get((head.api, "request"))
-    return schema and _read(schema, head.api, "request", head.version, payload, head.at)
+    return None if schema is None else _read(schema, head.api, "request", head.version, payload, head.at)
 
 
 def read_response(api: str, version: int, payload: bytes) -> Fields | None:

@@ -19,7 +19,7 @@ const consumer = new kafka.Consumer({
   groupId, clientId: "leader", bootstrapBrokers: [address],
   partitionAssigner: assigners[assignor], protocols: [{name: assignor, version: 1}],
   sessionTimeout: 3_600_000, rebalanceTimeout: DAY, heartbeatInterval: 20, requestTimeout: DAY, timeout: DAY,
-  metadataMaxAge: 0, retries: 2, retryDelay: 1, maxWaitTime: 10, autocommit: false,
+  metadataMaxAge: 0, retries: true, retryDelay: 1, maxWaitTime: 10, autocommit: false,
 });
 consumer.on("error", (error) => console.error(error));
 try {
