@@ -91,24 +91,25 @@ class WireTarget:
 
     def _assign(self, request: Json) -> dict[str, str]:
         topics = {name: tuple(map(tuple, racks)) for name, racks in request["cluster"]["topics"].items()}
-        subscribed = {topic for member in request["members"] for topic in member["topics"]}
+        own = request["members"][0]["topics"]
+        every = {topic for member in request["members"] for topic in member["topics"]}
+        subscribed = sorted(own if self._pool.by_topics else every)
+        if self._pool.by_topics and not (own and all(topic in topics for topic in every)):
+            raise Skipped("this client's leader waits until all topics exist, and subscribes to some itself")
         members = [
             GroupMember(one["id"], bytes.fromhex(one["metadata"]), one.get("instance"))
             for one in request["members"]
         ]
-        own = request["members"][0]["topics"]
-        if self._pool.by_topics and not own:
-            raise Skipped("the leader subscribes to nothing, which this client cannot")
 
         def asked(client: LeaderClient) -> dict[str, bytes]:
-            return client.assign(topics, sorted(subscribed), members)
+            return client.assign(topics, subscribed, members)
 
         try:
             answer = self._with_leader(own, asked)
         except LeaderLost as lost:
             if lost.kind is LossKind.STALE:
                 raise Skipped(lost.message) from None
-            if not lost.by_signal and (missing := [t for t in sorted(subscribed) if not topics.get(t)]):
+            if not lost.by_signal and (missing := [t for t in subscribed if not topics.get(t)]):
                 # Not the assignor's doing: it is not called.
                 why = "this client's leader gives up where a topic is unknown or has no partitions"
                 raise Skipped(f"{why}: {', '.join(missing)}") from None

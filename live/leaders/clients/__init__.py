@@ -166,6 +166,7 @@ LEADING: Mapping[str, Leading] = {
             assignors=("roundrobin",),
             start=_npm("kafkajs", "kafkajs.js"),
             own_topics=True,
+            fetches=True,
         ),
         Leading(
             name="@platformatic/kafka",
@@ -175,6 +176,7 @@ LEADING: Mapping[str, Leading] = {
             assignors=("roundrobin", "cooperative-sticky"),
             start=_npm("@platformatic/kafka", "platformatic.mjs"),
             own_topics=True,
+            fetches=True,
         ),
     )
 }
