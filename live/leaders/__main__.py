@@ -65,6 +65,7 @@ class WireTarget:
             "protocols": ["cooperative" if learnt.keeps else "eager"],
             "promises": self._settings["promises"].get(learnt.assignor, []),
             "user_data": learnt.writes,
+            "user_data_from": ["owned", "generation"] if learnt.format else None,
             **self._settings["hello"],
         }
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rebalance.live.leaders.broker import LeaderBroker, Network, Topics
-from rebalance.live.processes.supervision import end_all, family, named, processor_seconds, spawn
+from rebalance.live.processes.supervision import TimeUsed, end_all, named, spawn
 from rebalance.model import wire
 from rebalance.model.values import Subscription
 
@@ -24,7 +23,7 @@ REFRESH_SECONDS = 1.0
 """Until a client that fetches metadata by itself has done so."""
 REJOIN_SECONDS = 20.0
 """Until a client has noticed that its group rebalances."""
-TICK = 0.5
+TICK = 0.1
 """Seconds after which a client that is awaited is looked at."""
 TAIL = 20_000
 OWN_TOPIC = "topic-of-the-leader"
@@ -206,8 +205,7 @@ class LeaderClient:
 
     def _await(self, until: Callable[[], object], what: str, seconds: float) -> None:
         """Serve until something is true. Raises LeaderLost."""
-        deadline = time.monotonic() + seconds
-        spent, quiet_since = 0.0, time.monotonic()
+        used = TimeUsed(self._process.pid)
         while not self._serve(until, TICK):
             if (code := self._process.poll()) is not None:
                 how = f"was ended by {named(code)}" if code < 0 else f"ended with {named(code)}"
@@ -219,13 +217,9 @@ class LeaderClient:
                 )
             if self._broker.failure:
                 raise LeaderLost(self._broker.failure, self._written())
-            now = time.monotonic()
-            if (used := processor_seconds(family(self._process.pid))) - spent > TICK / 20:
-                spent, quiet_since = used, now
-            if now > deadline or now - quiet_since > QUIET_SECONDS:
-                raise LeaderLost(
-                    f"no {what} of the client within {now - deadline + seconds:.0f} s", self._written()
-                )
+            used.look()
+            if used.ran > seconds or used.idle > QUIET_SECONDS:
+                raise LeaderLost(f"the client sends no {what}", self._written())
 
     def _written(self) -> str:
         """The last that it wrote."""
