@@ -318,14 +318,18 @@ class _FrameWriter:
 
     def fields(self, fields: Sequence[Field], version: int, values: Mapping[str, Any]) -> bytes:
         parts = [
-            self._value(field.kind, version, values.get(field.name))
+            self._value(field.kind, version, values.get(field.name), field.nullable)
             for field in fields
             if field.first <= version <= field.last
         ]
         return b"".join(parts) + b"\0" * self.compact
 
-    def _value(self, kind: str | tuple[Field, ...], version: int, value: Any) -> bytes:
+    def _value(
+        self, kind: str | tuple[Field, ...], version: int, value: Any, nullable: bool = False
+    ) -> bytes:
         if not isinstance(kind, str):
+            if value is None and nullable:
+                return self._length("i", -1)
             items = value or ()
             return self._length("i", len(items)) + b"".join(self.fields(kind, version, one) for one in items)
         if kind.endswith("*"):
