@@ -52,7 +52,7 @@ _JAVA, _CLIENT, _WIRE = "java:", "client:", "wire"
 
 _FORMS = (
     "a reference name, module:attribute, ADAPTER:SPEC, ADAPTER==RELEASE:SPEC, java:CLASS@WHERE, "
-    "or `-- COMMAND ...` for any program"
+    "client:NAME:ASSIGNOR, `wire -- COMMAND ...` for a consumer, or `-- COMMAND ...` for any program"
 )
 
 
@@ -193,10 +193,11 @@ def describe(assignor: Any) -> Hello:
 
 
 def known() -> list[str]:
-    """The targets that have a name: reference assignors, then adapters as ``NAME:...``."""
+    """The targets that have a name: reference assignors, adapters as ``NAME:...``, clients likewise."""
+    from rebalance.live.leaders.targets import NAMES as CLIENTS
     from rebalance.model.assignors import NAMES
 
-    return [*NAMES, *(f"{name}:..." for name in sorted(_adapters()))]
+    return [*NAMES, *(f"{name}:..." for name in sorted(_adapters())), *CLIENTS]
 
 
 # --- the kinds of target ---------------------------------------------------------------------------------

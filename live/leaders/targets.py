@@ -27,6 +27,8 @@ CLIENT = "client:"
 """How the spec of a client that is known begins."""
 WIRE = "wire"
 """The target that is whatever program stands behind ``--``."""
+NAMES = (*(f"{CLIENT}{name}:..." for name in LEADING), f"{WIRE} -- COMMAND ...")
+"""How they are listed."""
 
 
 def command(spec: str) -> tuple[str, ...]:

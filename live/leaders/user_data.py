@@ -25,6 +25,7 @@ FORMATS: tuple[Format, ...] = (
     lambda owned, generation: b"",
     lambda owned, generation: wire.encode_cooperative_user_data(generation),
     wire.encode_sticky_user_data,
+    lambda owned, generation: b"\0\1" + wire.encode_sticky_user_data(owned, generation),  # kafka-python 3
     lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
     lambda owned, generation: wire.encode_sticky_user_data((), generation),
     lambda owned, generation: wire.encode_sticky_user_data(owned, None),
