@@ -27,7 +27,7 @@ TRIES = 2
 """A leader that waits, joins again or missed the metadata is asked once more, in a new process."""
 
 
-class Skipped(Exception):
+class Declined(Exception):
     """What cannot be asked of this client; the text says why."""
 
 
@@ -49,9 +49,9 @@ class WireTarget:
                     return {"result": {"encoded": self._assign(request)}}
                 case "user_data":
                     return {"result": {"user_data": self._user_data(request)}}
-            raise Skipped(f"no such request: {request['cmd']}")
-        except (Skipped, Unwritable) as skipped:
-            return {"skipped": {"message": str(skipped)}}
+            raise Declined(f"no such request: {request['cmd']}")
+        except (Declined, Unwritable) as declined:
+            return {"skipped": {"message": str(declined)}}
         except LeaderLost as lost:
             kind = "crash" if lost.kind is LossKind.ENDED else "errored"
             return {kind: {"message": lost.message, "traceback": lost.detail or None}}
@@ -96,24 +96,24 @@ class WireTarget:
         every = {topic for member in request["members"] for topic in member["topics"]}
         subscribed = sorted(own if self._pool.by_topics else every)
         if self._pool.by_topics and not (own and all(topic in topics for topic in every)):
-            raise Skipped("this client's leader waits until all topics exist, and subscribes to some itself")
+            raise Declined("this client's leader waits until all topics exist, and subscribes to some itself")
         members = [
             GroupMember(one["id"], bytes.fromhex(one["metadata"]), one.get("instance"))
             for one in request["members"]
         ]
 
-        def asked(client: LeaderClient) -> dict[str, bytes]:
+        def lead(client: LeaderClient) -> dict[str, bytes]:
             return client.assign(topics, subscribed, members)
 
         try:
-            answer = self._with_leader(own, asked)
+            answer = self._with_leader(own, lead)
         except LeaderLost as lost:
             if lost.kind is LossKind.STALE:
-                raise Skipped(lost.message) from None
+                raise Declined(lost.message) from None
             if not lost.by_signal and (missing := [t for t in subscribed if not topics.get(t)]):
                 # Not the assignor's doing: it is not called.
                 why = "this client's leader gives up where a topic is unknown or has no partitions"
-                raise Skipped(f"{why}: {', '.join(missing)}") from None
+                raise Declined(f"{why}: {', '.join(missing)}") from None
             raise
         return {member: assignment.hex() for member, assignment in answer.items()}
 

@@ -81,7 +81,7 @@ class Network:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Request:
+class ClientRequest:
     """A request of the client that was read."""
 
     connection: _Connection
@@ -103,9 +103,9 @@ class LeaderBroker:
         self.holding = self.rejoin = self._reads = False
         self.calls = 0
         self.failure = ""
-        self._held: list[Request] = []
-        self._join: Request | None = None
-        self._sync: Request | None = None
+        self._held: list[ClientRequest] = []
+        self._join: ClientRequest | None = None
+        self._sync: ClientRequest | None = None
         self._sent: dict[str, Any] = {}
         self._processed: dict[str, Any] = {}
         self._known: dict[str, Any] = {}
@@ -125,12 +125,12 @@ class LeaderBroker:
         return [listener.getsockname()[1] for listener in self._listeners]
 
     @property
-    def join(self) -> Request | None:
+    def join(self) -> ClientRequest | None:
         """The JoinGroup that waits, on a connection that is open."""
         return self._join if self._join and self._join.connection in self._connections else None
 
     @property
-    def sync(self) -> Request | None:
+    def sync(self) -> ClientRequest | None:
         """The SyncGroup that waits, on a connection that is open."""
         return self._sync if self._sync and self._sync.connection in self._connections else None
 
@@ -197,7 +197,7 @@ class LeaderBroker:
             self._network.remove(connection.socket)
             connection.socket.close()
 
-    def handle(self, request: Request) -> None:
+    def handle(self, request: ClientRequest) -> None:
         """Answer a request, or keep it."""
         api, fields, version = request.head.api, request.fields, request.head.version
         answer: Fields
@@ -240,7 +240,7 @@ class LeaderBroker:
                 answer = refusal(api, "NONE", fields)
         request.connection.answer(request, answer)
 
-    def _describe(self, request: Request) -> None:
+    def _describe(self, request: ClientRequest) -> None:
         """Answer a request for metadata."""
         wanted = request.fields["topics"]
         every = wanted is None or (not wanted and request.head.version == 0)
@@ -317,16 +317,16 @@ class _Connection:
                 if not known and head.api != "ApiVersions":
                     raise FrameError(f"a request that was not offered: {head.api} version {head.version}")
                 self._waiting.append(head.correlation)
-                self._broker.handle(Request(self, head, fields or {}))
+                self._broker.handle(ClientRequest(self, head, fields or {}))
         except FrameError as error:
             self._broker.failure = str(error)
             self._broker.drop(self)
 
-    def first(self, request: Request) -> bool:
+    def first(self, request: ClientRequest) -> bool:
         """Whether its answer would be sent at once."""
         return bool(self._waiting) and self._waiting[0] == request.head.correlation
 
-    def answer(self, request: Request, fields: Fields) -> None:
+    def answer(self, request: ClientRequest, fields: Fields) -> None:
         """Answer a request when its turn comes."""
         head = request.head
         self._ready[head.correlation] = write_response(

@@ -52,7 +52,7 @@ NEVER = 99
 """A version that no message has."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
     """One field: ``kind`` int8, int16, int32, int64, bool, uuid, string, string?, bytes, a list of one of
     these (``int32*``) or of ``Field``, in the versions ``first`` to ``last``. ``nullable``: a list that is
@@ -89,7 +89,8 @@ def _schema(flexible: int, text: str) -> Schema:
             levels[-1][-1] = replace(levels[-1][-1], kind=inner)
             continue
         first, last = int(found[3] or 0), int(found[4] or NEVER)
-        levels[-1].append(Field(found[1], found[2] or "", first, last, bool(found[5])))
+        field = Field(name=found[1], kind=found[2] or "", first=first, last=last, nullable=bool(found[5]))
+        levels[-1].append(field)
         if found[6]:
             levels.append([])
     return Schema(tuple(levels[0]), flexible)

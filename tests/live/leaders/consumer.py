@@ -1,7 +1,8 @@
-"""``python consumer.py ADDRESS HABIT``: a consumer without a library, which assigns everything to the first member.
+"""``python consumer.py ADDRESS HABIT``: a consumer without a library, which assigns everything to the first.
 
-HABIT: ``fetches`` the metadata of a group that it leads; ``remembers`` what it fetched before it was the leader;
-``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there, without an answer.
+HABIT: ``fetches`` the metadata of a group that it leads; ``remembers`` what it fetched before it was the
+leader; ``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there, without
+an answer.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import time
 from rebalance.live.leaders.broker import _SCHEMAS
 from rebalance.live.proxy import wire as frames
 from rebalance.model import wire
-from rebalance.model.values import Subscription, TopicPartition
+from rebalance.model.values import Partitions, Subscription, TopicPartition
 
 HABIT = sys.argv[2]
 VERSIONS = {"Metadata": 8, "JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetFetch": 5}
@@ -55,12 +56,13 @@ def counts(connection: Connection) -> dict[str, int]:
 
 
 def main() -> None:
-    host, _, port = sys.argv[1].partition(":")
+    _, _, port = sys.argv[1].partition(":")
     nodes = Connection(int(port))
     found = nodes.ask("FindCoordinator", key="g")
     coordinator = Connection(found["port"])
     known = counts(nodes)
-    member, owned, generation = "", (), -1
+    member, generation = "", -1
+    owned: Partitions = ()
     while True:
         subscription = Subscription(
             topics=("topic-of-the-leader",),

@@ -6,6 +6,7 @@ Nightly: each builds or installs a client, and hundreds of questions take minute
 from __future__ import annotations
 
 import dataclasses
+
 import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, scenario_at
 from rebalance.gate.targets.java import KAFKA
@@ -22,8 +23,8 @@ PLAN = dataclasses.replace(CheckPlan(), profile=dataclasses.replace(PROFILES["sm
 
 
 LOADS_ONLY = {("kafka-python", "sticky"), ("kafka-python", "cooperative-sticky"), ("aiokafka", "sticky")}
-"""Who has which of several partitions follows from the order of their sets and from what they were asked before,
-which an adapter cannot have the same: how many the members have, in order of size, does not."""
+"""Who has which of several partitions follows from the order of their sets and from what they were asked
+before, which an adapter cannot have the same: how many the members have, in order of size, does not."""
 
 
 def compared(
@@ -53,7 +54,7 @@ def compared(
 
 
 def seen(reply: Reply, loads: bool) -> object:
-    """An answer as owners, whatever the order; or that there is none: what raises here ends a client there."""
+    """An answer as owners, whatever the order; or that there is none: what raises here ends a client."""
     if isinstance(reply, Failure):
         return "no answer"
     owners = {member: sorted(partitions) for member, partitions in reply.assignment.items() if partitions}
