@@ -1,8 +1,8 @@
 """``python consumer.py ADDRESS HABIT``: a consumer without a library, which assigns everything to the first.
 
 HABIT: ``fetches`` the metadata of a group that it leads; ``remembers`` what it fetched before it was the
-leader; ``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there, without
-an answer.
+leader; ``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there,
+without an answer.
 """
 
 from __future__ import annotations
