@@ -291,6 +291,13 @@ OURS = {
     "live.clusters.mock.main.emit": "to the process that started it",
     "live.consumers.clients.recorder.Recorder.write": "to whoever started it, as record-event",
     "gate.traces.counterexamples.as_pytest": "a scenario, into a test",
+    "live.leaders.broker.LeaderBroker._describe": "no JSON: bytes of Kafka's protocol",
+    "live.leaders.broker.LeaderBroker.answer_join": "no JSON: bytes of Kafka's protocol",
+    "live.leaders.broker.LeaderBroker.answer_sync": "no JSON: bytes of Kafka's protocol",
+    "live.leaders.broker.LeaderBroker.handle": "no JSON: bytes of Kafka's protocol",
+    "live.leaders.targets._command": "read by python -m rebalance.live.leaders itself",
+    "live.leaders.user_data.LearntUserData.to_text": "read by live.leaders itself",
+    "live.processes.packages.npm_program.build": "npm's package.json",
 }
 
 
