@@ -187,26 +187,23 @@ def history(
     calls: list[AssignorCall] = []
     failure: Failure | None = None
     try:
+        alone = 0  # the first rebalance from which on nothing happens and nothing goes wrong
         for events in scenario.rounds:
             faults = _apply(group, events)
+            alone = len(calls) + bool(faults) if events else alone
             yield from _rebalance(group, faults, judge, writer, calls, disturbed=True)
         if calls:
             yield from judge.further(Scope.REPEAT, calls[-1])
-        settling = len(calls)
-        settled = None
-        most = MOST_ROUNDS
-        if pace := group.limits.get(Promise.GRADUAL):
-            most += slow_rounds(sum(map(len, group.cluster.topics.values())), pace)
-        while len(calls) - settling < most:
+        done = len(calls)
+        most = MOST_ROUNDS + slow_rounds(sum(map(len, group.cluster.topics.values())), group.limits)
+        while (settled := _settled(scenario, calls, alone)) is None and len(calls) - done < most:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
-            if scenario.protocol is EAGER or not calls[-1].revoked:
-                settled = len(calls) - 1
-                yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
-                break
-        if len(calls) > settling:
-            judge.history(History(tuple(calls), settling, settled))
-        if settled is not None and settled > settling:
+        if settled is not None and settled + 1 == len(calls):
+            yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
+        if len(calls) > alone:
+            judge.history(History(tuple(calls), alone, settled))
+        if settled is not None and settled > alone:
             judge.witnesses.add("follow-up rebalance")
     except _NoAnswer as stop:
         failure = stop.failure
@@ -224,6 +221,13 @@ def history(
         claims=judge.claims,
         failure=failure,
     )
+
+
+def _settled(scenario: Scenario, calls: Sequence[AssignorCall], alone: int) -> int | None:
+    """The first call from ``alone`` on after which nobody has to revoke anything."""
+    if scenario.protocol is EAGER:
+        return alone if len(calls) > alone else None
+    return next((i for i in range(alone, len(calls)) if not calls[i].revoked), None)
 
 
 def from_round(record: PlayedHistory, number: int) -> Scenario:
