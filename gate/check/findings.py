@@ -82,7 +82,8 @@ def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScen
         lost = _lost(record, 0.0 if plan.repeatable else session.cpu_seconds - began)
         return record, 1 + lost / patience * plan.profile.shrink
 
-    return Attribution(clause=clause, play=play, limit=plan.profile.shrink, expected=plan.expected)
+    limit, most = plan.profile.shrink, plan.causes
+    return Attribution(clause=clause, play=play, limit=limit, expected=plan.expected, most=most)
 
 
 def _lost(record: PlayedHistory, seconds: float) -> float:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.causes.attribution import MOST_CAUSES
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import LARGE, SMALL, Size, along, crowd, generate, some
@@ -55,6 +56,8 @@ class CheckPlan:
     fail_fast: bool = False
     expected: Callable[[str], bool] = lambda key: False
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
+    causes: int = MOST_CAUSES
+    """So many causes of one clause are made small and shown, the most real ones."""
     repeatable: bool = False
     """Minimising does not look at the clock: what it comes to is the same everywhere."""
 

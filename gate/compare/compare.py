@@ -223,9 +223,8 @@ def _search(comparison: TargetComparison, one: Judged, session: Session) -> None
     """The target's own search, and the probes; a clause that a probe breaks is broken."""
     info = describe(one.column.spec, session.hello)
     red = _probe(comparison, one, info, Subject.of(session))
-    result = check(
-        replace(comparison.plan, repeatable=True), session, info, fresh=session.close, jobs=comparison.jobs
-    )
+    plan = replace(comparison.plan, repeatable=True, causes=1)
+    result = check(plan, session, info, fresh=session.close, jobs=comparison.jobs)
     if result.interrupted:
         raise KeyboardInterrupt
     own = {row.id: _cell(comparison, info, row, result.missed) for row in result.clauses}

@@ -196,12 +196,14 @@ def history(
             yield from judge.further(Scope.REPEAT, calls[-1])
         done = len(calls)
         most = MOST_ROUNDS + slow_rounds(sum(map(len, group.cluster.topics.values())), group.limits)
-        while (settled := _settled(scenario, calls, alone)) is None and len(calls) - done < most:
+        while len(calls) - done < most:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
-        if settled is not None and settled + 1 == len(calls):
-            yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
-        if len(calls) > alone:
+            if scenario.protocol is EAGER or not calls[-1].revoked:
+                yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
+                break
+        settled = _settled(scenario, calls, alone)
+        if len(calls) > done:
             judge.history(History(tuple(calls), alone, settled))
         if settled is not None and settled > alone:
             judge.witnesses.add("follow-up rebalance")

@@ -226,7 +226,6 @@ def test_what_never_makes_a_difference_is_not_tried(battery):
 
 
 @pytest.mark.nightly
-@pytest.mark.xfail(reason="tools/mutation/mutation.md: some are open")
 def test_no_mutant_lives_without_a_reason():
     verdicts = run(mutants(), partial(asked_all, battery=measured(telling_tests())))
     assert unexplained(verdicts) == []

@@ -101,9 +101,7 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "an empty group has no members, so none of their ids is known anyhow",
         (
-            "errors.answer_to | never | group.state in (GroupState.DEAD, GroupState.EMPTY)",
             "errors.answer_to | element dropped | GroupState.DEAD of (GroupState.DEAD, GroupState.EMPTY)",
-            "errors.answer_to | element dropped | GroupState.EMPTY of (GroupState.DEAD, GroupState.EMPTY)",
             "join_group.refusal | operand dropped | group.state not in GONE",
         ),
     ),
@@ -132,7 +130,13 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
         ("coordinator._all_here | never | stays and (not any((record.joined for _, record in inside)))",),
     ),
     ("where the limit is lowered there is one", ("coordinator.over_capacity | operand dropped | 0",)),
-    ("made, and used only where there is a log", ("environment._connections | always | setup.keeps_log",)),
+    (
+        "made, and used only where there is a log",
+        (
+            "environment._connections | always | setup.keeps_log",
+            "group._views | always | setup.keeps_log",
+        ),
+    ),
     (
         "`join` of the same member comes before, and made the same two",
         (REQUEST_AND_ERROR,),

@@ -9,6 +9,7 @@ real scenario that shows it, and is not made less real while it is made small.
 from __future__ import annotations
 
 import hashlib
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -86,6 +87,10 @@ class CauseFound:
         return realism(self.small), len(self.cause.features), self.small.size, self.cause.id
 
 
+LEGIBLE, STARTS = (3, 8), 4
+"""Members and partitions that a counterexample may have; a larger one is made once more, from another
+scenario of its cause, so many times in all."""
+
 MOST_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
 
@@ -96,13 +101,14 @@ class Attribution:
 
     ``play`` plays a scenario for the clause and says what that costs, a play being 1. ``limit`` is what
     grouping may cost, and again what making one counterexample small may cost. ``expected``: whether a
-    cause, as ``Cause.key`` writes it, needs no small counterexample.
+    cause, as ``Cause.key`` writes it, needs no small counterexample. ``most``: so many causes are made small.
     """
 
     clause: Clause
     play: Callable[[Scenario], tuple[PlayedHistory, float]]
     limit: float
     expected: Callable[[str], bool] = lambda key: False
+    most: int = MOST_CAUSES
     _left: float = 0.0
     _known: dict[tuple[str, bytes], bool] = field(default_factory=dict)
     """Which scenarios break, of those that were played since the last counterexample."""
@@ -114,12 +120,15 @@ class Attribution:
         found: dict[Cause, CauseFound] = {}
         known: list[CauseFound] = []
         for cause, shown in self._groups(broken):
-            first = min(shown, key=lambda one: (realism(one.scenario), *one.order))
+            starts = sorted(shown, key=lambda one: (realism(one.scenario), *one.order))
+            first, *others = starts[:STARTS]
             if self.expected(cause.key(self.clause, first.scenario.protocol)):
                 known.append(CauseFound(cause=cause, broken=tuple(shown), small=first.scenario, first=first))
-            elif len(found) < MOST_CAUSES:
-                self._add(found, cause, first, shown)
-        for kind in sorted(self._met.keys() - {cause.kind for cause in found}):
+            elif len(found) < self.most:
+                small = self._add(found, cause, first, shown)
+                while others and any(map(operator.gt, small.size, LEGIBLE)):
+                    small = self._add(found, cause, others.pop(0), ())
+        for kind in sorted(self._met.keys() - {cause.kind for cause in found})[: self.most - len(found)]:
             scenario, breach = self._met[kind]
             self._add(found, Cause(kind, ()), BreakingScenario(scenario, breach, broken[0].number), ())
         return sorted((*found.values(), *known), key=lambda one: one.order)
@@ -130,7 +139,7 @@ class Attribution:
         cause: Cause,
         first: BreakingScenario,
         shown: Sequence[BreakingScenario],
-    ) -> None:
+    ) -> Scenario:
         """Make the counterexample of a cause, which may turn out to be one that has been ``found``."""
         self._left = self.limit
         self._known.clear()
@@ -142,6 +151,7 @@ class Attribution:
             best = min(same, one, key=lambda each: each.order)
             one = replace(best, broken=(*same.broken, *one.broken))
         found[cause] = one
+        return small
 
     def _groups(self, broken: Sequence[BreakingScenario]) -> list[tuple[Cause, list[BreakingScenario]]]:
         """What is ``broken`` by cause, as much as the limit allows; the most real causes first."""

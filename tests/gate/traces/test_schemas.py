@@ -215,9 +215,15 @@ def test_a_check_writes_its_report_and_traces(rebalance, tmp_path):
     argv = ("check", "cooperative-sticky+no_withhold", "--profile", "smoke", "--clause", "kip429/leader/4")
     assert rebalance(*argv, "--report", "json").code == 1
     hold("report", json.loads((tmp_path / ".rebalance/latest/report.json").read_text()))
-    (path,) = (tmp_path / ".rebalance/failures").glob("*.json")
-    hold("trace", json.loads(path.read_text()))
-    assert counterexamples.load(path).clause.id == "kip429/leader/4"
+    report = json.loads((tmp_path / ".rebalance/latest/report.json").read_text())
+    [row] = [row for row in report["clauses"] if row["finding"]]
+    assert row["causes"][0] == row["finding"]
+    traces = {cause["trace"]: cause["cause"] for cause in row["causes"]}
+    assert len(traces) == len(set(traces.values())) > 1
+    for trace in traces:
+        path = tmp_path / f".rebalance/failures/{trace}.json"
+        hold("trace", json.loads(path.read_text()))
+        assert counterexamples.load(path).clause.id == "kip429/leader/4"
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 import pytest
 from rebalance.model import wire
@@ -399,10 +400,29 @@ def settle(
 
 
 def test_settles_at_once():
-    record, [history] = settle({"A": "t-0", "B": ""}, {"A": "t-0", "B": "t-1"})
-    assert (history.settling, history.settled) == (1, 1)
-    assert len(record.calls) == len(history.calls) == 3, "one disturbed, one settled, one to confirm it"
+    record, [history] = settle({"A": "t-0 t-1", "B": ""})
+    assert (history.settling, history.settled) == (0, 0)
+    assert len(record.calls) == len(history.calls) == 3, "that of the scenario, one more, one to confirm it"
     assert "follow-up rebalance" not in record.witnesses
+
+
+@pytest.mark.parametrize(
+    ("rounds", "settling"),
+    [
+        (((),), 0),
+        (((), ()), 0),
+        (((), (Leave("C"),)), 1),
+        (((AddMember(member("C")),), (), ()), 0),
+        (((Fault(MISSED_SYNC, "B"),),), 1),
+        (((), (Leave("C"), Fault(SILENT, "B")), ()), 2),
+    ],
+)
+def test_rounds_count_from_the_first_in_which_nothing_goes_wrong(rounds, settling):
+    """An event comes before its rebalance, a fault is in it."""
+    scenario = replace(GROUP, rounds=rounds)
+    record, [history] = histories_of(lambda clauses: play(scenario, script(FAIR), None, clauses, ()))
+    assert history.settling == history.settled == settling
+    assert len(record.calls) == len(rounds) + 2
 
 
 def test_settles_after_a_revocation():
@@ -415,13 +435,13 @@ def test_settles_after_a_revocation():
 def test_never_settles():
     swaps = [{"A": f"t-{i % 2}", "B": f"t-{1 - i % 2}"} for i in range(20)]
     record, [history] = settle(*swaps, rounds=2)
-    assert (history.settling, history.settled) == (2, None)
+    assert (history.settling, history.settled) == (0, None)
     assert len(record.calls) == 2 + MOST_ROUNDS
 
 
 def test_an_eager_group_needs_no_second_round():
     record, [history] = settle({"A": "t-0", "B": "t-1"}, {"A": "t-1", "B": "t-0"}, rounds=1, protocol=EAGER)
-    assert (history.settling, history.settled) == (1, 1)
+    assert (history.settling, history.settled) == (0, 0)
     assert len(record.calls) == 3
 
 
@@ -542,8 +562,9 @@ def test_further_questions_follow_disturbed_rounds_only_and_go_where_they_belong
 
 
 def test_rounds_of_histories_are_those_that_show_the_breach():
-    moving = script({"A": "t-0 t-1"}, {"A": "t-0 t-1"}, FAIR, {"A": "t-1", "B": "t-0"}, FAIR)
-    record = play(GROUP, moving, None, [CLAUSES["kip429/converge/1"]], ())
+    moving = script(FAIR, {"A": "t-1", "B": ""}, FAIR, {"A": "t-1", "B": "t-0"}, FAIR)
+    moves = replace(GROUP, rounds=((), (Leave("C"),)))
+    record = play(moves, moving, None, [CLAUSES["kip429/converge/1"]], ())
     [found] = record.found
     assert found.round == len(record.calls) - 1, "the settled one; the last only confirms it"
 

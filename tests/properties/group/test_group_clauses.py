@@ -253,6 +253,8 @@ def test_size_and_instance_are_asked_where_there_is_a_limit_and_an_instance():
     usual = {rule.clause for rule in rules(GROUP).always}
     found = {rule.clause for rule in rules(LIMITED).always} - usual
     assert found == {"group/size", "group/instance", "coordinator/log"}
+    unlogged = replace(LIMITED, faults=())
+    assert {rule.clause for rule in rules(unlogged).always} - usual == {"group/size", "group/instance"}
     lowered = replace(LIMITED, lowers=True)  # it may be too large when it is loaded
     assert {rule.clause for rule in rules(lowered).always} - usual == {"group/instance", "coordinator/log"}
 
@@ -268,11 +270,14 @@ READS = ((False, False, 0b11), (False, False, 0b11))
         ("join", {}, []),
         ("join", {"life A": (Life.DOWN, Life.UP)}, ["member/runs"]),
         ("receive sync", {"life A": (Life.HUNG, Life.HUNG)}, ["member/runs"]),
+        ("close", {"life A": (Life.PAUSED, Life.DOWN)}, ["member/runs"]),
+        ("hang", {"life A": (Life.PAUSED, Life.HUNG)}, ["member/runs"]),
         ("join", {"life A": (Life.UP, Life.FAILED)}, []),
         ("start", {"life A": (Life.DOWN, Life.UP)}, []),
         ("join", {"reads A": (READS[0], (False, False, 0b01))}, ["member/reads"]),
         ("join", {"reads A": (READS[0], (False, False, 0b01)), "owned A": (0b11, 0b01)}, []),
         ("join", {"reads A": ((True, False, 0b11), (True, True, 0))}, []),
+        ("join", {"reads A": ((False, False, 0b01), (False, False, 0b01))}, []),
         ("receive sync", {"reads A": (READS[0], (False, False, 0b111))}, []),
         ("enforce", {}, ["member/enforce"]),
         ("enforce", {"wants A": ((False, False), (True, False))}, []),

@@ -50,7 +50,7 @@ class Judged:
         return play(scenario, self.ask, None, (self.clause,), self.assignor.promises), 1
 
     def breaking(self, ways: Iterable[tuple[str, ...]], each: int = 40) -> list[BreakingScenario]:
-        found = []
+        found: list[BreakingScenario] = []
         for names in ways:
             for seed in range(each):
                 scenario = generate(Seeded(f"{names}/{seed}"), COOPERATIVE, names)
