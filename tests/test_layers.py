@@ -61,7 +61,8 @@ ORDER = {
     ),
     "live": (
         *("live", "live.processes", "live.code", "live.clusters", "live.conformance.clients"),
-        *("live.consumers.clients", "live.consumers", "live.proxy", "live.record", "live.replay"),
+        *("live.consumers.clients", "live.consumers", "live.proxy"),
+        *("live.leaders.clients", "live.leaders", "live.record", "live.replay"),
         "live.search",
         "live.lockstep",
         "live.conformance",

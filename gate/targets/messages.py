@@ -101,7 +101,7 @@ class Hello:
 
 
 class RefusalReply(NamedTuple):
-    """A reply other than a result: ``kind`` is skipped, errored or garbage; ``detail`` URL or traceback."""
+    """A reply other than a result: ``kind`` is one of ``_REFUSALS``; ``detail`` URL or traceback."""
 
     kind: str
     message: str
@@ -207,6 +207,7 @@ def decode_user_data_request(request: Json) -> tuple[Partitions, int]:
 _REFUSALS = {
     "skipped": ("message", "issue_url"),
     "errored": ("message", "traceback"),
+    "crash": ("message", "traceback"),
     "garbage": ("message", None),
 }
 
@@ -238,7 +239,7 @@ def decode_reply(message: Json) -> Json | RefusalReply:
     body = {key: value for key, value in message.items() if key != "seq"}
     if len(body) != 1 or not body.keys() <= {"result", *_REFUSALS}:
         raise Garbage(
-            f"a reply has seq and exactly one of result, skipped, errored, garbage; got {show(list(message))}"
+            f"a reply has seq and exactly one of result, {', '.join(_REFUSALS)}; got {show(list(message))}"
         )
     [(kind, value)] = body.items()
     value = of_kind(dict, value, kind)

@@ -6,10 +6,12 @@
     NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
     NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
     java:CLASS@WHERE              a Java assignor (`rebalance.gate.targets.java`)
-    -- CMD ARG ...                any program
+    client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`rebalance.live.leaders`)
+    wire -- CMD ARG ...           any program that starts a consumer, likewise
+    -- CMD ARG ...                any program that speaks the protocol
 
-All but the last two are hosted by ``python -m rebalance.gate.targets.host``. `resolve` runs in the driver and
-imports nothing of the target's; `load` runs in the host.
+All but the last four are hosted by ``python -m rebalance.gate.targets.host``. `resolve` runs in the driver
+and imports nothing of the target's; `load` runs in the host.
 """
 
 from __future__ import annotations
@@ -45,12 +47,12 @@ GROUP = "rebalance.assignors"
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
-_JAVA = "java:"
-"""How the spec of a Java assignor begins, as ``rebalance.gate.targets.java`` writes it."""
+_JAVA, _CLIENT, _WIRE = "java:", "client:", "wire"
+"""How specs begin, as ``rebalance.gate.targets.java`` and ``rebalance.live.leaders.targets`` write them."""
 
 _FORMS = (
     "a reference name, module:attribute, ADAPTER:SPEC, ADAPTER==RELEASE:SPEC, java:CLASS@WHERE, "
-    "or `-- COMMAND ...` for any program"
+    "client:NAME:ASSIGNOR, `wire -- COMMAND ...` for a consumer, or `-- COMMAND ...` for any program"
 )
 
 
@@ -102,6 +104,8 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     Raises TargetError as far as that can be told without running anything of the target's.
     """
     if command:
+        if spec == _WIRE:
+            return _led(f"{_WIRE} -- {shlex.join(command)}")
         if spec:
             raise TargetError(
                 f"two targets: {spec!r} and the command {shlex.join(command)!r}",
@@ -111,6 +115,8 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     spec = DEFAULT if spec is None else spec
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
+    if spec.startswith((_CLIENT, f"{_WIRE} -- ")):
+        return _led(spec)
     if spec.startswith(_JAVA):  # what Java needs is loaded for Java only
         from rebalance.gate.targets import java
 
@@ -189,10 +195,11 @@ def describe(assignor: Any) -> Hello:
 
 
 def known() -> list[str]:
-    """The targets that have a name: reference assignors, then adapters as ``NAME:...``."""
+    """The targets that have a name: reference assignors, adapters as ``NAME:...``, clients likewise."""
+    from rebalance.live.leaders.targets import NAMES as CLIENTS
     from rebalance.model.assignors import NAMES
 
-    return [*NAMES, *(f"{name}:..." for name in sorted(_adapters()))]
+    return [*NAMES, *(f"{name}:..." for name in sorted(_adapters())), *CLIENTS]
 
 
 # --- the kinds of target ---------------------------------------------------------------------------------
@@ -204,6 +211,12 @@ def _program(command: tuple[str, ...]) -> Target:
         raise TargetError(f"cannot run {command[0]!r}: no such program", hint)
     line = shlex.join(command)
     return Target(spec=f"{_COMMAND}{line}", command=command, label=line)
+
+
+def _led(spec: str) -> Target:
+    from rebalance.live.leaders.targets import command
+
+    return Target(spec=spec, command=command(spec), label=spec)
 
 
 def _reference(spec: str) -> Any:

@@ -1,9 +1,10 @@
 """Kafka's frames, as far as a proxy between clients and brokers has to understand them.
 
 A frame is its length in four bytes and a payload. A request begins with API key, version, correlation id
-and client id, a response with the correlation id of its request. Of the messages themselves only those of
-the classic group protocol are read and written; ``wire.toml`` is the table (Kafka's message definitions,
-``JoinGroupRequest.json`` and its neighbours). The metadata inside them is ``rebalance.model.wire``'s.
+and client id, a response with the correlation id of its request. Of the messages themselves those of the
+classic group protocol are read and written; ``wire.toml`` is the table (Kafka's message definitions,
+``JoinGroupRequest.json`` and its neighbours), and whoever reads others brings ``schemas`` of his own. The
+metadata inside them is ``rebalance.model.wire``'s.
 """
 
 from __future__ import annotations
@@ -51,15 +52,17 @@ NEVER = 99
 """A version that no message has."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field: ``kind`` int16, int32, int64, bool, uuid, string, string?, bytes, or a list (of ``Field``),
-    in the versions ``first`` to ``last``."""
+    """One field: ``kind`` int8, int16, int32, int64, bool, uuid, string, string?, bytes, a list of one of
+    these (``int32*``) or of ``Field``, in the versions ``first`` to ``last``. ``nullable``: a list that is
+    null is read as None and not as empty."""
 
     name: str
     kind: str | tuple[Field, ...]
     first: int = 0
     last: int = NEVER
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,29 +73,40 @@ class Schema:
     flexible: int
 
 
-_FIELD = re.compile(r"(\w+)(?::([\w?]+))?(?:@(\d+)(?:-(\d+)|\+))?(\[)?|\]")
+Schemas = Mapping[tuple[str, str], Schema]
+"""(API, "request" or "response") -> schema."""
+
+_FIELD = re.compile(r"(\w+)(?::([\w?*]+))?(?:@(\d+)(?:-(\d+)|\+))?(\?)?(\[)?|\]")
 
 
 def _schema(flexible: int, text: str) -> Schema:
-    """A message of fields ``name:kind`` and lists ``name[...]``; ``@3+`` and ``@2-4``: in these versions."""
+    """A message of fields ``name:kind`` and lists ``name[...]``, ``name?[...]`` of one that may be null;
+    ``@3+`` and ``@2-4``: in these versions."""
     levels: list[list[Field]] = [[]]
     for found in _FIELD.finditer(text):
         if found[0] == "]":
             inner = tuple(levels.pop())
             levels[-1][-1] = replace(levels[-1][-1], kind=inner)
             continue
-        levels[-1].append(Field(found[1], found[2] or "", int(found[3] or 0), int(found[4] or NEVER)))
-        if found[5]:
+        first, last = int(found[3] or 0), int(found[4] or NEVER)
+        field = Field(name=found[1], kind=found[2] or "", first=first, last=last, nullable=bool(found[5]))
+        levels[-1].append(field)
+        if found[6]:
             levels.append([])
     return Schema(tuple(levels[0]), flexible)
 
 
-SCHEMAS: dict[tuple[str, str], Schema] = {
-    (api, kind): _schema(row.get("flexible", NEVER), row["fields"])
-    for api, kinds in _TABLES["schemas"].items()
-    for kind, row in kinds.items()
-}
-"""(API, "request" or "response") -> schema."""
+def schemas(rows: Mapping[str, Mapping[str, Any]]) -> Schemas:
+    """The schemas of a table such as ``wire.toml``."""
+    return {
+        (api, kind): _schema(row.get("flexible", NEVER), row["fields"])
+        for api, kinds in rows.items()
+        for kind, row in kinds.items()
+    }
+
+
+SCHEMAS = schemas(_TABLES["schemas"])
+"""Those of the group protocol."""
 
 
 # -- frames ----------------------------------------------------------------------------------------------
@@ -111,13 +125,13 @@ def size(prefix: bytes) -> int:
     return length
 
 
-def header(payload: bytes) -> Header:
+def header(payload: bytes, schemas: Schemas = SCHEMAS) -> Header:
     """The header of a request. Raises FrameError."""
     reader = _FrameReader(payload, compact=False)
     key, version, correlation = reader.number("h"), reader.number("h"), reader.number("i")
     client = reader.string()
     api = APIS.get(key, str(key))
-    schema = SCHEMAS.get((api, "request"))
+    schema = schemas.get((api, "request"))
     if schema is not None and version >= schema.flexible:
         reader.tags()
     return Header(api=api, version=version, correlation=correlation, client=client, at=reader.at)
@@ -131,10 +145,16 @@ def correlation(payload: bytes) -> int:
 # -- messages --------------------------------------------------------------------------------------------
 
 
-def read_fields(payload: bytes) -> Fields | None:
+def read_fields(payload: bytes, schemas: Schemas = SCHEMAS) -> Fields | None:
     """The fields of a request; None where there is no schema. Raises FrameError."""
-    head = header(payload)
-    return _read(head.api, "request", head.version, payload, head.at)
+    head = header(payload, schemas)
+    return read_message(head, payload, schemas)
+
+
+def read_message(head: Header, payload: bytes, schemas: Schemas = SCHEMAS) -> Fields | None:
+    """The fields of a request whose header was read; None where there is no schema. Raises FrameError."""
+    schema = schemas.get((head.api, "request"))
+    return None if schema is None else _read(schema, head.api, "request", head.version, payload, head.at)
 
 
 def read_response(api: str, version: int, payload: bytes) -> Fields | None:
@@ -146,7 +166,7 @@ def read_response(api: str, version: int, payload: bytes) -> Fields | None:
     reader.number("i")
     if version >= schema.flexible:
         reader.tags()
-    return _read(api, "response", version, payload, reader.at)
+    return _read(schema, api, "response", version, payload, reader.at)
 
 
 def write_request(api: str, version: int, correlation: int, client: str | None, fields: Fields) -> bytes:
@@ -154,18 +174,22 @@ def write_request(api: str, version: int, correlation: int, client: str | None, 
     flexible = version >= SCHEMAS[api, "request"].flexible
     name = client.encode() if client is not None else None
     head = struct.pack(">hhih", KEYS[api], version, correlation, -1 if name is None else len(name))
-    return head + (name or b"") + b"\0" * flexible + _written(api, "request", version, fields)
+    return head + (name or b"") + b"\0" * flexible + _written(SCHEMAS[api, "request"], version, fields)
 
 
-def write_response(api: str, version: int, correlation: int, fields: Fields) -> bytes:
+def write_response(
+    api: str, version: int, correlation: int, fields: Fields, schemas: Schemas = SCHEMAS
+) -> bytes:
     """The payload of a response; fields that are left out are empty. Raises KeyError without a schema.
 
-    A version of ApiVersions that is not supported is answered in version 0 (KIP-511).
+    A version of ApiVersions that is not supported is answered in version 0, and its header is never flexible
+    (KIP-511).
     """
     if api == "ApiVersions" and fields.get("error_code") == CODES["UNSUPPORTED_VERSION"]:
         version = 0
-    flexible = version >= SCHEMAS[api, "response"].flexible
-    return struct.pack(">i", correlation) + b"\0" * flexible + _written(api, "response", version, fields)
+    schema = schemas[api, "response"]
+    flexible = version >= schema.flexible and api != "ApiVersions"
+    return struct.pack(">i", correlation) + b"\0" * flexible + _written(schema, version, fields)
 
 
 def refusal(api: str, error: str, request: Fields) -> Fields:
@@ -203,10 +227,7 @@ def error_of(fields: Fields | None) -> str:
     return ERRORS.get(wrong, str(wrong)) if codes else ""
 
 
-def _read(api: str, kind: str, version: int, payload: bytes, at: int) -> Fields | None:
-    schema = SCHEMAS.get((api, kind))
-    if schema is None:
-        return None
+def _read(schema: Schema, api: str, kind: str, version: int, payload: bytes, at: int) -> Fields:
     reader = _FrameReader(payload, compact=version >= schema.flexible, at=at)
     try:
         return reader.fields(schema.fields, version)
@@ -214,12 +235,11 @@ def _read(api: str, kind: str, version: int, payload: bytes, at: int) -> Fields 
         raise FrameError(f"{api} {kind} version {version}: {error}") from None
 
 
-def _written(api: str, kind: str, version: int, fields: Fields) -> bytes:
-    schema = SCHEMAS[api, kind]
+def _written(schema: Schema, version: int, fields: Fields) -> bytes:
     return _FrameWriter(version >= schema.flexible).fields(schema.fields, version, fields)
 
 
-_NUMBERS = {"int16": "h", "int32": "i", "int64": "q", "bool": "?"}
+_NUMBERS = {"int8": "b", "int16": "h", "int32": "i", "int64": "q", "bool": "?"}
 
 
 class _FrameReader:
@@ -232,14 +252,17 @@ class _FrameReader:
         found: Fields = {}
         for field in fields:
             if field.first <= version <= field.last:
-                found[field.name] = self._value(field.kind, version)
+                found[field.name] = self._value(field.kind, version, field.nullable)
         if self.compact:
             self.tags()
         return found
 
-    def _value(self, kind: str | tuple[Field, ...], version: int) -> Any:
+    def _value(self, kind: str | tuple[Field, ...], version: int, nullable: bool = False) -> Any:
         if not isinstance(kind, str):
-            return [self.fields(kind, version) for _ in range(self._length("i"))]
+            length = self._length("i", nullable=nullable)
+            return None if length < 0 else [self.fields(kind, version) for _ in range(length)]
+        if kind.endswith("*"):
+            return [self._value(kind[:-1], version) for _ in range(self._length("i"))]
         if kind in _NUMBERS:
             value = self.number(_NUMBERS[kind])
             return bool(value) if kind == "bool" else value
@@ -296,16 +319,25 @@ class _FrameWriter:
 
     def fields(self, fields: Sequence[Field], version: int, values: Mapping[str, Any]) -> bytes:
         parts = [
-            self._value(field.kind, version, values.get(field.name))
+            self._value(field.kind, version, values.get(field.name), field.nullable)
             for field in fields
             if field.first <= version <= field.last
         ]
         return b"".join(parts) + b"\0" * self.compact
 
-    def _value(self, kind: str | tuple[Field, ...], version: int, value: Any) -> bytes:
+    def _value(
+        self, kind: str | tuple[Field, ...], version: int, value: Any, nullable: bool = False
+    ) -> bytes:
         if not isinstance(kind, str):
+            if value is None and nullable:
+                return self._length("i", -1)
             items = value or ()
             return self._length("i", len(items)) + b"".join(self.fields(kind, version, one) for one in items)
+        if kind.endswith("*"):
+            items = value or ()
+            return self._length("i", len(items)) + b"".join(
+                self._value(kind[:-1], version, one) for one in items
+            )
         if kind in _NUMBERS:
             return struct.pack(f">{_NUMBERS[kind]}", value or 0)
         if kind == "uuid":

@@ -48,8 +48,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         nargs="?",
         metavar="TARGET",
         help="a reference assignor (default: cooperative-sticky), +SWITCH to break it, module:attribute, "
-        "ADAPTER:NAME such as kafka-python:sticky, java:CLASS; or `-- COMMAND ...` that speaks the "
-        "JSON-lines protocol",
+        "ADAPTER:NAME such as kafka-python:sticky, java:CLASS, client:NAME:ASSIGNOR over the wire, `wire -- "
+        "COMMAND ...` that starts a consumer; or `-- COMMAND ...` that speaks the JSON-lines protocol",
     )
     parser.add_argument("--adapter", action="store_true", help="only try TARGET: handshake and three "
                         "assignments, for authors of adapters")  # fmt: skip

@@ -342,7 +342,11 @@ PROGRAMS = [  # mode, kind, message, processes started; slow are those that test
     pytest.param("bool_seq", "garbage", "seq: expected an integer, got True", 2, marks=pytest.mark.slow),
     pytest.param("duplicate_member", "garbage", "key 'A' appears twice", 2, marks=pytest.mark.slow),
     pytest.param(
-        "two_kinds", "garbage", "exactly one of result, skipped, errored, garbage", 1, marks=pytest.mark.slow
+        "two_kinds",
+        "garbage",
+        "exactly one of result, skipped, errored, crash, garbage",
+        1,
+        marks=pytest.mark.slow,
     ),
     pytest.param("no_assignment", "garbage", "unknown key 'asignment'", 1, marks=pytest.mark.slow),
     ("bad_index", "garbage", "reply: assignment of 'A': partition must be an integer >= 0, got 'x'", 1),

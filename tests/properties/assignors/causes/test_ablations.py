@@ -43,7 +43,7 @@ def group(*members: ScenarioMember, topics: dict[str, int] | None = None, rounds
 FRESH = (member("A", generation=-1), member("B", generation=-1))
 
 ONLY = {
-    "hostile": group(replace(FRESH[0], topics=("t0", "t0")), FRESH[1]),
+    "hostile": group(replace(FRESH[0], topics=("t0", "t0"))),
     "repeated": group(member("A", "t0-0 t0-0")),
     "tied": group(member("A", "t0-0"), member("B", "t0-0")),
     "unsubscribed": group(member("A", "t1-0"), topics={"t0": 1, "t1": 1}),

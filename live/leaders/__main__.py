@@ -1,0 +1,176 @@
+"""``python -m rebalance.live.leaders SETTINGS``: a real client as a target that speaks the stdio protocol.
+
+SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it,
+``environment``, ``promises`` by assignor, and ``hello``, what else is known of the client.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import resource
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from rebalance.live.leaders.broker import Network
+from rebalance.live.leaders.leader import OWN_TOPIC, GroupMember, LeaderClient, LeaderLost, LossKind
+from rebalance.live.leaders.pool import LeaderPool
+from rebalance.live.leaders.user_data import LEARN, LearntUserData, Unwritable, remembered
+from rebalance.live.processes.lines import Json, to_line
+from rebalance.live.processes.tools import write_whole
+from rebalance.model.values import Partitions, TopicPartition
+
+TRIES = 2
+"""A leader that waits, joins again or missed the metadata is asked once more, in a new process."""
+
+
+class Declined(Exception):
+    """What cannot be asked of this client; the text says why."""
+
+
+class WireTarget:
+    """Answers the requests of the protocol with what the client does."""
+
+    def __init__(self, pool: LeaderPool, settings: str) -> None:
+        self._pool, self._text = pool, settings
+        self._settings: Json = json.loads(settings)
+        self._learnt: LearntUserData | None = None
+
+    def reply(self, request: Json) -> Json:
+        """The reply to a request, without its number."""
+        try:
+            match request["cmd"]:
+                case "hello":
+                    return {"result": self._hello()}
+                case "assign":
+                    return {"result": {"encoded": self._assign(request)}}
+                case "user_data":
+                    return {"result": {"user_data": self._user_data(request)}}
+            raise Declined(f"no such request: {request['cmd']}")
+        except (Declined, Unwritable) as declined:
+            return {"skipped": {"message": str(declined)}}
+        except LeaderLost as lost:
+            kind = "crash" if lost.kind is LossKind.ENDED else "errored"
+            return {kind: {"message": lost.message, "traceback": lost.detail or None}}
+        except OSError as error:
+            return {"errored": {"message": f"the client cannot be started: {error}"}}
+
+    def _hello(self) -> Json:
+        learnt = self._learnt = self.learn()
+        return {
+            "name": learnt.assignor,
+            "protocols": ["cooperative" if learnt.keeps else "eager"],
+            "promises": self._settings["promises"].get(learnt.assignor, []),
+            "user_data": learnt.writes,
+            "user_data_from": ["owned", "generation"] if learnt.format else None,
+            **self._settings["hello"],
+        }
+
+    def learn(self) -> LearntUserData:
+        """What the client is seen to write. What a release does it does again; other programs may change."""
+        known = remembered(self._text)
+        with contextlib.suppress(OSError, ValueError, TypeError, IndexError, KeyError):
+            return LearntUserData.from_text(known.read_text(encoding="utf-8"))
+        learnt = LearntUserData.of(self._pool.leader(), OWN_TOPIC)
+        if self._settings["pinned"]:
+            with contextlib.suppress(OSError):
+                known.parent.mkdir(parents=True, exist_ok=True)
+                write_whole(known, learnt.to_text())
+        return learnt
+
+    def _user_data(self, request: Json) -> str | None:
+        assert self._learnt
+        owned: Partitions = tuple(
+            TopicPartition(topic, index) for topic, indexes in request["owned"] for index in indexes
+        )
+        topics = tuple(dict.fromkeys(topic for topic, _ in owned))
+        data = self._learnt.written(lambda: self._pool.leader(topics), owned, request["generation"])
+        return None if data is None else data.hex()
+
+    def _assign(self, request: Json) -> dict[str, str]:
+        topics = {name: tuple(map(tuple, racks)) for name, racks in request["cluster"]["topics"].items()}
+        own = request["members"][0]["topics"]
+        every = {topic for member in request["members"] for topic in member["topics"]}
+        subscribed = sorted(own if self._pool.by_topics else every)
+        if self._pool.by_topics and not (own and all(topic in topics for topic in every)):
+            raise Declined("this client's leader waits until all topics exist, and subscribes to some itself")
+        members = [
+            GroupMember(one["id"], bytes.fromhex(one["metadata"]), one.get("instance"))
+            for one in request["members"]
+        ]
+
+        def lead(client: LeaderClient) -> dict[str, bytes]:
+            return client.assign(topics, subscribed, members)
+
+        try:
+            answer = self._with_leader(own, lead)
+        except LeaderLost as lost:
+            if lost.kind is LossKind.STALE:
+                raise Declined(lost.message) from None
+            if not lost.by_signal and (missing := [t for t in subscribed if not topics.get(t)]):
+                # Not the assignor's doing: it is not called.
+                why = "this client's leader gives up where a topic is unknown or has no partitions"
+                raise Declined(f"{why}: {', '.join(missing)}") from None
+            raise
+        return {member: assignment.hex() for member, assignment in answer.items()}
+
+    def _with_leader(self, topics: list[str], ask: Callable[[LeaderClient], Any]) -> Any:
+        for left in reversed(range(TRIES)):
+            client = self._pool.leader(topics)
+            try:
+                return ask(client)
+            except LeaderLost as lost:
+                ended = lost.kind is LossKind.ENDED
+                client.steady = client.steady or lost.kind is LossKind.STALE
+                self._pool.end(client, ahead=ended)
+                if ended or not left:
+                    raise
+        raise AssertionError
+
+
+def main() -> None:
+    """Answer until ``bye`` or the end of input; or only learn."""
+    settings = json.loads(sys.argv[1])
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a client that crashes leaves no core file
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the one who asks
+    network = Network()
+    with LeaderPool(network, settings["command"], settings["environment"], settings["steady"]) as pool:
+        target = WireTarget(pool, sys.argv[1])
+        if sys.argv[2:] == [LEARN]:
+            target.learn()
+            return
+        requests = _Requests(network)
+        while request := requests.next():
+            if request["cmd"] == "bye":
+                return
+            sys.stdout.buffer.write(to_line({"seq": request["seq"], **target.reply(request)}))
+            sys.stdout.buffer.flush()
+
+
+class _Requests:
+    """What comes on stdin, while the brokers serve."""
+
+    def __init__(self, network: Network) -> None:
+        self._network, self._received, self._ended = network, b"", False
+        network.add(0, self._read)
+
+    def _read(self) -> None:
+        data = os.read(0, 2**16)
+        self._received += data
+        if not data:
+            self._ended = True
+            self._network.remove(0)
+
+    def next(self) -> Json | None:
+        """The next one; None at the end."""
+        while not self._network.serve(lambda: self._ended or b"\n" in self._received, 60.0):
+            pass
+        line, newline, self._received = self._received.partition(b"\n")
+        return json.loads(line) if newline else None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+import java.time.Duration;
+import java.util.Map;
+import java.util.Properties;
+import java.util.regex.Pattern;
+import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
+import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.serialization.ByteArrayDeserializer;
+
+/**
+ * {@code Leader ADDRESS GROUP TOPICS ASSIGNOR}: a KafkaConsumer that polls. It subscribes to all topics that there
+ * are, so that it has their metadata before it is the leader.
+ */
+public final class Leader implements ConsumerRebalanceListener {
+    private static final Map<String, String> ASSIGNORS = Map.of(
+        "range", "org.apache.kafka.clients.consumer.RangeAssignor",
+        "roundrobin", "org.apache.kafka.clients.consumer.RoundRobinAssignor",
+        "sticky", "org.apache.kafka.clients.consumer.StickyAssignor",
+        "cooperative-sticky", "org.apache.kafka.clients.consumer.CooperativeStickyAssignor");
+    private static final String DAY = "86400000";
+
+    @Override
+    public void onPartitionsRevoked(java.util.Collection<TopicPartition> partitions) {}
+
+    @Override
+    public void onPartitionsAssigned(java.util.Collection<TopicPartition> partitions) {}
+
+    public static void main(String[] arguments) {
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", arguments[0]);
+        properties.put("group.id", arguments[1]);
+        properties.put("partition.assignment.strategy", ASSIGNORS.getOrDefault(arguments[3], arguments[3]));
+        properties.put("key.deserializer", ByteArrayDeserializer.class.getName());
+        properties.put("value.deserializer", ByteArrayDeserializer.class.getName());
+        properties.put("session.timeout.ms", "3600000");
+        properties.put("max.poll.interval.ms", DAY);
+        properties.put("request.timeout.ms", DAY);
+        properties.put("default.api.timeout.ms", DAY);
+        properties.put("connections.max.idle.ms", DAY);
+        properties.put("heartbeat.interval.ms", "20");
+        properties.put("metadata.max.age.ms", "0");
+        properties.put("retry.backoff.ms", "0");
+        properties.put("retry.backoff.max.ms", "0");
+        properties.put("reconnect.backoff.ms", "0");
+        properties.put("reconnect.backoff.max.ms", "0");
+        properties.put("exclude.internal.topics", "false");
+        properties.put("enable.auto.commit", "false");
+        try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties)) {
+            consumer.subscribe(Pattern.compile(".*"), new Leader());
+            while (true) {
+                consumer.poll(Duration.ofMinutes(1));
+            }
+        } catch (Throwable error) {
+            error.printStackTrace();
+            System.exit(1);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+"""The processes of one client: one that leads for each set of topics that it subscribes to, and, once it has
+ended in the middle of a question, others that were started ahead."""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Mapping, Sequence
+from typing import Self
+
+from rebalance.live.leaders.broker import Network
+from rebalance.live.leaders.clients import TOPICS
+from rebalance.live.leaders.leader import OWN_TOPIC, LeaderClient, LeaderLost
+
+MOST_AHEAD = 3
+"""Processes that wait for one that leads to end: as many begin as have ended."""
+MOST_TOPICS = 8
+"""Sets of topics for which a process is kept, those used last."""
+SubscribedTopics = tuple[str, ...]
+
+
+class LeaderPool:
+    """Clients of one ``command``; use as a context manager. ``by_topics``: each subscribes to what the first
+    member does, since its leader assigns that, whatever the others subscribe to."""
+
+    def __init__(
+        self, network: Network, command: Sequence[str], environment: Mapping[str, str], steady: bool
+    ) -> None:
+        self._network, self._command, self._environment = network, command, environment
+        self.by_topics = any(TOPICS in word for word in command)
+        self._leading: dict[SubscribedTopics, LeaderClient] = {}
+        self._ahead: defaultdict[SubscribedTopics, deque[LeaderClient]] = defaultdict(deque)
+        self._ended, self._steady = 0, steady
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for client in (*self._leading.values(), *(one for ahead in self._ahead.values() for one in ahead)):
+            client.close()
+
+    def leader(self, topics: Sequence[str] = (OWN_TOPIC,)) -> LeaderClient:
+        """The client that leads where the first member subscribes to ``topics``; it waits for an answer to
+        its JoinGroup. Raises LeaderLost, OSError."""
+        key = tuple(dict.fromkeys(topics)) if self.by_topics else (OWN_TOPIC,)
+        client = self._leading.pop(key, None)
+        if client is None:
+            client = self._ahead[key].popleft() if self._ahead[key] else self._started(key)
+        self._leading[key] = client  # the one used last comes last
+        while len(self._leading) > MOST_TOPICS:
+            self._leading.pop(next(iter(self._leading))).close()
+        try:
+            client.await_join()
+        except LeaderLost:
+            self.end(client)
+            raise
+        return client
+
+    def end(self, client: LeaderClient, *, ahead: bool = False) -> None:
+        """Be rid of a client. ``ahead``: let others begin now, which later ones need not be waited for."""
+        key = next(key for key, one in self._leading.items() if one is client)
+        self._steady = client.steady
+        self._leading.pop(key).close()
+        if ahead:
+            self._ended += 1
+            while len(self._ahead[key]) < min(self._ended, MOST_AHEAD):
+                self._ahead[key].append(self._started(key))
+
+    def _started(self, topics: SubscribedTopics) -> LeaderClient:
+        return LeaderClient(
+            self._network, self._command, topics, environment=self._environment, steady=self._steady
+        )

@@ -1,0 +1,127 @@
+"""A client over the wire and its adapter, asked the same: where they differ the adapter is wrong.
+
+Nightly: each builds or installs a client, and hundreds of questions take minutes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from rebalance.gate.check.plan import PROFILES, CheckPlan, scenario_at
+from rebalance.gate.targets.java import KAFKA
+from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.session import Session
+from rebalance.live.leaders.clients import LEADING, released
+from rebalance.live.processes.tools import ToolError
+from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol
+from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
+from rebalance.properties.assignors.histories import Writer, play
+
+SCENARIOS = 200
+PLAN = dataclasses.replace(CheckPlan(), profile=dataclasses.replace(PROFILES["smoke"], mixed=SCENARIOS))
+
+
+LOADS_ONLY = {("kafka-python", "sticky"), ("kafka-python", "cooperative-sticky"), ("aiokafka", "sticky")}
+"""Who has which of several partitions follows from the order of their sets and from what they were asked
+before, which an adapter cannot have the same: how many the members have, in order of size, does not."""
+
+
+def compared(
+    wire: str, adapter: str, scenarios: int = SCENARIOS, *, loads: bool = False
+) -> tuple[int, list[str]]:
+    """How many questions both answered, and the answers that differ."""
+    both, differences = 0, list[str]()
+    with Session(resolve(wire)) as real, Session(resolve(adapter)) as other:
+        protocols = tuple(p for p in real.hello.protocols if p in other.hello.protocols)
+        assert protocols
+
+        def ask(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+            nonlocal both
+            answer, its = real.assign(protocol, cluster, group), other.assign(protocol, cluster, group)
+            if FailureKind.SKIPPED in (getattr(answer, "kind", None), getattr(its, "kind", None)):
+                return answer
+            both += 1
+            if seen(answer, loads) != seen(its, loads):
+                asked = f"{dict(cluster.topics)} {dict(group)}"
+                differences.append(f"{asked}: {seen(answer, loads)}, not {seen(its, loads)}")
+            return answer
+
+        writer = Writer.of(real.user_data_of) if real.hello.user_data else None
+        for number in range(scenarios):
+            play(scenario_at(PLAN, protocols, number), ask, writer, (), ())
+    return both, differences
+
+
+def seen(reply: Reply, loads: bool) -> object:
+    """An answer as owners, whatever the order; or that there is none: what raises here ends a client."""
+    if isinstance(reply, Failure):
+        return "no answer"
+    owners = {member: sorted(partitions) for member, partitions in reply.assignment.items() if partitions}
+    return sorted(map(len, owners.values())) if loads else owners
+
+
+JAVA = {
+    "range": "RangeAssignor",
+    "roundrobin": "RoundRobinAssignor",
+    "sticky": "StickyAssignor",
+    "cooperative-sticky": "CooperativeStickyAssignor",
+}
+
+
+def adapter_of(client: str, assignor: str) -> str:
+    """The target that asks the same assignor without a wire."""
+    try:
+        release = released(LEADING[client], "")
+        if client == "kafka-clients":
+            target = f"java:{KAFKA}.{JAVA[assignor]}@org.apache.kafka:kafka-clients:{release}"
+        else:
+            target = f"{client}:{assignor}"
+        resolve(target)
+        resolve(f"client:{client}:{assignor}")
+    except (ToolError, TargetError) as error:
+        pytest.skip(str(error).splitlines()[0])
+    return target
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("client", "assignor"),
+    [
+        (client, assignor)
+        for client in ("kafka-python", "aiokafka", "kafka-clients")
+        for assignor in LEADING[client].assignors
+    ],
+)
+def test_wire_and_adapter_agree(client: str, assignor: str):
+    adapter = adapter_of(client, assignor)
+    loads = (client, assignor) in LOADS_ONLY
+    both, differences = compared(f"client:{client}:{assignor}", adapter, loads=loads)
+    assert both > SCENARIOS
+    assert not differences, f"{len(differences)} of {both}: {differences[0]}"
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("client", "assignor"), [(client, one) for client in LEADING for one in LEADING[client].assignors]
+)
+def test_every_client_is_judged_over_the_wire(client: str, assignor: str):
+    """Most of profile smoke is answered, and nothing hangs: what is found is the client's."""
+    try:
+        target = resolve(f"client:{client}:{assignor}")
+    except TargetError as error:
+        pytest.skip(str(error).splitlines()[0])
+    answered = dict.fromkeys(("answer", *FailureKind), 0)
+    with Session(target) as session:
+        writer = Writer.of(session.user_data_of) if session.hello.user_data else None
+
+        def ask(protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+            reply = session.assign(protocol, cluster, group)
+            answered[reply.kind if isinstance(reply, Failure) else "answer"] += 1
+            return reply
+
+        for number in range(60):
+            play(scenario_at(PLAN, session.hello.protocols, number), ask, writer, (), ())
+    assert answered["answer"] > 60, answered
+    assert not answered[FailureKind.TIMEOUT], answered
+    assert not answered[FailureKind.GARBAGE], answered

@@ -1,0 +1,185 @@
+"""A real consumer as the leader of a played group: one without a library, and librdkafka."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+from rebalance.gate.check.search import replay
+from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.session import Session
+from rebalance.live.leaders.clients import LEADING
+from rebalance.live.leaders.user_data import FORMATS, LearntUserData
+from rebalance.model import wire
+from rebalance.model.assignor import Promise
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.assignors.calls import Answer, Failure, FailureKind, Reply
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+
+COOPERATIVE = RebalanceProtocol.COOPERATIVE
+CONSUMER = Path(__file__).with_name("consumer.py")
+
+
+def started(habit: str) -> Session:
+    command = (sys.executable, str(CONSUMER), "{address}", habit)
+    return Session(resolve("wire", command), call_seconds=5.0)
+
+
+def asked(session: Session, counts: dict[str, int], *members: str) -> Reply:
+    group = {name: Subscription(topics=tuple(counts)) for name in members}
+    return session.assign(COOPERATIVE, Cluster.of(counts), group)
+
+
+def given(reply: Reply, member: str = "A") -> str:
+    assert isinstance(reply, Answer), reply
+    return " ".join(map(str, reply.assignment[member]))
+
+
+# --- how a target is named -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("spec", "complaint"),
+    [
+        ("client:nothing:sticky", "names no client"),
+        ("client:aiokafka:cooperative-sticky", "aiokafka has no assignor 'cooperative-sticky'"),
+        ("wire -- ./my-consumer", "does not say where the address of the broker goes"),
+    ],
+)
+def test_what_names_no_client_says_so(spec: str, complaint: str):
+    with pytest.raises(TargetError, match=complaint):
+        resolve(spec)
+
+
+def test_a_program_is_named_by_one_string_too():
+    target = resolve("wire", ("./my consumer", "{address}"))
+    assert target.spec == "wire -- './my consumer' '{address}'"
+    assert resolve(target.spec) == target
+
+
+def test_what_a_client_writes_is_read_as_it_was_saved():
+    owned = (TopicPartition("t", 0), TopicPartition("t", 2))
+    for first in (None, b"", b"\x01"):
+        for form in (None, *FORMATS):
+            learnt = LearntUserData(assignor="mine", first=first, format=form, keeps=True)
+            assert LearntUserData.from_text(learnt.to_text()) == learnt
+    sticky = LearntUserData(assignor="sticky", first=b"", format=wire.encode_sticky_user_data, keeps=False)
+    assert sticky.written(pytest.fail, (), -1) == b""
+    assert sticky.written(pytest.fail, owned, 4) == wire.encode_sticky_user_data(owned, 4)
+
+
+# --- a program that nobody knows -------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_any_program_is_a_target():
+    """What it is is seen: it joins with what it owns, and with the user data of the sticky assignor."""
+    with started("fetches") as session:
+        assert session.hello.name == "mine"
+        assert session.hello.protocols == (COOPERATIVE,)
+        assert session.hello.user_data
+        assert session.user_data((), -1) == b""
+        owned = (TopicPartition("t", 0), TopicPartition("t", 3))
+        assert session.user_data(owned, 7) == wire.encode_sticky_user_data(owned, 7)
+        # Each question has topics of its own: the same name with more partitions, with none, and not at all.
+        assert given(asked(session, {"t": 2}, "A", "B")) == "t-0 t-1"
+        assert given(asked(session, {"t": 3}, "A")) == "t-0 t-1 t-2"
+        assert given(asked(session, {"t": 0}, "A")) == ""
+        assert given(asked(session, {"u": 1}, "A")) == "u-0"
+        assert session.starts == 1
+
+
+@pytest.mark.slow
+def test_a_client_that_ends_is_the_verdict_and_the_next_question_is_answered():
+    with started("crashes") as session:
+        for _ in range(3):
+            reply = asked(session, {"t": 1}, "A", "B")
+            assert isinstance(reply, Failure)
+            assert reply.kind is FailureKind.CRASH
+            assert reply.message == "the client was ended by SIGSEGV before its SyncGroup"
+            assert given(asked(session, {"t": 2}, "A", "C")) == "t-0 t-1"
+        assert session.starts == 1
+
+
+@pytest.mark.slow
+def test_an_answer_from_old_metadata_is_no_answer():
+    with pytest.raises(TargetError, match="the leader did not fetch metadata of topic-of-the-leader"):
+        started("remembers").__enter__()
+
+
+@pytest.mark.slow
+def test_a_leader_that_joins_again_is_asked_once_more_and_then_has_no_answer():
+    with started("again") as session:
+        reply = asked(session, {"t": 2}, "A", "B")
+        assert isinstance(reply, Failure)
+        assert (reply.kind, reply.message) == (
+            FailureKind.ERRORED,
+            "the leader joins again and assigns nothing",
+        )
+        # Where a topic is not there it may be that, and nobody knows what its assignor would do.
+        group = {"A": Subscription(topics=("gone",)), "B": Subscription(topics=("t",))}
+        declined = session.assign(COOPERATIVE, Cluster.of({"t": 1}), group)
+        assert isinstance(declined, Failure)
+        assert declined.kind is FailureKind.SKIPPED
+        assert given(asked(session, {"t": 2}, "A")) == "t-0 t-1"
+
+
+# --- librdkafka ------------------------------------------------------------------------------------------
+
+needs_librdkafka = pytest.mark.skipif(
+    importlib.util.find_spec("confluent_kafka") is None, reason="needs confluent-kafka"
+)
+
+
+def owner(name: str, topics: str, owned: str = "") -> ScenarioMember:
+    partitions = tuple(
+        TopicPartition(topic, int(index)) for topic, index in (one.split("-") for one in owned.split())
+    )
+    generation = 5 if owned else -1
+    return ScenarioMember(id=name, topics=tuple(topics.split()), owned=partitions, generation=generation)
+
+
+@needs_librdkafka
+@pytest.mark.slow
+def test_librdkafka_dies_on_honest_claims():
+    """2.16.0, in its cooperative-sticky assignor. Without A's claims it answers."""
+    new = owner("B", "t1"), owner("C", "t1"), owner("D", "t0 t2")
+    with Session(resolve("client:confluent-kafka:cooperative-sticky")) as session:
+        for owned, broken in (("t0-0 t1-0 t1-1 t2-0", True), ("", False)):
+            scenario = Scenario(
+                protocol=COOPERATIVE,
+                topics=uniform({"t0": 2, "t1": 2, "t2": 2}),
+                members=(owner("A", "t0 t1 t2", owned), *new),
+                rounds=((),),
+            )
+            found = replay(session, scenario, CLAUSES["assign/4"]).breach_of("assign/4")
+            assert (found is not None) is broken
+            if found:
+                assert "the client was ended by SIGSEGV" in found.breach.summary
+
+
+@needs_librdkafka
+@pytest.mark.slow
+def test_librdkafka_knows_the_racks_that_metadata_says():
+    group = {
+        name: Subscription(topics=("t",), rack_id=rack, version=3)
+        for name, rack in (("A", "r2"), ("B", "r1"))
+    }
+    cluster = Cluster({"t": (("r1",), ("r2",), ("r1",), ("r2",))})
+    with Session(resolve("client:confluent-kafka:range")) as session:
+        reply = session.assign(RebalanceProtocol.EAGER, cluster, group)
+        assert (given(reply, "A"), given(reply, "B")) == ("t-1 t-3", "t-0 t-2")
+
+
+def test_every_client_has_promises_for_what_it_has():
+    from rebalance.live.leaders.clients import promised
+
+    for client in LEADING.values():
+        for assignor in client.assignors:
+            assert promised(client.name, assignor), (client.name, assignor)
+    assert promised("kafka-clients", "range") == sorted(
+        [Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE]
+    )
