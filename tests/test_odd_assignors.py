@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, scenario_at
 from rebalance.gate.check.result import Result, Status
 from rebalance.gate.check.search import check, describe
+from rebalance.gate.check.subject import Subject
 from rebalance.gate.report.facts import headline
 from rebalance.gate.targets.inside import InProcess
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.verdict import Level, Verdict
 
 odd: Any = import_module("examples.odd_assignors")
@@ -55,6 +62,16 @@ def test_who_promises_nothing_is_told_what_is_not_asked():
     result = judged(undeclared("Weighted"))
     wanted = {row.clause.id for row in result.clauses if row.clause.promises}
     assert headline(result).endswith(f"; promises nothing: {len(wanted)} clauses not asked")
+
+
+@pytest.mark.slow
+def test_limits_go_along_where_many_histories_are_played_at_once(monkeypatch):
+    monkeypatch.chdir(Path(__file__).parents[1])
+    plan, protocols = CheckPlan(profile=FEW), tuple(RebalanceProtocol)
+    with Session(resolve("examples.odd_assignors:Capacity")) as session:
+        monkeypatch.setattr(Session, "hello", replace(session.hello, histories=8))
+        played = Subject.of(session).plays(range(40), partial(scenario_at, plan, protocols), TABLE)
+        assert not [found for record in played for found in record.found]
 
 
 @pytest.mark.nightly

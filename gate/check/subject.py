@@ -47,12 +47,13 @@ class Subject:
     ) -> Iterator[PlayedHistory]:
         """Play the scenarios with these numbers, in order: several at once where the target can, until that
         ends its process; then, and with others, one by one."""
-        session = self.session
+        session, limits = self.session, self.session.hello.limits
         at_once = min(session.hello.histories, AT_ONCE)
         while numbers:
             batch, numbers = numbers[:at_once], numbers[at_once:]
             if isinstance(session, Session) and at_once > 1:
-                playing = {n + 1: history(scenario(n), self.writer, clauses, self.promises) for n in batch}
+                known = (clauses, self.promises, limits)
+                playing = {n + 1: history(scenario(n), self.writer, *known) for n in batch}
                 try:
                     played = answered_together(playing, session.answers)
                 except Lost:

@@ -194,9 +194,8 @@ def history(
             yield from _rebalance(group, faults, judge, writer, calls, disturbed=True)
         if calls:
             yield from judge.further(Scope.REPEAT, calls[-1])
-        done, most = len(calls), MOST_ROUNDS
-        if pace := group.limits.get(Promise.GRADUAL):
-            most += slow_rounds(sum(map(len, group.cluster.topics.values())), pace)
+        done = len(calls)
+        most = MOST_ROUNDS + slow_rounds(sum(map(len, group.cluster.topics.values())), group.limits)
         while len(calls) - done < most:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
@@ -348,8 +347,10 @@ def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKin
                 # KIP-429, client 1.1: what is no longer subscribed is revoked before joining.
                 state.owned = tuple(p for p in state.owned if p.topic in topics)
             case SetTopic(topic, partitions):
-                others = {t: racks for t, racks in group.cluster.topics.items() if t != topic}
-                group.cluster = Cluster(others if partitions is None else {**others, topic: partitions})
+                topics_now = {t: racks for t, racks in group.cluster.topics.items() if t != topic}
+                if partitions is not None:
+                    topics_now[topic] = partitions
+                group.cluster = Cluster(topics_now)
             case Fault(kind, member_id) if member_id in group.members:
                 faults[member_id] = kind
             case _:

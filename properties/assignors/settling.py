@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from rebalance.model.assignor import Promise
+from rebalance.model.assignor import Limits, Promise
 from rebalance.properties.assignors import oracles
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Breach, History
@@ -23,14 +23,13 @@ def bound(history: History) -> int:
     last = history.calls[-1]
     rounds = 2 if last.equal_subscriptions and not oracles.rack_matters(last) else 3
     first = history.calls[history.settling]
-    if pace := last.limits.get(Promise.GRADUAL):
-        rounds += slow_rounds(len(first.existing), pace)
+    rounds += slow_rounds(len(first.existing), last.limits)
     return rounds + hides(history.calls[history.settling :])
 
 
-def slow_rounds(partitions: int, pace: int) -> int:
-    """Rounds in which so many partitions have moved, each once, ``pace`` in one round."""
-    return -(-partitions // max(1, pace))
+def slow_rounds(partitions: int, limits: Limits) -> int:
+    """Rounds that a gradual assignor takes in which so many partitions move, each once."""
+    return -(-partitions // limits[Promise.GRADUAL]) if Promise.GRADUAL in limits else 0
 
 
 def hides(calls: Sequence[AssignorCall]) -> bool:
