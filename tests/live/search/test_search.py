@@ -230,6 +230,19 @@ def test_what_is_known_is_found_made_short_saved_drawn_and_played_elsewhere(
 
 @needs_java
 @pytest.mark.slow
+@pytest.mark.parametrize(("consumer", "result"), [("4.4.0", "same"), ("2.8.2", "inconclusive")])
+def test_a_topic_that_is_made_again_smaller_has_two_owners(
+    rebalance: Rebalance, tmp_path: Path, consumer: str, result: str
+) -> None:
+    run = Path(__file__).parents[3] / "examples" / "runs" / "topic-made-again.json"
+    on = f"coordinator:{RELEASE},consumer:{consumer}"
+    ran = rebalance("replay", str(run), "--on", on, "--out", str(tmp_path))
+    assert ran.out.split()[0] == result
+    assert ("group/owner at step 46: t0-0 t0-1 is owned by A and by C" in ran.out) is (result == "same")
+
+
+@needs_java
+@pytest.mark.slow
 def test_the_result_is_the_same_for_any_number_of_jobs() -> None:
     plan = CodeSearchPlan(setup=of(members=3), releases=NOW, walks=12, steps=10)
     one, two = (search_walks(replace(plan, jobs=jobs)).searched for jobs in (1, 2))
