@@ -106,8 +106,9 @@ def narrate(chapter: Chapter) -> str:
     owners, broken = [_owners(built, setup, state)], ""
     for event in trace.events:
         outcome = next(outcome for one, outcome in built.outcomes(state) if one == event)
-        state = built.apply(state, event, outcome)
-        broken = next((b.sentence for b in (*judge.step(event, outcome.seen), *judge.state(state))), "")
+        before, state = state, built.apply(state, event, outcome)
+        found = (*judge.step(before, event, outcome), *judge.state(state))
+        broken = next((one.sentence for one in found), "")
         if (now := _owners(built, setup, state)) != owners[-1]:
             owners.append(now)
     lines = [

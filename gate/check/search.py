@@ -399,4 +399,4 @@ def describe(spec: str, hello: Hello) -> TargetInfo:
 
 def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> PlayedHistory:
     """Play one saved scenario for one clause, whatever the target promises today."""
-    return replace(Subject.of(session), promises=tuple(Promise)).play(scenario, (clause,))
+    return replace(Subject.of(session), promises=tuple(sorted(clause.promises))).play(scenario, (clause,))

@@ -88,7 +88,7 @@ MUTANTS: tuple[Mutant, ...] = (
         "kip429/converge/1",
         "kip429/converge/3",
     ),
-    _mutant("kip429/converge/3", "quality:OneAfterTheOther", COOPERATIVE, "4x6"),
+    _mutant("kip429/converge/3", "quality:OneAfterTheOther", COOPERATIVE, "5x6"),
     _mutant("kip54/balance/1", "quality:CloseEnough", COOPERATIVE, "3x3"),
     _mutant("kip54/sticky/1", "quality:SwapsForNothing", EAGER, "3x2"),
     _mutant("kip881/rack/1", "quality:ForgetsRacks", COOPERATIVE, "3x3"),

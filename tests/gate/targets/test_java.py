@@ -349,8 +349,7 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
         f"""
         from rebalance.gate.targets.session import Session
         from rebalance.gate.targets.resolve import resolve
-        from rebalance.model.assignors.promises import JAVA
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
+        from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
         with Session(resolve({own + "?mode=hang"!r}), call_seconds=100) as session:
             print(session._child.pid, flush=True)
             session.assign(RebalanceProtocol.EAGER, Cluster.of({{"t": 1}}), {{"A": Subscription(("t",))}})
