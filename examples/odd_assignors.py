@@ -47,13 +47,14 @@ class Gradual:
         return hands
 
     def improvement(self, group, planned, movable):
-        """A partition that a member with two fewer could have."""
-        for giver in sorted(planned, key=lambda m: (-len(planned[m]), m)):
+        """The partition that evens out most: a member with at least two fewer could have it."""
+        found, most = None, 1
+        for giver in sorted(planned):
             for partition in sorted(set(planned[giver]) & set(movable), reverse=True):
                 taker = least(planned, takers(group, partition))
-                if len(planned[giver]) >= len(planned[taker]) + 2:
-                    return giver, taker, partition
-        return None
+                if len(planned[giver]) - len(planned[taker]) > most:
+                    found, most = (giver, taker, partition), len(planned[giver]) - len(planned[taker])
+        return found
 
 
 class Weighted:
