@@ -73,11 +73,7 @@ class TargetCell:
     @property
     def agrees(self) -> bool:
         """Whether it is as the catalogue says."""
-        if self.expected is None or self.mark in (
-            CellMark.UNASKED,
-            CellMark.UNKNOWN,
-            CellMark.OTHERWISE,
-        ):
+        if self.expected is None or self.mark in (CellMark.UNASKED, CellMark.UNKNOWN, CellMark.OTHERWISE):
             return True
         return (self.mark is CellMark.BROKEN) is self.expected
 

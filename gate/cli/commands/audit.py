@@ -121,10 +121,7 @@ def run(options: argparse.Namespace) -> int:
 
     found = saved(_audit(_plan(options), options))
     # The files first: who pipes the text into `head` has them all the same.
-    own = {
-        "json": lambda: json_text(audit.data(found)) + "\n",
-        "html": lambda: html.render(found),
-    }
+    own = {"json": lambda: json_text(audit.data(found)) + "\n", "html": lambda: html.render(found)}
     reports.directory = found.plan.out
     reports.finish(lambda: ci_reports.audited(found), own, noted=False)
     if options.format == "json":
