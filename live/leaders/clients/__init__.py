@@ -18,26 +18,17 @@ from rebalance.live.processes.maven import CLIENTS, classpath
 from rebalance.live.processes.registries import existing
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
+from rebalance.model.assignors.promises import PYTHON, REFERENCE
 
 ADDRESS, GROUP, TOPICS = "{address}", "{group}", "{topics}"
 """What a command has in their place."""
 
-PROMISES: Mapping[str, tuple[Promise, ...]] = {
-    "range": (Promise.BALANCED_PER_TOPIC,),
-    "roundrobin": (Promise.BALANCED_EQUAL,),
-    "RoundRobinAssigner": (Promise.BALANCED_EQUAL,),
-    "sticky": (Promise.BALANCED, Promise.STICKY),
-    "cooperative-sticky": (Promise.BALANCED, Promise.STICKY),
-}
+PROMISES: Mapping[str, frozenset[Promise]] = {**PYTHON, "RoundRobinAssigner": PYTHON["roundrobin"]}
 """What the documentation of every client says of the assignor of this name; kafkajs has a name of its own."""
 
-MORE_PROMISES: Mapping[str, Mapping[str, tuple[Promise, ...]]] = {
-    "kafka-clients": {
-        "range": (Promise.CO_PARTITIONED, Promise.RACK_AWARE),
-        "sticky": (Promise.RACK_AWARE,),
-        "cooperative-sticky": (Promise.RACK_AWARE,),
-    },
-    "sarama": {"range": (Promise.CO_PARTITIONED,)},
+MORE_PROMISES: Mapping[str, Mapping[str, frozenset[Promise]]] = {
+    "kafka-clients": REFERENCE,
+    "sarama": {"range": frozenset({Promise.CO_PARTITIONED})},
 }
 """What some say beside; aware of racks are those whose members write theirs (KIP-881)."""
 
@@ -202,5 +193,6 @@ def released(client: Leading, release: str) -> str:
 
 def promised(client: str, assignor: str) -> list[str]:
     """What it is asked for."""
-    every = (*PROMISES.get(assignor, ()), *MORE_PROMISES.get(client, {}).get(assignor, ()))
+    nothing = frozenset[Promise]()
+    every = PROMISES.get(assignor, nothing) | MORE_PROMISES.get(client, {}).get(assignor, nothing)
     return sorted(promise.value for promise in every)
