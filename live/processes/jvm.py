@@ -5,14 +5,13 @@ from __future__ import annotations
 import itertools
 import os
 import shutil
-import tempfile
 import zipfile
 from collections.abc import Mapping, Sequence
 from importlib import resources
 from pathlib import Path
 
 from rebalance.live.processes.maven import CLIENTS
-from rebalance.live.processes.tools import ToolError, cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, made_once, run
 
 OPTIONS = (
     "-XX:+UseSerialGC",
@@ -68,21 +67,14 @@ def _compiled(java: str, texts: Mapping[str, str], jars: Sequence[str]) -> str:
     jars or other sources."""
     stamps = [_stamp(os.path.realpath(java)), *map(_stamp, jars)]
     directory = cache() / "classes" / key(*texts.values(), *stamps)
-    if directory.exists():
-        return str(directory)
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as draft:
-            for name, text in texts.items():
-                Path(draft, name).write_text(text, encoding="utf-8")
-            _compile(java, jars, Path(draft), tuple(texts))
-            if not directory.exists():  # another process may have been quicker
-                Path(draft, "classes").rename(directory)
-    except OSError as error:
-        if not directory.exists():
-            where = directory.parent
-            raise ToolError(f"{next(iter(texts))} cannot be compiled below {where}: {error}") from error
-    return str(directory)
+
+    def make(draft: Path) -> Path:
+        for name, text in texts.items():
+            (draft / name).write_text(text, encoding="utf-8")
+        _compile(java, jars, draft, tuple(texts))
+        return draft / "classes"
+
+    return str(made_once(directory, make, f"{next(iter(texts))} cannot be compiled below"))
 
 
 def _compile(java: str, jars: Sequence[str], draft: Path, sources: Sequence[str]) -> None:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from rebalance.live.processes.tools import ToolError, cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, made_once, run
 
 SECONDS = 600
 """How long go and npm may take; what is new has to be downloaded."""
@@ -63,20 +62,14 @@ def _built(
     if not _RELEASE.match(release):
         raise ToolError(f"{package} {release!r} is no release", "write one such as 1.2.3")
     directory = cache() / kind / key(package, release, *(word for pair in sources.items() for word in pair))
-    if directory.exists():
-        return directory
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as draft:
-            built = Path(draft, "built")
-            built.mkdir()
-            build(built)
-            if not directory.exists():  # another process may have been quicker
-                built.rename(directory)
-    except OSError as error:
-        if not directory.exists():
-            raise ToolError(f"{package} {release} cannot be kept in {directory.parent}: {error}") from error
-    return directory
+
+    def make(draft: Path) -> Path:
+        built = draft / "built"
+        built.mkdir()
+        build(built)
+        return built
+
+    return made_once(directory, make, f"{package} {release} cannot be kept in")
 
 
 def _run(argv: list[str], directory: Path, wanted: str) -> None:

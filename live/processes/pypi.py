@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 import sys
-import tempfile
 from pathlib import Path
 
-from rebalance.live.processes.tools import ToolError, cache, key, run
+from rebalance.live.processes.tools import ToolError, cache, key, made_once, run
 
 SECONDS = 300
 """How long pip may take; a release without a wheel has to be compiled."""
@@ -28,22 +27,17 @@ def installed(distribution: str, release: str) -> Path:
     if not _RELEASE.match(release):
         raise ToolError(f"{wanted!r} names no release", f"write {distribution}==1.2.3")
     directory = cache() / "pypi" / f"{wanted}-{key(sys.version, wanted)}"
-    if directory.exists():
-        return directory
-    try:
-        directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as draft:
-            argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--prefer-binary"]
-            argv += ["--disable-pip-version-check", "--target", f"{draft}/site", wanted]
-            ran = run(argv, SECONDS, f"{wanted}: pip")
-            if ran.returncode:
-                raise ToolError(_complaint(wanted, ran.stderr), detail=ran.stderr)
-            if not directory.exists():  # another process may have been quicker
-                Path(draft, "site").rename(directory)
-    except OSError as error:
-        if not directory.exists():
-            raise ToolError(f"{wanted} cannot be kept in {directory.parent}: {error}") from error
-    return directory
+
+    def make(draft: Path) -> Path:
+        site = draft / "site"
+        argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--prefer-binary"]
+        argv += ["--disable-pip-version-check", "--target", str(site), wanted]
+        ran = run(argv, SECONDS, f"{wanted}: pip")
+        if ran.returncode:
+            raise ToolError(_complaint(wanted, ran.stderr), detail=ran.stderr)
+        return site
+
+    return made_once(directory, make, f"{wanted} cannot be kept in")
 
 
 def versions(distribution: str) -> tuple[str, ...]:

@@ -6,7 +6,8 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rebalance.live.processes.supervision import end_all, spawn
@@ -57,6 +58,26 @@ def cache() -> Path:
 def key(*parts: str) -> str:
     """A file name that stands for ``parts``."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+def made_once(directory: Path, make: Callable[[Path], Path], trouble: str) -> Path:
+    """``directory``, made by the first who wants it, also beside another process that makes the same one.
+
+    ``make`` fills an empty draft and returns what of it becomes the directory. Raises ToolError, which begins
+    with ``trouble``, where it cannot be kept.
+    """
+    if directory.exists():
+        return directory
+    try:
+        directory.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as draft:
+            made = make(Path(draft))
+            if not directory.exists():  # another process may have been quicker
+                made.rename(directory)
+    except OSError as error:
+        if not directory.exists():
+            raise ToolError(f"{trouble} {directory.parent}: {error}") from error
+    return directory
 
 
 def write_whole(path: Path, text: str) -> Path:
