@@ -58,6 +58,9 @@ class Outcome(NamedTuple):
     seen: tuple[Hashable, ...] = ()
 
 
+Change = Callable[[str], tuple[Value, Value]]
+"""From the name of a view to its values before and after a step."""
+
 Run = Callable[..., Iterable[Outcome]]
 """From the values of what an action reads to its outcomes."""
 
@@ -298,7 +301,7 @@ class Machine:
             after[self.position[name]] = value
         return tuple(after)
 
-    def change(self, state: State, event: Event, outcome: Outcome) -> Callable[[str], tuple[Value, Value]]:
+    def change(self, state: State, event: Event, outcome: Outcome) -> Change:
         """From the name of a view to its values in ``state`` and after ``outcome``."""
         return lambda view: (self.look(state, view), self.look(self.apply(state, event, outcome), view))
 

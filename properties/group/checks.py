@@ -120,14 +120,17 @@ def log(a: str, group: GroupState, unlogged: int) -> str | None:
 
 # -- at every step: what it changes --------------------------------------------------------------------
 
-Change = tuple[tuple[bool, bool, Parts], tuple[bool, bool, Parts]]
+Reads = tuple[bool, bool, Parts]
+"""EAGER, committing, and what is read."""
 
 
 def runs(a: str, event: Event, life: tuple[Life, Life]) -> str | None:
     return None if life[0] is Life.UP else f"{a} is {life[0]} and takes part: {event.action}"
 
 
-def reads_on(setup: Setup, a: str, event: Event, reads: Change, kept: tuple[Parts, Parts]) -> str | None:
+def reads_on(
+    setup: Setup, a: str, event: Event, reads: tuple[Reads, Reads], kept: tuple[Parts, Parts]
+) -> str | None:
     (eager, _, before), (_, _, after) = reads
     stopped = before & kept[1] & ~after
     if eager or not stopped:

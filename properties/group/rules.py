@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from rebalance.model.machine import Event, Value
+from rebalance.model.machine import Change, Event, Value
 
 
 class Always(NamedTuple):
@@ -26,10 +26,6 @@ class EachStep(NamedTuple):
 
     clause: str
     breach: Callable[[Event, tuple[Hashable, ...]], str | None]
-
-
-Change = Callable[[str], tuple[Value, Value]]
-"""From the name of a view to its values before and after a step."""
 
 
 class EachChange(NamedTuple):

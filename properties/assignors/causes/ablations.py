@@ -207,7 +207,7 @@ def _known_topics(s: Scenario) -> Scenario:
 
 def _empty_topics(s: Scenario) -> Scenario:
     """What the leader does not know is there, without partitions."""
-    unknown = {t for m in everybody(s) for t in m.topics} - set(_known_topics_of(s))
+    unknown = {t for m in everybody(s) for t in m.topics} - _known_topics_of(s)
     return replace(s, topics={**s.topics, **dict.fromkeys(sorted(unknown), ())})
 
 
