@@ -58,7 +58,7 @@ results: $(STAMP) ## judge all clients in all releases, into docs/results (hours
 	for client in kafkajs platformatic; do \
 	  (cd examples/adapters/js/$$client && npm ci --silent --no-audit --no-fund --ignore-scripts) || exit 1; done
 	$(BIN)/python -m tools.results --client all @examples/adapters/clients.json --traces docs/results/known \
-	  --profile ci --out .rebalance/results --pages docs/results || [ $$? -eq 3 ]
+	  --profile ci --wire smoke --out .rebalance/results --pages docs/results || [ $$? -eq 3 ]
 
 bench: $(STAMP) ## the benchmarks, into tools/benchmarks/results.md
 	$(BIN)/python -m tools.benchmarks.run

@@ -10,8 +10,10 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from rebalance.gate.check.plan import PROFILES
 from rebalance.gate.cli.commands import compare as command
 from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, usage_errors
 from rebalance.gate.compare import compare
@@ -21,6 +23,7 @@ from rebalance.gate.report.facts import UNUSUAL
 from rebalance.gate.report.markup import escaped, table
 from rebalance.gate.report.terminal import comparison as report
 from rebalance.gate.traces import counterexamples, files
+from rebalance.live.leaders.targets import CLIENT
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.rounds import unusual_preconditions
@@ -39,9 +42,16 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--pages", type=Path, metavar="DIR", required=True, help="where the pages are written"
     )
+    parser.add_argument(
+        "--wire",
+        choices=PROFILES,
+        metavar="PROFILE",
+        help="how much is searched of clients over the wire, where a question costs a round of the group "
+        "(as much as of the others)",
+    )
     options = top.parse_args(["compare", *(sys.argv[1:] if argv is None else argv)])
     try:
-        wanted = command.comparison_of(options)
+        wanted = with_wire(command.comparison_of(options), options.wire)
         with usage_errors(compare.CompareError, OSError):
             files.make_root(ROOT)
             judged = compare.run(wanted, command.report_progress(options))
@@ -53,6 +63,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print_err("interrupted, no page is written; the same command goes on")
         return Exit.INTERRUPTED
     return command.exit_of(judged)
+
+
+def with_wire(comparison: compare.TargetComparison, profile: str | None) -> compare.TargetComparison:
+    """The comparison, with a profile of their own for the clients over the wire."""
+    columns = (
+        replace(column, profile=profile or "") if column.spec.startswith(CLIENT) else column
+        for column in comparison.columns
+    )
+    return replace(comparison, columns=tuple(columns))
 
 
 def write(judged: Sequence[Judged], about: report.About, directory: Path) -> None:
@@ -90,7 +109,8 @@ def pages(
     }
     shown: dict[str, counterexamples.Trace] = {}
     for client, members in report.clients(judged):
-        lines = report.client_lines(client or "Targets", members, about, f"{directory}/traces/")
+        own = replace(about, profile=members[0].column.profile or about.profile)
+        lines = report.client_lines(client or "Targets", members, own, f"{directory}/traces/")
         found[f"{members[0].column.page}.md"] = "\n".join(["[All implementations](README.md)", "", *lines])
         for group in report.by_group(members):
             for red in report.red_cells(group):
@@ -104,7 +124,8 @@ def overview(judged: Sequence[Judged], about: report.About, page: Callable[[Judg
     """The newest release of each client, by level and clause by clause; ``page`` is where more is said of a
     target, "" for the same page."""
     broken, held = _columns(judged)
-    made = f"The newest release of each client that was judged and the newest that exists, by {about.line}."
+    made = f"The newest release of each client that was judged and the newest that exists, by {about.line}"
+    made += "".join(f" ({client}: {profile})" for client, profile in _profiles(judged)) + "."
     levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
     played = sum(one.scenarios for one in judged)
     legend = (
@@ -128,6 +149,12 @@ def overview(judged: Sequence[Judged], about: report.About, page: Callable[[Judg
     if held:
         lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
     return [*lines, ""]
+
+
+def _profiles(judged: Sequence[Judged]) -> list[tuple[str, str]]:
+    """Each client that was searched by a profile of its own, and which."""
+    own = ((one.column.client, one.column.profile) for one in judged if one.column.profile)
+    return list(dict.fromkeys(own))
 
 
 def _short(judged: Sequence[Judged], about: report.About, page: Callable[[Judged], str]) -> list[str]:

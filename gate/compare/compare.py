@@ -84,7 +84,7 @@ class TargetColumn:
     the name of the client's page; a target that somebody names has its own spec as label, and no client.
 
     ``newest`` is the newest release of the client that exists, UNKNOWN where its registry could not be asked,
-    "" where it is in none."""
+    "" where it is in none; ``profile`` how much of it is searched, "" for as much as of the others."""
 
     spec: str
     label: str
@@ -92,6 +92,7 @@ class TargetColumn:
     assignor: str = ""
     page: str = "targets"
     newest: str = ""
+    profile: str = ""
 
     @property
     def group(self) -> str:
@@ -219,7 +220,8 @@ def _search(comparison: TargetComparison, one: Judged, session: Session) -> None
     """The target's own search, and the probes; a clause that a probe breaks is broken."""
     info = describe(one.column.spec, session.hello)
     red = _probe(comparison, one, info, Subject.of(session))
-    plan = replace(comparison.plan, repeatable=True, causes=1)
+    profile = PROFILES[one.column.profile] if one.column.profile else comparison.plan.profile
+    plan = replace(comparison.plan, profile=profile, repeatable=True, causes=1)
     result = check(plan, session, info, fresh=session.close, jobs=comparison.jobs)
     if result.interrupted:
         raise KeyboardInterrupt
@@ -370,7 +372,7 @@ def _enlist(comparison: TargetComparison) -> None:
 
 
 def _file(comparison: TargetComparison, column: TargetColumn) -> Path:
-    return comparison.directory / "targets" / f"{_digest(column.spec)}.json"
+    return comparison.directory / "targets" / f"{_digest(column.spec + column.profile)}.json"
 
 
 def _save(comparison: TargetComparison, one: Judged) -> None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rebalance.gate.cli.commands import compare as compare_cli
 from rebalance.gate.compare import clients, compare
-from rebalance.gate.compare.compare import CellMark
+from rebalance.gate.compare.compare import CellMark, TargetColumn
 from rebalance.gate.traces import counterexamples
 from rebalance.model.bugs.releases import version as as_version
 from rebalance.properties.assignors.probes import probes
@@ -37,6 +38,18 @@ def test_the_overview_shows_the_newest_release_of_each_client_and_links_to_what_
     assert "`rebalance replay traces/beef.json`" in pages["peer.md"]  # where it was found
     assert "| acme | sticky | 2.0 | - | · | · | · |" in overview
     assert "| peer | fair | 0.9 | - | [assign/1](peer.md#beef) | · | · |" in overview
+
+
+def test_a_client_over_the_wire_has_a_profile_of_its_own_and_the_pages_name_it(tmp_path):
+    named = (TargetColumn(spec=f"{spec}:sticky", label="", client=spec) for spec in ("client:slow", "quick"))
+    wanted = compare.TargetComparison(columns=tuple(named), directory=tmp_path)
+    slow, quick = results.with_wire(wanted, "smoke").columns
+    assert (slow.profile, quick.profile) == ("smoke", "")
+    judged = [*ROWS, replace(ROWS[0], column=replace(slow, page="slow"))]
+    pages, _ = results.pages(judged, replace(ABOUT, profile="ci"), "there")
+    assert "profile ci, seed 7 (client:slow: smoke)." in pages["README.md"]
+    assert "profile smoke, seed 7." in pages["slow.md"]
+    assert "profile ci, seed 7." in pages["acme.md"]
 
 
 def test_every_link_of_the_pages_leads_somewhere():

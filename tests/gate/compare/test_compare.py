@@ -353,6 +353,22 @@ def test_a_search_that_did_not_end_clears_nothing(comparison, monkeypatch):
     assert "? assign/1-eager (safety) in right: stopped early" in report.text([right])
 
 
+@pytest.mark.slow
+def test_a_target_with_a_profile_of_its_own_is_searched_as_far_as_that(comparison, monkeypatch):
+    check, profiles = vars(compare)["check"], []
+    tiny = replace(TINY.profile, name="tinier")
+    monkeypatch.setitem(compare.PROFILES, "tinier", tiny)
+
+    def noted(plan, *rest, **options):
+        profiles.append(plan.profile.name)
+        return check(plan, *rest, **options)
+
+    monkeypatch.setattr(compare, "check", noted)
+    columns = (COLUMNS[2], replace(COLUMNS[2], profile="tinier"))
+    compare.run(replace(comparison, columns=columns))
+    assert profiles == ["tiny", "tinier"]
+
+
 # --- the catalogue ---------------------------------------------------------------------------------------
 
 
