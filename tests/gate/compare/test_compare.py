@@ -10,7 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate.check.plan import CheckPlan, SearchProfile
+from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
 from rebalance.gate.check.result import TargetInfo
 from rebalance.gate.check.search import describe
 from rebalance.gate.check.subject import Subject
@@ -357,7 +357,7 @@ def test_a_search_that_did_not_end_clears_nothing(comparison, monkeypatch):
 def test_a_target_with_a_profile_of_its_own_is_searched_as_far_as_that(comparison, monkeypatch):
     check, profiles = vars(compare)["check"], []
     tiny = replace(TINY.profile, name="tinier")
-    monkeypatch.setitem(compare.PROFILES, "tinier", tiny)
+    monkeypatch.setitem(PROFILES, "tinier", tiny)
 
     def noted(plan, *rest, **options):
         profiles.append(plan.profile.name)
