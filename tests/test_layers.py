@@ -60,7 +60,14 @@ ORDER = {
         *("specs.tla", "specs"),
     ),
     "live": (
-        *("live", "live.processes", "live.code", "live.clusters", "live.conformance.clients"),
+        *(
+            "live",
+            "live.assignors",
+            "live.processes",
+            "live.code",
+            "live.clusters",
+            "live.conformance.clients",
+        ),
         *("live.consumers.clients", "live.consumers", "live.proxy"),
         *("live.leaders.clients", "live.leaders", "live.record", "live.replay"),
         "live.search",
@@ -72,7 +79,7 @@ ORDER = {
         "pipeline.audit",
     ),
     "gate": (
-        *("gate.cli.console", "gate.targets.adapters", "gate.targets.java", "gate.targets", "gate.check"),
+        *("gate.cli.console", "gate.targets.java", "gate.targets", "gate.check"),
         *("gate.traces", "gate.compare", "gate.report", "gate.report.diagram"),
         *(
             "gate.report.terminal",

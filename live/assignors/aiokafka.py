@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rebalance.gate.targets.adapters.classic import ClassicAssignor
-from rebalance.gate.targets.adapters.python_client import import_assignor, import_client
+from rebalance.live.assignors.classic import ClassicAssignor
+from rebalance.live.assignors.python_client import import_assignor, import_client
 
 _ASSIGNORS = {
     "range": ("aiokafka.coordinator.assignors.range", "RangePartitionAssignor"),

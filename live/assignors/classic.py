@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.gate.targets.adapters.python_client import EncodedMembers, led, partitions
+from rebalance.live.assignors.python_client import EncodedMembers, led, partitions
 from rebalance.model import wire
 from rebalance.model.assignors.promises import PYTHON
 from rebalance.model.values import (

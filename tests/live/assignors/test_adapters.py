@@ -6,10 +6,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets.adapters import aiokafka, classic, kafka_python
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.resolve import load as targets_load
 from rebalance.gate.targets.session import Session
+from rebalance.live.assignors import aiokafka, classic, kafka_python
 from rebalance.live.processes import pypi
 from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
@@ -378,7 +378,7 @@ def test_releases_with_the_classic_interface(release, fails):
 def test_warnings_of_the_client_are_not_errors(target):
     load(target)
     client, spec = target.split(":")
-    code = f"from rebalance.gate.targets.adapters.{client.replace('-', '_')} import load; load({spec!r})"
+    code = f"from rebalance.live.assignors.{client.replace('-', '_')} import load; load({spec!r})"
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30, check=False
     )

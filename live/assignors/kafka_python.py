@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebalance.gate.targets.adapters.classic import ClassicAssignor
-from rebalance.gate.targets.adapters.python_client import (
+from rebalance.live.assignors.classic import ClassicAssignor
+from rebalance.live.assignors.python_client import (
     EncodedMembers,
     import_assignor,
     import_client,
