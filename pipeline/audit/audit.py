@@ -72,7 +72,7 @@ def audit(events: DataFrame, thresholds: Thresholds | None = None, *, until: dat
     gone = vanished(members, began)
     # Of all events about half: kept as columns, which Spark packs tight.
     screened = screen(events).where("pause is not null or odd or last").persist()
-    restless = unsettled(stirred, end, limits.settle)
+    restless = unsettled(stirred, end, limits.settle, began)
     owned = keep(_ended(intervals(events, _candidates(screened, quiet, gone, began, limits), seen), gone))
     met = keep(meetings(owned))
     gap = keep(gaps(owned, end))

@@ -260,8 +260,14 @@ def never_settles(restless: DataFrame, end: DataFrame) -> DataFrame:
         lasted=seconds("since", "end"),
         places=F.array("first", "last"),
         named=F.array("first"),
+        certain=F.col("certain"),
         detail=F.when(F.col("waiting"), F.lit("a rebalance began and did not end")).otherwise(
-            F.format_string("%d generations in a row, up to the end of the log", "generations")
+            F.concat(
+                F.format_string(
+                    "%d generations for which nobody came or went, up to the end of the log", "generations"
+                ),
+                F.when(F.col("certain"), "").otherwise(", as far as these logs tell who the members are"),
+            )
         ),
     )
 
@@ -285,9 +291,15 @@ def _findings(
     partition = {name: F.col(name) if owners else F.lit(None) for name in ("topic", "partition")}
     written = F.filter(places, lambda location: location.isNotNull())
     ours = written if named is None else F.filter(named, lambda location: location.isNotNull())
-    # Not by their files, whose names depend on where the logs lie.
+    # Not by their files and their directories, which depend on where the logs lie and what is read besides.
     where = F.transform(
-        ours, lambda p: F.concat_ws(" ", F.unix_micros(p["at"]).cast("string"), p["kind"], p["consumer"])
+        ours,
+        lambda p: F.concat_ws(
+            " ",
+            F.unix_micros(p["at"]).cast("string"),
+            p["kind"],
+            F.regexp_replace(p["consumer"], "@[^@]*/", "@"),
+        ),
     )
     levels = F.create_map(*(F.lit(word) for each in CHECKS.values() for word in (each.id, each.level)))
     columns = {

@@ -60,18 +60,41 @@ def generations(events: DataFrame, members: DataFrame) -> DataFrame:
     """Each generation of each group: group, family, generation, ``began`` (of its first member).
 
     ``era`` counts how often the members or their subscriptions had changed until then; ``changed`` says
-    whether they did with this generation. A member id is a new one when a process has started again.
+    whether they did with this generation. A member id is a new one when a process has started again. Whose
+    log is not at hand is known by the leader's plan: ``planned`` says that there is one.
     """
-    each = members.groupBy("group", "generation").agg(
-        F.min("at").alias("at"),
-        F.bit_xor(F.xxhash64("consumer", F.coalesce("member", F.lit("")))).alias("who"),
+    plans = (
+        events.where((F.col("kind") == Kind.PLANNED) & F.col("generation").isNotNull())
+        .select("group", "generation", "member")
+        .distinct()
+        .groupBy("group", "generation")
+        .agg(F.bit_xor(F.xxhash64("member")).alias("plan"))
+    )
+    each = (
+        members.groupBy("group", "generation")
+        .agg(
+            F.min("at").alias("at"),
+            F.bit_xor(F.xxhash64("consumer", F.coalesce("member", F.lit("")))).alias("who"),
+        )
+        .join(plans, ["group", "generation"], "left")
     )
     order = Window.partitionBy("group").orderBy("at", "generation")
+    former = F.last("plan", ignorenulls=True).over(order.rowsBetween(Window.unboundedPreceding, -1))
     # Before the first generation in the log there may have been anything.
-    changed = F.coalesce(F.col("who") != F.lag("who").over(order), F.lit(True))
-    each = each.select("group", "generation", "at", changed.cast("int").alias("changed"))
+    changed = F.coalesce(F.col("who") != F.lag("who").over(order), F.lit(True)) | F.coalesce(
+        F.col("plan") != former, F.lit(False)
+    )
+    each = each.select(
+        *("group", "generation", "at"),
+        changed.cast("int").alias("changed"),
+        F.col("plan").isNotNull().alias("planned"),
+    )
     subscribed = events.where(F.col("kind").isin(Kind.SUBSCRIBED, Kind.STARTED)).select(
-        "group", F.lit(None).cast("int").alias("generation"), "at", F.lit(1).alias("changed")
+        "group",
+        F.lit(None).cast("int").alias("generation"),
+        "at",
+        F.lit(1).alias("changed"),
+        F.lit(False).alias("planned"),
     )
     so_far = Window.partitionBy("group").orderBy("at", F.col("generation").asc_nulls_first())
     return (
@@ -85,6 +108,7 @@ def generations(events: DataFrame, members: DataFrame) -> DataFrame:
             F.col("at").alias("began"),
             "era",
             (F.col("changed") == 1).alias("changed"),
+            "planned",
         )
     )
 
@@ -162,12 +186,15 @@ def storms(began: DataFrame, count: int, within: float) -> DataFrame:
     )
 
 
-def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
+def unsettled(stirred: DataFrame, end: DataFrame, settle: float, began: DataFrame) -> DataFrame:
     """Groups whose last rebalance had not ended when the log did: group, ``since``, ``first`` and ``last``
-    (places), ``generations`` (how many came), ``waiting`` (the last one began and did not end).
+    (places), ``generations`` (how many came for no reason), ``waiting`` (the last one began and did not end),
+    ``certain``.
 
     Either nothing at all happened for ``settle`` seconds after a rebalance began, or one came after the
-    other, never so long apart, for that long and until the end.
+    other, never so long apart, for that long and until the end, although nobody came or went: after a change
+    of members the first generation is due to it, and the one that follows it. Where no leader's log says
+    whom it planned for, others may have come and gone, and it is not certain.
     """
     order = _in_order()
     fresh = F.coalesce(seconds("before", "at") >= settle, F.lit(True))
@@ -179,19 +206,30 @@ def unsettled(stirred: DataFrame, end: DataFrame, settle: float) -> DataFrame:
             F.min("at").alias("since"),
             F.min(source_location()).alias("first"),
             F.max(source_location()).alias("last"),
-            F.count_distinct("generation").alias("generations"),
             F.max(F.col("after").isNull()).alias("final"),
             F.max("syncs").alias("syncs"),
         )
         .where("final")
         .crossJoin(F.broadcast(end))
     )
+    so_far = Window.partitionBy("group").orderBy("began", "generation")
+    causeless = (
+        began.withColumn("causeless", F.col("era") == F.lag("era", 2).over(so_far))
+        .where("causeless")
+        .join(runs.select("group", "since"), "group")
+        .where("began >= since")
+        .groupBy("group")
+        .agg(F.count("*").alias("generations"), F.min("planned").alias("planned"))
+    )
+    runs = runs.join(causeless, "group", "left").na.fill(0, ["generations"]).na.fill(False, ["planned"])
     quiet = seconds("last.at", "end")
     awaits_sync = (F.col("last.kind") == Kind.JOINED) & F.col("syncs")
     waiting = (F.col("last.kind").isin(*UNDERWAY) | awaits_sync) & (quiet >= settle)
-    restless = (quiet < settle) & (seconds("since", "end") >= settle) & (F.col("generations") > 2)
+    restless = (quiet < settle) & (seconds("since", "end") >= settle) & (F.col("generations") > 1)
     return runs.where(waiting | restless).select(
-        "group", "since", "first", "last", "generations", waiting.alias("waiting")
+        *("group", "since", "first", "last", "generations"),
+        waiting.alias("waiting"),
+        (waiting | F.col("planned")).alias("certain"),
     )
 
 

@@ -313,12 +313,17 @@ class Group:
             run, key=lambda e: (e.at, e.kind, e.consumer or "", _null_first(e.generation), e.file, e.line)
         )
         quiet = (self.end - last.at).total_seconds()
-        count = len({event.generation for event in run if event.generation is not None})
+        order = [g for g in self.order if g in self.era]
+        count = sum(
+            self.era[g] == self.era[order[number - 2]] and self.first[g] >= run[0].at
+            for number, g in enumerate(order)
+            if number >= 2
+        )
         under_way = {"joining", "preparing"}
         if any(event.kind == "synced" for event in self.stirs):
             under_way.add("joined")
         waiting = last.kind in under_way and quiet >= settle
-        restless = quiet < settle and (self.end - run[0].at).total_seconds() >= settle and count > 2
+        restless = quiet < settle and (self.end - run[0].at).total_seconds() >= settle and count > 1
         if waiting or restless:
             yield Found(
                 check="never-settles",
