@@ -22,10 +22,12 @@ NEWEST_VERSION = 3
 
 
 class RebalanceProtocol(StrEnum):
-    """How a member behaves in a rebalance (KIP-429, ``ConsumerPartitionAssignor``)."""
+    """How a member behaves in a rebalance (KIP-429, ``ConsumerPartitionAssignor``); or that none decides
+    anything, since the coordinator assigns (``group.protocol=consumer``, KIP-848)."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
+    CONSUMER = "consumer"
 
 
 class TopicPartition(NamedTuple):
@@ -37,6 +39,9 @@ class TopicPartition(NamedTuple):
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
 
+
+CLASSIC = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE)
+"""Those of the classic protocol, in which a member leads and assigns."""
 
 Partitions = tuple[TopicPartition, ...]
 

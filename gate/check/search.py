@@ -21,12 +21,13 @@ from rebalance.gate.check.subject import Subject, TargetSession
 from rebalance.gate.targets.messages import Hello
 from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
-from rebalance.model.values import RebalanceProtocol
+from rebalance.model.values import CLASSIC, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Clause
-from rebalance.properties.assignors.generator import BY_NAME, CROWD, FLOORS
+from rebalance.properties.assignors.generator import BY_NAME, CROWD
 from rebalance.properties.assignors.histories import PlayedHistory
+from rebalance.properties.assignors.oracles import FLOORS
 from rebalance.properties.assignors.scenarios import Scenario
 from rebalance.properties.assignors.search.progress import (
     CheckProgress,
@@ -256,6 +257,7 @@ def check(
         _row(clause, protocol, whole, shown.get(f"{clause.id}-{protocol}", ()), declared, protocols, promises)
         for clause in plan.clauses
         for protocol in clause.protocols
+        if (protocol in CLASSIC) in {one in CLASSIC for one in declared}
     )
     result = Result(
         suite_version=distribution_version("rebalance-verifier"),

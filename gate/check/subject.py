@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.session import Lost, Session
 from rebalance.model.assignor import Promise
-from rebalance.properties.assignors.calls import answered_together
+from rebalance.properties.assignors.calls import Writer, answered_together
 from rebalance.properties.assignors.clause import Clause
-from rebalance.properties.assignors.histories import PlayedHistory, Writer, history, play
+from rebalance.properties.assignors.histories import PlayedHistory, history, play
 from rebalance.properties.assignors.scenarios import Scenario
 
 AT_ONCE = 32

@@ -266,9 +266,8 @@ def decode_hello(result: Json) -> Hello:
         for p in of_kind(list, field_of(result, "protocols", "hello"), "hello: protocols")
     ]
     if not protocols or len(set(protocols)) < len(protocols):
-        raise Garbage(
-            f"hello: protocols must name one or both of eager, cooperative; got {show(result['protocols'])}"
-        )
+        some = ", ".join(RebalanceProtocol)
+        raise Garbage(f"hello: protocols must name some of {some}; got {show(result['protocols'])}")
     named = of_kind(list, result.get("promises", []), "hello: promises")
     promises = frozenset([one_of(Promise, p, "hello: promises") for p in named])
     found: dict[str, Any] = {

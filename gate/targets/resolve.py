@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance.gate.targets.messages import Hello
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise, stated
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+from rebalance.model.values import CLASSIC, Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
@@ -163,13 +163,11 @@ def load(spec: str) -> Any:
 
 def describe(assignor: Any) -> Hello:
     """What a Python assignor says of itself by its attributes, all optional: ``name``, ``protocols``
-    (default: both), ``promises`` (default: balanced and sticky), ``limits``, ``user_data`` (a method),
-    ``version``, ``homepage``, ``issues``. Raises TargetError."""
+    (default: the classic ones), ``promises`` (default: balanced and sticky), ``limits``, ``user_data`` (a
+    method), ``version``, ``homepage``, ``issues``. Raises TargetError."""
     name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
     try:
-        protocols = tuple(
-            RebalanceProtocol(p) for p in getattr(assignor, "protocols", reversed(RebalanceProtocol))
-        )
+        protocols = tuple(RebalanceProtocol(p) for p in getattr(assignor, "protocols", reversed(CLASSIC)))
         promises = frozenset(
             Promise(p) for p in getattr(assignor, "promises", (Promise.BALANCED, Promise.STICKY))
         )

@@ -81,7 +81,7 @@ def _cases(session: Session) -> Iterator[tuple[str, Cluster, GroupSubscription, 
         topics=("t",),
         user_data=None if isinstance(data, Failure) else data,
         # An eager member has given everything up before it joins, so only its user data can claim.
-        owned_partitions=held if _protocol(session) is RebalanceProtocol.COOPERATIVE else (),
+        owned_partitions=held if _protocol(session) is not RebalanceProtocol.EAGER else (),
         generation_id=1,
     )
     title = "A holds all four partitions, B is new"

@@ -92,7 +92,7 @@ def _complaint(java: str, source: str, jars: Sequence[str], output: str) -> Sequ
     if "jdk.compiler" in output or "Unrecognized option: --module" in output:
         return [f"{java} cannot compile: a JDK is needed, 11 or newer (not only a JRE)"]
     kafkas = "org.apache.kafka" in output
-    if kafkas and not any(map(_has_clients, jars)):
+    if kafkas and not holds(jars, _INTERFACE):
         hint = f"add --maven {CLIENTS}:4.1.0, or the jar that the assignor is used with"
         return [f"the class path has no kafka-clients, 2.4 or newer: {hint}"]
     lines = output.splitlines() or ["javac does not say why"]
@@ -105,13 +105,17 @@ def _complaint(java: str, source: str, jars: Sequence[str], output: str) -> Sequ
     return [message[:300], *more, hint if kafkas else ""]
 
 
-def _has_clients(path: str) -> bool:
-    """Whether a jar or a directory of classes holds kafka-clients, 2.4 or newer."""
+def holds(jars: Sequence[str], file: str) -> bool:
+    """Whether a class ``file`` is on a class path of jars and directories."""
+    return any(_has(path, file) for path in jars)
+
+
+def _has(path: str, file: str) -> bool:
     if os.path.isdir(path):
-        return os.path.exists(os.path.join(path, _INTERFACE))
+        return os.path.exists(os.path.join(path, file))
     try:
         with zipfile.ZipFile(path) as jar:
-            return _INTERFACE in jar.NameToInfo
+            return file in jar.NameToInfo
     except (OSError, zipfile.BadZipFile):
         return False
 

@@ -15,13 +15,21 @@ REFERENCE = {
 }
 """Those of the model, by protocol name."""
 
+KAFKA = "org.apache.kafka.clients.consumer"
+"""The package of the client's interface, and of its own assignors."""
+
+_SERVER = "org.apache.kafka.coordinator.group.assignor"
+
 JAVA = {
-    "RangeAssignor": _RANGE,
-    "RoundRobinAssignor": frozenset({Promise.BALANCED_EQUAL}),
-    "StickyAssignor": _STICKY | {Promise.SPREAD},
-    "CooperativeStickyAssignor": _STICKY | {Promise.SPREAD},
+    f"{KAFKA}.RangeAssignor": _RANGE,
+    f"{KAFKA}.RoundRobinAssignor": frozenset({Promise.BALANCED_EQUAL}),
+    f"{KAFKA}.StickyAssignor": _STICKY | {Promise.SPREAD},
+    f"{KAFKA}.CooperativeStickyAssignor": _STICKY | {Promise.SPREAD},
+    f"{_SERVER}.UniformAssignor": frozenset({Promise.BALANCED, Promise.STICKY}),
+    f"{_SERVER}.RangeAssignor": frozenset({Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED}),
 }
-"""Those of ``org.apache.kafka.clients.consumer``; aware of racks since KIP-881, which the bridge sees."""
+"""Those of Java, by class. The client's are aware of racks since KIP-881, which the bridge sees; no assignor
+of the coordinator reads racks."""
 
 PYTHON = {
     "range": frozenset({Promise.BALANCED_PER_TOPIC}),

@@ -12,6 +12,7 @@ from enum import StrEnum
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
+from rebalance.model import wire
 from rebalance.model.assignor import Limits, Promise
 from rebalance.model.values import (
     Cluster,
@@ -84,6 +85,40 @@ Ask = Callable[[RebalanceProtocol, Cluster, GroupSubscription], Reply]
 
 Written = Sequence[bytes | Failure | None]
 """The target's own subscriptionUserData of some members, in order; nothing that follows a Failure counts."""
+
+
+WriteUserData = Callable[[Sequence[UserDataQuestion]], Written]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Writer:
+    """What members of the target's kind write into userData, and what can be read from it.
+
+    ``tells_claims``: it says what was owned, as the sticky assignor's does, so that an EAGER leader
+    can be sticky. ``tells_generation``: it is the four bytes of the cooperative assignor before KIP-792,
+    the age of the claims beside it. ``sticky_too``: members of another client may write StickyAssignor
+    userData into the same group (librdkafka does, on cooperative-sticky); true unless the format is the
+    target's own.
+    """
+
+    write: WriteUserData
+    tells_claims: bool
+    tells_generation: bool
+    sticky_too: bool
+
+    @classmethod
+    def of(cls, write: WriteUserData) -> Writer:
+        """Find out by asking for the userData of two members that differ in what they owned."""
+        owned = (TopicPartition("t", 0),)
+        [some], [none] = write([UserDataQuestion(owned, 1)]), write([UserDataQuestion((), 1)])
+        generation = wire.encode_cooperative_user_data(1)
+        known = (None, generation, wire.encode_sticky_user_data(owned, 1))
+        return cls(
+            write=write,
+            tells_claims=some != none,
+            tells_generation=some == generation,
+            sticky_too=some in known,
+        )
 
 
 @dataclass(frozen=True, slots=True)

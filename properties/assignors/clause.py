@@ -18,7 +18,7 @@ EAGER = RebalanceProtocol.EAGER
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 
-BOTH = (EAGER, COOPERATIVE)
+CONSUMER = RebalanceProtocol.CONSUMER
 
 
 class Scope(StrEnum):
@@ -93,7 +93,7 @@ class Clause:
     """Where the sentence comes from: KIP and section."""
     link: str
     check: Callable[..., Any]
-    protocols: tuple[RebalanceProtocol, ...] = BOTH
+    protocols: tuple[RebalanceProtocol, ...] = tuple(RebalanceProtocol)
     promises: frozenset[Promise] = frozenset()
     unless: frozenset[Promise] = frozenset()
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rebalance.model.assignor import Promise
+from rebalance.model.values import CLASSIC
 from rebalance.properties.assignors.clause import COOPERATIVE, Clause, Scope
 from rebalance.properties.assignors.placement import (
     answered,
@@ -102,7 +103,7 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="assign/8", level=Level.LIVENESS, scope=Scope.CALL,
         sentence="every member of the group gets an assignment, possibly an empty one",
-        rule="ConsumerCoordinator.onJoinComplete", link=ASSIGNOR, check=answered,
+        rule="ConsumerCoordinator.onJoinComplete", link=ASSIGNOR, check=answered, protocols=CLASSIC,
     ),
     Clause(
         id="kip429/leader/3", level=Level.QUALITY, scope=Scope.HISTORY,

@@ -6,7 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from rebalance.model.values import NO_GENERATION, Partitions, Racks, RebalanceProtocol, TopicPartition
+from rebalance.model.values import (
+    CLASSIC,
+    NO_GENERATION,
+    Partitions,
+    Racks,
+    RebalanceProtocol,
+    TopicPartition,
+)
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -26,7 +33,7 @@ from rebalance.properties.draws import Draw, member_ids, pick, topic_names
 
 T = TypeVar("T")
 
-EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
+COOPERATIVE = RebalanceProtocol.COOPERATIVE
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,7 +348,7 @@ class Dimension:
 
     name: str
     apply: Callable[[_Plan], None]
-    protocols: tuple[RebalanceProtocol, ...] = (EAGER, COOPERATIVE)
+    protocols: tuple[RebalanceProtocol, ...] = tuple(RebalanceProtocol)
 
     @property
     def sentence(self) -> str:
@@ -352,14 +359,14 @@ class Dimension:
 DIMENSIONS: tuple[Dimension, ...] = (
     Dimension("unequal", _unequal),
     Dimension("claims", _claims),
-    Dimension("stale", _stale),
-    Dimension("duplicated", _duplicated),
-    Dimension("repeated", _repeated),
+    Dimension("stale", _stale, CLASSIC),
+    Dimension("duplicated", _duplicated, CLASSIC),
+    Dimension("repeated", _repeated, CLASSIC),
     Dimension("unsubscribed", _unsubscribed),
     Dimension("unknown", _unknown),
-    Dimension("generations", _generations),
-    Dimension("versions", _versions),
-    Dimension("user-data", _user_data),
+    Dimension("generations", _generations, CLASSIC),
+    Dimension("versions", _versions, CLASSIC),
+    Dimension("user-data", _user_data, CLASSIC),
     Dimension("racks", _racks),
     Dimension("static", _static),
     Dimension("eager", _eager, (COOPERATIVE,)),
@@ -367,10 +374,10 @@ DIMENSIONS: tuple[Dimension, ...] = (
     Dimension("membership", _membership),
     Dimension("resubscribe", _resubscribe),
     Dimension("topics", _topics),
-    Dimension("faults", _faults),
-    Dimension("ghosts", _ghosts),
+    Dimension("faults", _faults, CLASSIC),
+    Dimension("ghosts", _ghosts, CLASSIC),
     Dimension("no-metadata", _no_metadata),
-    Dimension("hostile", _hostile),
+    Dimension("hostile", _hostile, CLASSIC),
     Dimension("names", _names),
 )
 BY_NAME = {dimension.name: dimension for dimension in DIMENSIONS}
@@ -431,40 +438,6 @@ ONE_IN_LARGE = 100
 
 CROWD = "crowd"
 """The dimension of the one scenario that only an efficient assignor survives."""
-
-# Situations that a full search along all dimensions must reach, by protocol: if the target never
-# got there, "no violation" would mean little.
-FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
-    RebalanceProtocol.COOPERATIVE: (
-        "follow-up rebalance",
-        "partition withheld",
-        "stale claim",
-        "tied claims",
-        "claim listed twice",
-        "claim to unknown partition",
-        "claim to unsubscribed topic",
-        "topic without metadata",
-        "mixed versions",
-        "unequal subscriptions",
-        "racks",
-        "claims beside none",
-        "missed-sync with claims",
-        "lost-join with claims",
-        "ghost with claims",
-        "removed member returns",
-        "silent static member",
-    ),
-    RebalanceProtocol.EAGER: (
-        "unequal subscriptions",
-        "topic without metadata",
-        "mixed versions",
-        "racks",
-        "missed-sync",
-        "lost-join",
-        "removed member returns",
-        "silent static member",
-    ),
-}
 
 
 def along(protocol: RebalanceProtocol) -> list[tuple[tuple[str, ...], Size]]:

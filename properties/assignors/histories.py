@@ -8,7 +8,7 @@ SyncGroup that fails, a JoinGroup response that is lost, a member that stays sil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -19,7 +19,6 @@ from rebalance.model.values import (
     Cluster,
     Partitions,
     Subscription,
-    TopicPartition,
 )
 from rebalance.properties.assignors import oracles
 from rebalance.properties.assignors.calls import (
@@ -34,10 +33,19 @@ from rebalance.properties.assignors.calls import (
     Reply,
     StatedClaim,
     UserDataQuestion,
+    Writer,
     Written,
     answered,
 )
-from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach, Clause, History, Scope
+from rebalance.properties.assignors.clause import (
+    CONSUMER,
+    COOPERATIVE,
+    EAGER,
+    Breach,
+    Clause,
+    History,
+    Scope,
+)
 from rebalance.properties.assignors.scenarios import (
     UNREADABLE,
     AddMember,
@@ -56,41 +64,8 @@ from rebalance.properties.assignors.settling import slow_rounds
 MOST_ROUNDS = 6
 """Undisturbed rebalances after which a group that still moves is called unsettled."""
 
-WriteUserData = Callable[[Sequence[UserDataQuestion]], Written]
-
 T = TypeVar("T")
 Playing = Generator[Question, Any, T]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
-    """What members of the target's kind write into userData, and what can be read from it.
-
-    ``tells_claims``: it says what was owned, as the sticky assignor's does, so that an EAGER leader
-    can be sticky. ``tells_generation``: it is the four bytes of the cooperative assignor before KIP-792,
-    the age of the claims beside it. ``sticky_too``: members of another client may write StickyAssignor
-    userData into the same group (librdkafka does, on cooperative-sticky); true unless the format is the
-    target's own.
-    """
-
-    write: WriteUserData
-    tells_claims: bool
-    tells_generation: bool
-    sticky_too: bool
-
-    @classmethod
-    def of(cls, write: WriteUserData) -> Writer:
-        """Find out by asking for the userData of two members that differ in what they owned."""
-        owned = (TopicPartition("t", 0),)
-        [some], [none] = write([UserDataQuestion(owned, 1)]), write([UserDataQuestion((), 1)])
-        generation = wire.encode_cooperative_user_data(1)
-        known = (None, generation, wire.encode_sticky_user_data(owned, 1))
-        return cls(
-            write=write,
-            tells_claims=some != none,
-            tells_generation=some == generation,
-            sticky_too=some in known,
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,7 +174,7 @@ def history(
         while len(calls) - done < most:
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
-            if scenario.protocol is EAGER or not calls[-1].revoked:
+            if scenario.protocol is not COOPERATIVE or not calls[-1].revoked:
                 yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
                 break
         settled = _settled(scenario, calls, alone)
@@ -227,7 +202,7 @@ def history(
 
 def _settled(scenario: Scenario, calls: Sequence[AssignorCall], alone: int) -> int | None:
     """The first call from ``alone`` on after which nobody has to revoke anything."""
-    if scenario.protocol is EAGER:
+    if scenario.protocol is not COOPERATIVE:
         return alone if len(calls) > alone else None
     return next((i for i in range(alone, len(calls)) if not calls[i].revoked), None)
 
@@ -313,9 +288,12 @@ class _Judge:
 
 
 def _join(group: _Group, member: ScenarioMember) -> None:
+    owned = () if _eager(group, member) else member.owned
+    if group.scenario.protocol is CONSUMER:  # beyond the end of a topic it is of one that had another id
+        owned = tuple(p for p in owned if p in group.cluster or p.topic not in group.cluster.topics)
     group.members[member.id] = _State(
         member=member,
-        owned=() if _eager(group, member) else member.owned,
+        owned=owned,
         joined=member.generation,
         since=member.generation,
         last=member.owned,
@@ -325,7 +303,8 @@ def _join(group: _Group, member: ScenarioMember) -> None:
 
 def _eager(group: _Group, member: ScenarioMember) -> bool:
     """Whether it gives up all before joining; so does who cannot even say what it owns (version 0)."""
-    return member.eager or member.version == 0 or group.scenario.protocol is EAGER
+    protocol = group.scenario.protocol
+    return protocol is EAGER or (protocol is COOPERATIVE and (member.eager or member.version == 0))
 
 
 def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKind]:
@@ -335,6 +314,9 @@ def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKin
     and its events later.
     """
     faults: dict[str, FaultKind] = {}
+    served = (
+        group.scenario.protocol is CONSUMER
+    )  # no answer that is lost undoes what the coordinator assigned
     for event in events:
         match event:
             case AddMember(member) if member.id not in group.members:
@@ -344,14 +326,18 @@ def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKin
             case Subscribe(member_id, topics) if member_id in group.members:
                 state = group.members[member_id]
                 state.member = replace(state.member, topics=topics)
-                # KIP-429, client 1.1: what is no longer subscribed is revoked before joining.
-                state.owned = tuple(p for p in state.owned if p.topic in topics)
+                if not served:  # KIP-429, client 1.1: what is no longer subscribed is revoked before joining
+                    state.owned = tuple(p for p in state.owned if p.topic in topics)
             case SetTopic(topic, partitions):
+                before = group.cluster.topics.get(topic)
+                if served and partitions is not None and (before is None or len(partitions) < len(before)):
+                    for state in group.members.values():  # a topic of another id: nobody holds any of it
+                        state.owned = tuple(p for p in state.owned if p.topic != topic)
                 topics_now = {t: racks for t, racks in group.cluster.topics.items() if t != topic}
                 if partitions is not None:
                     topics_now[topic] = partitions
                 group.cluster = Cluster(topics_now)
-            case Fault(kind, member_id) if member_id in group.members:
+            case Fault(kind, member_id) if member_id in group.members and not served:
                 faults[member_id] = kind
             case _:
                 pass
@@ -414,6 +400,14 @@ def _presented(
     """The member's JoinGroup metadata as the leader reads it, and the claim that is in it. ``since`` is the
     generation that can be in its ``user_data``."""
     member = state.member
+    if group.scenario.protocol is CONSUMER:  # of the target before, whatever the member has made of that
+        held = Subscription(
+            topics=member.topics,
+            owned_partitions=state.owned,
+            rack_id=member.rack,
+            group_instance_id=member.instance,
+        )
+        return held, StatedClaim(state.owned, NO_GENERATION)
     sent = Subscription(
         topics=member.topics,
         user_data=user_data,

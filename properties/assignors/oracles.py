@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 import networkx as nx
-from rebalance.model.values import Racks
+from rebalance.model.values import Racks, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall, once
 
 
@@ -211,3 +211,45 @@ SITUATIONS: dict[str, Callable[[AssignorCall], bool]] = {
     "claims beside none": lambda call: len({bool(c.partitions) for c in call.claims.values()}) > 1,
 }
 """Situations that matter, by what is said of the scenarios that reach them: is this call one of them?"""
+
+# Situations that a full search along all dimensions must reach, by protocol: if the target never
+# got there, "no violation" would mean little.
+FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
+    RebalanceProtocol.COOPERATIVE: (
+        "follow-up rebalance",
+        "partition withheld",
+        "stale claim",
+        "tied claims",
+        "claim listed twice",
+        "claim to unknown partition",
+        "claim to unsubscribed topic",
+        "topic without metadata",
+        "mixed versions",
+        "unequal subscriptions",
+        "racks",
+        "claims beside none",
+        "missed-sync with claims",
+        "lost-join with claims",
+        "ghost with claims",
+        "removed member returns",
+        "silent static member",
+    ),
+    RebalanceProtocol.EAGER: (
+        "unequal subscriptions",
+        "topic without metadata",
+        "mixed versions",
+        "racks",
+        "missed-sync",
+        "lost-join",
+        "removed member returns",
+        "silent static member",
+    ),
+    RebalanceProtocol.CONSUMER: (
+        "claim to unknown partition",
+        "claim to unsubscribed topic",
+        "topic without metadata",
+        "unequal subscriptions",
+        "racks",
+        "claims beside none",
+    ),
+}

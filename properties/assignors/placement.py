@@ -6,7 +6,7 @@ from rebalance.model.assignor import Promise
 from rebalance.model.values import Racks, TopicPartition
 from rebalance.properties.assignors import oracles
 from rebalance.properties.assignors.calls import AssignorCall, once
-from rebalance.properties.assignors.clause import COOPERATIVE, EAGER, Breach
+from rebalance.properties.assignors.clause import CONSUMER, COOPERATIVE, EAGER, Breach
 from rebalance.properties.assignors.wording import (
     claims_of,
     counted,
@@ -81,7 +81,9 @@ def only_existing(call: AssignorCall) -> Breach | None:
             # KIP-429, leader 2.6: what is claimed of a topic that the leader does not know may be given
             # back as it is. Of a topic that it knows it also knows the number: the rest is gone, and who
             # is told to consume it gets errors for ever.
-            if partition.topic not in call.cluster.topics and member in call.holders.get(partition, ()):
+            # A coordinator gives nothing back: what its members hold is what it has assigned them.
+            back = partition.topic not in call.cluster.topics and call.protocol is not CONSUMER
+            if back and member in call.holders.get(partition, ()):
                 continue
             return Breach(
                 summary=f"{partition} is assigned to {member} and does not exist",
@@ -117,7 +119,7 @@ def complete(call: AssignorCall) -> Breach | None:
                 summary=f"{partition} is assigned to nobody, and nobody has to revoke it first",
                 because=(
                     f"subscribers of {partition.topic}: {listed(call.subscribers[partition.topic])}",
-                    f"no member claims {partition}",
+                    *([f"no member claims {partition}"] if call.protocol is not CONSUMER else []),
                 ),
                 expected=f"{partition} with one of {listed(call.subscribers[partition.topic])}",
                 actual=f"{partition} withheld",

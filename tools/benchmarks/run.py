@@ -17,9 +17,10 @@ from pathlib import Path
 from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.calls import Writer
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import SMALL, generate
-from rebalance.properties.assignors.histories import Writer, play
+from rebalance.properties.assignors.histories import play
 from rebalance.properties.draws import Seeded
 
 HERE = Path(__file__).parent

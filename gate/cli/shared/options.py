@@ -80,7 +80,9 @@ SHARED: dict[str, Option] = {
     # what is judged
     "--clause": _several("PATH", "only clauses at or below this path, such as kip429 or kip429/leader/4"),
     "--protocol": _one_of(
-        ("eager", "cooperative", "auto"), "only this one (auto: all that the target supports)", "auto"
+        ("eager", "cooperative", "consumer", "auto"),
+        "only this one (auto: all that the target supports)",
+        "auto",
     ),
     "--level": _one_of(
         tuple(map(str, Level)),

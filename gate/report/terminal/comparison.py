@@ -25,7 +25,7 @@ from rebalance.gate.report.markup import code, escaped, fenced, table
 from rebalance.gate.traces import counterexamples, files
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.model.bugs.releases import ranges
-from rebalance.properties.assignors.clause import Clause, Scope
+from rebalance.properties.assignors.clause import CONSUMER, Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.rounds import unusual_preconditions
 
@@ -44,6 +44,7 @@ _WORST = (
     CellMark.UNASKED,
 )
 _NOTHING = TargetCell(CellMark.UNKNOWN, "not judged")
+_OTHER_SIDE = TargetCell(CellMark.UNASKED, "of members alone, or of coordinators")
 
 
 @dataclass(frozen=True, slots=True)
@@ -243,8 +244,10 @@ def by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
 
 def merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
     """The worst cell of a clause over the protocols, and its row."""
-    pairs = [(key, one.clauses.get(key, _NOTHING)) for key in (f"{clause.id}-{p}" for p in clause.protocols)]
-    return min(pairs, key=lambda pair: _WORST.index(pair[1].mark))
+    served = {key.endswith(f"-{CONSUMER}") for key in one.clauses} or {False}
+    keys = (f"{clause.id}-{p}" for p in clause.protocols if (p is CONSUMER) in served)
+    pairs = [(key, one.clauses.get(key, _NOTHING)) for key in keys]
+    return min(pairs, key=lambda pair: _WORST.index(pair[1].mark), default=(clause.id, _OTHER_SIDE))
 
 
 def is_red(one: Judged, clause_id: str) -> bool:

@@ -23,6 +23,7 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
+import java.util.function.Function;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
@@ -57,10 +58,10 @@ public final class Bridge {
         "org.apache.kafka.clients.consumer.StickyAssignor", List.of("owned", "generation"),
         "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", List.of("generation"));
     private static final Pattern OURS =
-        Pattern.compile("(Bridge|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
+        Pattern.compile("(Bridge|ServerSide|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
 
     /** The assignor returned something that is no assignment. */
-    private static final class Garbage extends RuntimeException {
+    static final class Garbage extends RuntimeException {
         Garbage(String message) {
             super(message);
         }
@@ -100,6 +101,7 @@ public final class Bridge {
     private final List<String> promises;
     private final Map<String, Object> configs = new HashMap<>();
     private KafkaInternals.Codec codec;
+    private Function<Map<String, Object>, Map<String, Object>> server; // of an assignor of a coordinator
     /** By number, the one that was asked last at the end; requests that belong to none share one. */
     private final Map<Object, History> histories = new LinkedHashMap<>(16, 0.75f, true) {
         @Override
@@ -192,7 +194,12 @@ public final class Bridge {
 
     private Map<String, Object> result(Map<String, Object> request) {
         if (request.get("cmd").equals("hello")) {
-            return hello((Long) request.getOrDefault("newest", 1L));
+            Object made = made();
+            server = made instanceof ConsumerPartitionAssignor ? null : serverSide(made);
+            return server != null ? server.apply(request) : hello((Long) request.getOrDefault("newest", 1L));
+        }
+        if (server != null) {
+            return server.apply(request);
         }
         History history = histories.computeIfAbsent(request.get("history"), key -> new History(instance()));
         switch ((String) request.get("cmd")) {
@@ -261,14 +268,27 @@ public final class Bridge {
         return new HashSet<>(Arrays.asList(topics));
     }
 
-    /** A new assignor, configured as by a consumer. */
     private ConsumerPartitionAssignor instance() {
+        return (ConsumerPartitionAssignor) made();
+    }
+
+    /** What answers for an assignor of a coordinator: ServerSide, which is there where its interface is. */
+    @SuppressWarnings("unchecked")
+    private Function<Map<String, Object>, Map<String, Object>> serverSide(Object made) {
+        try {
+            Object side = Class.forName("ServerSide").getDeclaredConstructor(Object.class, List.class)
+                .newInstance(made, promises);
+            return (Function<Map<String, Object>, Map<String, Object>>) side;
+        } catch (ReflectiveOperationException | ClassCastException other) {
+            throw new Refused(className + " is no ConsumerPartitionAssignor", null);
+        }
+    }
+
+    /** A new assignor, configured as by a consumer or a broker. */
+    private Object made() {
         Object made;
         try {
             Class<?> type = Class.forName(className, true, Thread.currentThread().getContextClassLoader());
-            if (!ConsumerPartitionAssignor.class.isAssignableFrom(type)) {
-                throw new Refused(className + " is no ConsumerPartitionAssignor", null);
-            }
             if (Modifier.isAbstract(type.getModifiers())) {
                 throw new Refused(className + " is abstract: name a class that can be made", null);
             }
@@ -291,7 +311,7 @@ public final class Bridge {
                 throw new Refused(className + " does not take its configuration: " + error, error);
             }
         }
-        return (ConsumerPartitionAssignor) made;
+        return made;
     }
 
     private static String jars() {
@@ -516,12 +536,12 @@ public final class Bridge {
     }
 
     @SuppressWarnings("unchecked")
-    private static Map<String, Object> object(Object value) {
+    static Map<String, Object> object(Object value) {
         return (Map<String, Object>) value;
     }
 
     @SuppressWarnings("unchecked")
-    private static List<Object> list(Object value) {
+    static List<Object> list(Object value) {
         return (List<Object>) value;
     }
 

@@ -1,4 +1,5 @@
-"""Java assignors as targets: any ``ConsumerPartitionAssignor``, with the jars that it lives in.
+"""Java assignors as targets: any ``ConsumerPartitionAssignor``, or ``ConsumerGroupPartitionAssignor`` of a
+coordinator, with the jars that it lives in.
 
     java:CLASS@WHERE[,WHERE...][?KEY=VALUE[,KEY=VALUE...]][#PROMISE[,PROMISE...]]
 
@@ -26,8 +27,7 @@ from rebalance.model.assignors.promises import JAVA as JAVA_PROMISES
 JAVA = "java:"
 """How the spec of a Java assignor begins."""
 
-KAFKA = "org.apache.kafka.clients.consumer"
-"""The package of the interface and of Kafka's own assignors."""
+_SERVER_SIDE = "org/apache/kafka/coordinator/group/api/assignor/ConsumerGroupPartitionAssignor.class"
 
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
 _FORM = (
@@ -57,9 +57,7 @@ class JavaTarget:
     @property
     def promised(self) -> tuple[Promise, ...]:
         """What it is asked for: what the spec says, or what is known of Kafka's own; nothing of others."""
-        package, _, name = self.class_name.rpartition(".")
-        known = JAVA_PROMISES.get(name, ()) if package == KAFKA else ()
-        return self.promises or tuple(sorted(known))
+        return self.promises or tuple(sorted(JAVA_PROMISES.get(self.class_name, ())))
 
 
 def parse(spec: str) -> JavaTarget:
@@ -107,9 +105,10 @@ def command(spec: str) -> tuple[str, ...]:
     not done before, and loads nothing of the target's. Raises ToolError."""
     target = parse(spec)
     jars = maven.class_path(target.where)
+    sources = ["Bridge.java", *(["ServerSide.java"] if jvm.holds(jars, _SERVER_SIDE) else [])]
     return (
         # SIGQUIT writes all stacks there, and not between the replies.
-        *jvm.command(__name__, ["Bridge.java"], jars, "-XX:+DisplayVMOutputToStderr"),
+        *jvm.command(__name__, sources, jars, "-XX:+DisplayVMOutputToStderr"),
         target.class_name,
         ",".join(target.promised),
         *(word for pair in target.config for word in pair),

@@ -28,11 +28,12 @@ from rebalance.gate.compare.compare import (
 )
 from rebalance.gate.report.terminal import comparison as report
 from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.java import KAFKA, parse
+from rebalance.gate.targets.java import parse
 from rebalance.gate.targets.resolve import load
 from rebalance.gate.traces import counterexamples
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.registries import Existing
+from rebalance.model.assignors.promises import KAFKA
 from rebalance.model.bugs.catalogue import entries_of
 from rebalance.model.bugs.releases import parse as releases
 from rebalance.model.bugs.releases import version as as_version

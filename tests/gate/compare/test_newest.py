@@ -17,7 +17,6 @@ from pathlib import Path
 import pytest
 from rebalance.gate.compare import clients
 from rebalance.gate.compare.clients import PinnedClient
-from rebalance.gate.targets.java import KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
@@ -25,6 +24,7 @@ from rebalance.live.processes import jvm, maven, pypi
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.registries import existing
 from rebalance.live.processes.tools import ToolError
+from rebalance.model.assignors.promises import KAFKA
 from rebalance.model.bugs.releases import version
 
 from tests.gate.toolchains import ADAPTERS, NPM, copied, run

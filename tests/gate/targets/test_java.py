@@ -19,7 +19,6 @@ import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.targets import messages
-from rebalance.gate.targets.java import KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
@@ -27,7 +26,7 @@ from rebalance.live.processes import jvm, maven
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire
-from rebalance.model.assignors.promises import JAVA
+from rebalance.model.assignors.promises import JAVA, KAFKA
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, UserDataQuestion
 from rebalance.properties.assignors.clauses import TABLE
@@ -99,7 +98,7 @@ def ask(session, members="AB", **subscription):
 
 @pytest.mark.parametrize(
     ("name", "release"),
-    [*((f"{KAFKA}.{name}", NEWEST) for name in JAVA), (f"{KAFKA}.StickyAssignor", OLDEST)],
+    [*((name, NEWEST) for name in JAVA if name.startswith(KAFKA)), (f"{KAFKA}.StickyAssignor", OLDEST)],
 )
 def test_smoke_of_kafkas_own(name, release, resolved):
     steps = smoke(resolve(f"java:{name}@{release}"), validate=True)

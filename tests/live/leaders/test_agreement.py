@@ -9,14 +9,14 @@ import dataclasses
 
 import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, scenario_at
-from rebalance.gate.targets.java import KAFKA
 from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.live.leaders.clients import LEADING, released
 from rebalance.live.processes.tools import ToolError
+from rebalance.model.assignors.promises import KAFKA
 from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol
-from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
-from rebalance.properties.assignors.histories import Writer, play
+from rebalance.properties.assignors.calls import Failure, FailureKind, Reply, Writer
+from rebalance.properties.assignors.histories import play
 
 SCENARIOS = 200
 PLAN = dataclasses.replace(CheckPlan(), profile=dataclasses.replace(PROFILES["smoke"], mixed=SCENARIOS))

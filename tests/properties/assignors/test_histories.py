@@ -19,11 +19,20 @@ from rebalance.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance.properties.assignors.calls import Answer, Ask, AssignorCall, Failure, FailureKind, Reply
+from rebalance.properties.assignors.calls import (
+    Answer,
+    Ask,
+    AssignorCall,
+    Failure,
+    FailureKind,
+    Reply,
+    Writer,
+    WriteUserData,
+)
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.generator import BY_NAME, generate
-from rebalance.properties.assignors.histories import MOST_ROUNDS, PlayedHistory, Writer, WriteUserData, play
+from rebalance.properties.assignors.histories import MOST_ROUNDS, PlayedHistory, play
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
