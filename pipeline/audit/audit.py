@@ -32,7 +32,7 @@ from rebalance.pipeline.session import together
 class Audit(NamedTuple):
     """What came of it, as DataFrames; none is computed before it is asked for. ``release`` it at the end.
 
-    ``findings``: ``findings.FINDINGS``. ``groups``: group, consumers, partitions (that somebody owned),
+    ``findings``: ``frames.FINDINGS``. ``groups``: group, consumers, partitions (that somebody owned),
     events, rebalances, first, last, settled. ``pauses``: group, handovers, p50, p95, longest (seconds without
     an owner). ``clocks``: host, ahead, spread (seconds), samples.
     """

@@ -18,7 +18,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rebalance.pipeline.audit.audit import audit
-from rebalance.pipeline.audit.findings import FINDINGS, Thresholds
+from rebalance.pipeline.audit.findings import Thresholds
+from rebalance.pipeline.audit.frames import FINDINGS
 from rebalance.pipeline.audit.sources import events_of, settled
 from rebalance.pipeline.audit.tail import Tail
 
@@ -34,7 +35,7 @@ LATEST = ("group", "consumer", "host", "topic", "partition", "kind")
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What to follow and how. ``tell`` gets the new ``findings.FINDINGS`` of a micro-batch, if there are any.
+    """What to follow and how. ``tell`` gets the new ``frames.FINDINGS`` of a micro-batch, if there are any.
 
     ``every``: seconds between micro-batches. ``now``: the log is of this moment, so that what does not happen
     (a partition that nobody takes) is found when nothing is written either.

@@ -1,4 +1,4 @@
-"""The checks of an audit: each takes small DataFrames and returns rows of ``findings.FINDINGS``."""
+"""The checks of an audit: each takes small DataFrames and returns rows of ``frames.FINDINGS``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from pyspark.sql import functions as F
 from rebalance.pipeline.audit.clocks import UNKNOWN
 from rebalance.pipeline.audit.findings import (
     CHECKS,
-    FINDINGS,
     GRANTED_EARLY,
     NEEDLESS,
     OWNED_TWICE,
@@ -17,8 +16,8 @@ from rebalance.pipeline.audit.findings import (
     UNSETTLED,
     ZOMBIE,
     Thresholds,
-    source_location,
 )
+from rebalance.pipeline.audit.frames import FINDINGS, source_location
 from rebalance.pipeline.audit.ownership import KEY
 from rebalance.pipeline.audit.rebalances import BEGINNINGS
 from rebalance.pipeline.audit.sources.events import Kind

@@ -1,23 +1,10 @@
-"""What an audit can find: the checks, and one row for each finding."""
+"""What an audit can find: the checks, and from when on something is a finding."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql.types import (
-    ArrayType,
-    BooleanType,
-    DoubleType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
 from rebalance.model.data import table
 
 
@@ -57,44 +44,3 @@ class Thresholds:
     storm_within: float = 600.0
     pause: float = 300.0
     clock_skew: float | None = None
-
-
-SOURCE_LOCATION = StructType(
-    [
-        StructField("at", TimestampType()),
-        StructField("kind", StringType()),  # of the event
-        StructField("consumer", StringType()),
-        StructField("generation", IntegerType()),
-        StructField("file", StringType()),
-        StructField("line", LongType()),
-    ]
-)
-"""An event that a finding is about, with where it is written. Nullable, as everything is in Parquet."""
-
-
-def source_location() -> Column:
-    """A row of ``events.EVENTS`` as a place."""
-    return F.struct(*SOURCE_LOCATION.names)
-
-
-FINDINGS = StructType(
-    [
-        StructField("id", StringType(), nullable=False),  # the same whenever the same is found again
-        StructField("check", StringType(), nullable=False),
-        StructField("level", StringType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("began", TimestampType(), nullable=False),
-        StructField("ended", TimestampType()),  # null: it had not ended when the log did
-        StructField("seconds", DoubleType(), nullable=False),  # how long, to the end of the log at most
-        StructField("consumers", ArrayType(StringType())),  # the earlier first
-        StructField("members", ArrayType(StringType())),  # ids of the same, null where not known
-        StructField("generations", ArrayType(IntegerType())),  # in which each of them was granted it
-        StructField("skew", DoubleType()),  # seconds that the clocks may differ by; null: one clock
-        StructField("certain", BooleanType(), nullable=False),  # no difference of clocks explains it
-        StructField("places", ArrayType(SOURCE_LOCATION), nullable=False),
-        StructField("detail", StringType(), nullable=False),  # one sentence
-    ]
-)
-"""One row for each finding."""

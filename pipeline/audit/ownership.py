@@ -13,7 +13,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit.clocks import host
-from rebalance.pipeline.audit.findings import source_location
+from rebalance.pipeline.audit.frames import source_location
 from rebalance.pipeline.audit.sources.events import Kind
 
 CHANGES = (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)

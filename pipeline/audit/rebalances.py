@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.findings import source_location
+from rebalance.pipeline.audit.frames import source_location
 from rebalance.pipeline.audit.sources.events import AT_COORDINATOR, Kind
 from rebalance.pipeline.audit.times import seconds
 

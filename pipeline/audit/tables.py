@@ -70,7 +70,7 @@ def first(findings: DataFrame, order: Sequence[str], most: int) -> DataFrame:
 
 
 def finding(row: Mapping[str, Any]) -> LogFinding:
-    """A row of ``findings.FINDINGS`` as a record."""
+    """A row of ``frames.FINDINGS`` as a record."""
     who = zip_longest(row["consumers"] or (), row["members"] or (), row["generations"] or ())
     ended = row["ended"]
     return LogFinding(

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 def audit(events, thresholds, until=None):
     """One finding in each group, the same whenever it is asked for, whatever happened there."""
-    from rebalance.pipeline.audit.findings import FINDINGS
+    from rebalance.pipeline.audit.frames import FINDINGS
 
     always = {"check": "never-settles", "level": "liveness", "seconds": 1.0, "certain": True, "places": [],
               "began": datetime(2026, 11, 21, tzinfo=UTC), "detail": "it is so"}  # fmt: skip

@@ -233,7 +233,7 @@ def found(number, check="owned-twice", group="g", *, seconds=7.9, certain=True, 
 def made(spark, monkeypatch, tmp_path):
     """An audit of these events, malformed lines and findings, in an empty directory."""
     from rebalance.pipeline.audit import sources
-    from rebalance.pipeline.audit.findings import FINDINGS
+    from rebalance.pipeline.audit.frames import FINDINGS
     from rebalance.pipeline.audit.sources.events import EVENTS
 
     monkeypatch.chdir(tmp_path)

@@ -1,0 +1,110 @@
+"""The audit's checks, written once: SQL for DuckDB over all events of some whole groups.
+
+``judge`` takes a connection that ``prepared`` has made, with ``events`` in it, and leaves the tables of
+``FOUND``; ``finish`` takes these, of all groups, and leaves those of ``RESULTS``. One process calls both on
+all events. Spark calls ``judge`` in its tasks, one bucket of whole groups each, and ``finish`` once.
+
+``events`` is ``sources.events.EVENTS`` with ``moment`` in place of ``at``: microseconds since 1970, as all
+times in here. Tables have fixed names, so a connection serves once.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+FOUND = ("found", "lives", "parts", "waits", "offsets")
+"""What ``judge`` leaves: findings but for what clocks explain; of each group its life, its partitions and how
+long these were with nobody; by how much the clocks of hosts are apart. Those of buckets can be added up."""
+
+RESULTS = ("findings", "groups", "pauses", "clocks")
+"""What ``finish`` leaves. ``groups``: group, consumers, partitions (that somebody owned), events, rebalances,
+first, last, settled. ``pauses``: group, handovers, p50, p95, longest (seconds without an owner). ``clocks``:
+host, ahead, spread (seconds), samples."""
+
+AT_ONCE = 5.0
+"""Seconds within which a consumer does what its new assignment says."""
+
+UNKNOWN_SKEW = 1.0
+"""Seconds by which clocks may differ of which nothing is known; with NTP it is a small part of that."""
+
+
+def prepared(
+    thresholds: Thresholds, *, threads: int = 1, memory: str = "1GiB", spill: str = ""
+) -> DuckDBPyConnection:
+    """A connection in memory, for one bucket. Beyond ``memory`` it writes to the directory ``spill``."""
+    import duckdb
+
+    connection = duckdb.connect(
+        config={
+            "threads": threads,
+            "memory_limit": memory,
+            "preserve_insertion_order": False,
+            "default_null_order": "nulls_first_on_asc_last_on_desc",
+            "autoinstall_known_extensions": False,
+            **({"temp_directory": spill} if spill else {}),
+        }
+    )
+    for name, value in _variables(thresholds).items():
+        connection.execute(f"SET VARIABLE {name} = ?", [value])
+    levels = ", ".join(f"('{check.id}', '{check.level}')" for check in CHECKS.values())
+    connection.execute(f'CREATE TEMP TABLE levels AS FROM (VALUES {levels}) AS levels("check", level)')
+    run(connection, "tables")
+    return connection
+
+
+def judge(connection: DuckDBPyConnection, end: int) -> None:
+    """Judge ``events``; ``end`` is that of the whole log, in microseconds since 1970."""
+    judge_life(connection, end)
+    judge_partitions(connection)
+
+
+def judge_life(connection: DuckDBPyConnection, end: int) -> None:
+    """What happened to each group as a group, and to its consumers."""
+    connection.execute('SET VARIABLE "end" = ?', [end])
+    run(connection, "life", "groups")
+
+
+def judge_partitions(connection: DuckDBPyConnection) -> None:
+    """What happened to each partition, in the life of its group."""
+    run(connection, "screen", "ownership", "checks", "figures")
+
+
+def finish(connection: DuckDBPyConnection) -> None:
+    """From the tables of ``FOUND`` to those of ``RESULTS``."""
+    run(connection, "finish")
+
+
+def run(connection: DuckDBPyConnection, *names: str) -> None:
+    """Run the statements of these files."""
+    for name in names:
+        connection.execute(text(name))
+
+
+@cache
+def text(name: str) -> str:
+    """The SQL of this name. By way of the package's resources, since it may lie in a zip."""
+    return files(__package__).joinpath(f"{name}.sql").read_text(encoding="utf-8")
+
+
+def _variables(limits: Thresholds) -> dict[str, Any]:
+    def micros(seconds: float) -> int:
+        return round(seconds * 1_000_000)
+
+    return {
+        "stranded": micros(limits.stranded),
+        "settle": micros(limits.settle),
+        "storm": limits.storm,
+        "storm_within": micros(limits.storm_within),
+        "storm_within_text": f"{limits.storm_within:g}",
+        "pause": micros(limits.pause),
+        "clock_skew": limits.clock_skew,
+        "at_once": micros(AT_ONCE),
+        "unknown_skew": UNKNOWN_SKEW,
+    }

@@ -1,0 +1,181 @@
+-- The checks, each adding rows to `found`. Whether clocks explain a contradiction is left to `finish.sql`, since the
+-- clocks of hosts are known only when all groups have been seen: `host_a`, `host_b` are those that are compared.
+
+-- Exclusivity is a statement about the members of a generation. So of two owners the one whose partition was granted
+-- earlier counts as a member if it joined the generation of the later grant, or if the log does not say who did.
+-- One that did not join had been removed; it is a zombie until it notices.
+INSERT INTO found BY NAME
+WITH pairs AS (
+    SELECT
+        *,
+        CASE WHEN coalesce(a.granted <= b.granted, true) THEN a ELSE b END AS older,
+        greatest(a.granted, b.granted) AS generation,
+        least(a.ended, b.ended) AS until,
+        a.ended IS NULL OR a.ended > b.began AS overlap,
+        -- Says the same without a clock: given away in the generation of the grant, or later. What was owned before
+        -- the log begins was granted before what it tells of.
+        coalesce(
+            a.finish = 'revoked' AND a.held >= b.granted AND (a.granted < b.granted OR a.start IS NULL), false
+        ) AS proved
+    FROM meetings
+    WHERE a.consumer <> b.consumer
+),
+judged AS (
+    SELECT
+        pairs.*,
+        CASE
+            WHEN overlap AND (joined.consumer IS NOT NULL OR known.generation IS NULL) THEN 'owned-twice'
+            WHEN proved AND next THEN 'granted-before-revoked'
+            -- An interval that ends so was believed in by its consumer until then. A killed process did not.
+            WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed') THEN 'owned-by-zombie'
+        END AS name
+    FROM pairs
+    LEFT JOIN participants AS joined
+        ON joined."group" = pairs."group" AND joined.generation = pairs.generation
+        AND joined.consumer = pairs.older.consumer
+    LEFT JOIN (SELECT DISTINCT "group", generation FROM generations) AS known
+        ON known."group" = pairs."group" AND known.generation = pairs.generation
+)
+SELECT
+    finding_id(name, judged, written([a.start, b.start])) AS id,
+    name AS "check",
+    "group", topic, partition,
+    CASE WHEN overlap THEN b.began ELSE a.ended END AS began,
+    CASE WHEN overlap THEN until ELSE b.began END AS ended,
+    CASE WHEN overlap THEN coalesce(until, getvariable('end')) - b.began ELSE 0 END AS lasted,
+    [a.consumer, b.consumer] AS consumers,
+    [a.member, b.member] AS members,
+    [a.granted, b.granted] AS generations,
+    proved AS certain,
+    a.host AS host_a,
+    b.host AS host_b,
+    true AS compared,
+    written([a.start, b.start, a.stop, b.stop]) AS places,
+    b.consumer || ' was granted it in generation ' || generation_text(b.granted) || '; ' || a.consumer
+        || ' had been since generation ' || generation_text(a.granted) || ', '
+        || CASE
+            WHEN a.ended IS NULL THEN 'which never gave it away'
+            WHEN a.held IS NULL THEN coalesce(a.finish || ' by then', 'until the group went on without it')
+            ELSE a.finish || ' in generation ' || a.held
+        END AS detail
+FROM judged
+WHERE name IS NOT NULL;
+
+-- Gaps that a settled group with members left as they were.
+CREATE TEMP TABLE unowned AS
+WITH lasting AS (SELECT * FROM gaps WHERE until - since >= getvariable('stranded')),
+resting AS (
+    SELECT
+        lasting."group", topic, partition, a, b, lasting.since,
+        min(greatest(lasting.since, calm.since)) AS calm,
+        max(least(lasting.until, calm.until)) AS stir
+    FROM lasting
+    JOIN lulls AS calm USING ("group")
+    WHERE alive
+        AND least(lasting.until, calm.until) - greatest(lasting.since, calm.since) >= getvariable('stranded')
+    GROUP BY ALL
+),
+-- Not those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out.
+subscribing AS (
+    SELECT "group", consumer, moment, list(DISTINCT topic) AS topics
+    FROM events
+    WHERE kind = 'subscribed' AND "group" IN (SELECT "group" FROM resting)
+    GROUP BY "group", consumer, moment
+),
+dropped AS (
+    SELECT "group", topic, partition, since
+    FROM resting
+    JOIN subscribing USING ("group")
+    WHERE moment BETWEEN a.began AND stir
+    GROUP BY "group", topic, partition, since
+    HAVING NOT list_contains(max_by(topics, {moment: moment, consumer: consumer}), topic)
+)
+SELECT * FROM resting ANTI JOIN dropped USING ("group", topic, partition, since);
+
+INSERT INTO found BY NAME
+SELECT
+    -- What the log does not see begin is told apart by where it ends.
+    finding_id('stranded', unowned, written([coalesce(a.start, a.stop)])) AS id,
+    'stranded' AS "check",
+    "group", topic, partition,
+    calm AS began,
+    CASE WHEN b IS NOT NULL THEN stir END AS ended,
+    stir - calm AS lasted,
+    [a.consumer] AS consumers,
+    [a.member] AS members,
+    [a.granted] AS generations,
+    true AS certain,
+    written([a.start, a.stop, b.start]) AS places,
+    'nobody owns it since ' || a.consumer || ' did, and the group had come to rest' AS detail
+FROM unowned;
+
+-- Gaps between two owners that lasted too long although the group had members.
+INSERT INTO found BY NAME
+WITH lasting AS (
+    SELECT * FROM gaps WHERE b IS NOT NULL AND until - since >= getvariable('pause')
+),
+dead AS (
+    SELECT DISTINCT lasting."group", topic, partition, lasting.since
+    FROM lasting
+    JOIN lulls AS calm USING ("group")
+    WHERE calm.gone AND calm.since < lasting.until AND calm.until > lasting.since
+),
+resting AS (
+    SELECT DISTINCT lasting."group", topic, partition, since
+    FROM lasting
+    JOIN (
+        SELECT "group", topic, partition, calm, CASE WHEN b IS NOT NULL THEN stir END AS stir FROM unowned
+    ) USING ("group", topic, partition)
+    WHERE calm < until AND stir > since
+)
+SELECT
+    finding_id('long-pause', lasting, written([a.stop, b.start])) AS id,
+    'long-pause' AS "check",
+    "group", topic, partition,
+    since AS began,
+    until AS ended,
+    until - since AS lasted,
+    [a.consumer, b.consumer] AS consumers,
+    [a.member, b.member] AS members,
+    [a.granted, b.granted] AS generations,
+    true AS certain,
+    written([a.stop, b.start]) AS places,
+    'nobody owned it between ' || a.consumer || ' and ' || b.consumer AS detail
+FROM lasting
+ANTI JOIN dead USING ("group", topic, partition, since)
+ANTI JOIN resting USING ("group", topic, partition, since);
+
+-- Movements between two generations around which neither members nor subscriptions changed. What a COOPERATIVE
+-- consumer revokes it was told to in that generation, so that one counts; an EAGER one revokes everything before it
+-- joins the next. It is EAGER if it had been told its assignment for a while. Generations tell which came first,
+-- whatever the clocks of the two say.
+INSERT INTO found BY NAME
+WITH moved AS (
+    SELECT meetings.*
+    FROM meetings
+    JOIN generations AS there ON there."group" = meetings."group" AND there.generation = b.granted
+    JOIN generations AS here ON here."group" = meetings."group" AND here.generation = a.held
+    LEFT JOIN participants AS synced
+        ON synced."group" = meetings."group" AND synced.generation = a.held AND synced.consumer = a.consumer
+    WHERE next
+        AND a.consumer <> b.consumer
+        AND a.held < b.granted
+        AND a.finish = 'revoked'
+        AND here.era = there.era
+        AND (coalesce(a.ended - synced.synced > getvariable('at_once'), false) OR NOT here.changed)
+)
+SELECT
+    finding_id('needless-movement', moved, written([a.stop, b.start])) AS id,
+    'needless-movement' AS "check",
+    "group", topic, partition,
+    least(a.ended, b.began) AS began,
+    greatest(a.ended, b.began) AS ended,
+    greatest(a.ended, b.began) - least(a.ended, b.began) AS lasted,
+    [a.consumer, b.consumer] AS consumers,
+    [a.member, b.member] AS members,
+    [a.granted, b.granted] AS generations,
+    true AS certain,
+    written([a.stop, b.start]) AS places,
+    'it moved from ' || a.consumer || ' to ' || b.consumer || ' in generation ' || b.granted
+        || ', and the members were the same' AS detail
+FROM moved;

@@ -1,0 +1,88 @@
+-- Each change of ownership with the one before it in its partition, in one reading of the events.
+--
+-- Almost every partition of almost every log is in order: a consumer is assigned what the last owner gave away.
+-- So everything is first narrowed down to the partitions about which there is something to say (`candidates`).
+-- Names become numbers, since strings would be compared again and again; two of n partitions have the same one
+-- with probability n^2 / 2^65, and are then looked at for nothing. At one instant what ends goes before what begins.
+
+CREATE TEMP TABLE screened AS
+WITH changes AS (
+    SELECT
+        hash("group", topic, partition) AS key,
+        hash("group") AS family,
+        -- One number to sort by: the time, and in its last bit what begins after what ends.
+        2 * moment + (kind = 'assigned')::BIGINT AS time,
+        hash(consumer) AS consumer,
+        generation
+    FROM events
+    -- A callback without partitions changes nothing.
+    WHERE kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL
+),
+neighbours AS (
+    SELECT
+        *,
+        lag(time) OVER in_order AS time_before,
+        lag(consumer) OVER in_order AS consumer_before,
+        lag(generation) OVER in_order AS revoked_in,
+        lead(time) OVER in_order IS NULL AS last
+    FROM changes
+    WINDOW in_order AS (PARTITION BY key ORDER BY time, consumer, generation)
+),
+compared AS (
+    SELECT
+        *,
+        time & 1 = 1 AS begins,
+        time_before & 1 = 1 AS began_before,
+        consumer = consumer_before AS same,
+        (time >> 1) - (time_before >> 1) AS apart
+    FROM neighbours
+),
+judged AS (
+    SELECT
+        key, family, consumer, generation, revoked_in, last, begins,
+        time >> 1 AS moment,
+        CASE WHEN begins AND NOT began_before THEN apart END AS pause,
+        coalesce(begins AND NOT began_before AND NOT same, false) AS moved,
+        -- It does not follow from the one before.
+        coalesce(
+            (begins AND began_before)
+            OR (NOT begins AND NOT (began_before AND same))
+            OR (begins AND NOT began_before AND NOT same AND generation <= revoked_in)
+            OR (begins AND NOT began_before AND same AND apart = 0),
+            false
+        ) AS odd
+    FROM compared
+)
+SELECT * FROM judged WHERE pause IS NOT NULL OR odd OR last;
+
+CREATE TEMP TABLE candidates AS
+SELECT key FROM screened WHERE odd OR pause >= least(getvariable('stranded'), getvariable('pause'))
+UNION
+-- Moved between two generations around which nothing changed.
+SELECT key
+FROM screened
+JOIN (SELECT hash("group") AS family, generation, era AS era_to FROM generations) USING (family, generation)
+JOIN (SELECT hash("group") AS family, generation AS revoked_in, era AS era_from FROM generations)
+    USING (family, revoked_in)
+WHERE moved AND era_from = era_to
+UNION
+-- Given away, and nobody took it while the group was at rest for long.
+SELECT screened.key
+FROM screened
+JOIN (SELECT hash("group") AS family, since, until FROM lulls WHERE alive) AS calm USING (family)
+WHERE last AND NOT begins AND until - greatest(since, moment) >= getvariable('stranded')
+UNION
+-- Owned by a consumer that the group went on without, or that closed or started again.
+SELECT key
+FROM screened
+SEMI JOIN (SELECT hash("group") AS family, hash(consumer) AS consumer FROM vanished) USING (family, consumer)
+WHERE last AND begins
+UNION
+SELECT key
+FROM screened
+JOIN (
+    SELECT hash("group") AS family, hash(consumer) AS consumer, max(moment) AS turned
+    FROM turns
+    GROUP BY "group", consumer
+) USING (family, consumer)
+WHERE last AND begins AND turned > screened.moment;
