@@ -59,11 +59,12 @@ def run(options: argparse.Namespace) -> int:
 
 def _shown(path: Path, wanted: str, metrics: bool) -> str:
     """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
+    from rebalance.explore.groups import itf
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.gate.report.diagram.log_diagram import of_recording
     from rebalance.gate.report.diagram.run_diagram import of_run
     from rebalance.gate.report.diagram.scenario_diagram import of_trace
-    from rebalance.gate.traces import itf, kinds
+    from rebalance.gate.traces import kinds
     from rebalance.pipeline.audit.records import Recording
 
     saved = kinds.load(path)

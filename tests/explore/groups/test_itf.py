@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import pytest
 from rebalance.explore.engine.plain import explore
+from rebalance.explore.groups import itf
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.explore.liveness.liveness import settles
-from rebalance.gate.traces import itf
 from rebalance.model.machine import Event, Machine
 from rebalance.properties.group.rules import Rules
 
