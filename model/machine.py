@@ -160,6 +160,17 @@ class StepMessage:
     text: str = ""
     lost: bool = False
 
+    @property
+    def sentence(self) -> str:
+        """All of it, in one line."""
+        since = "" if self.generation is None else f" of generation {self.generation}"
+        what = (
+            f"{self.api} response{since} to {self.member}"
+            if self.answer
+            else f"{self.api}{since} of {self.member}"
+        )
+        return what + (f": {self.text}" if self.text else "") + (", which gets lost" if self.lost else "")
+
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
@@ -200,7 +211,8 @@ def _plain_step(
 class Description:
     """How a machine puts itself in words, so that nobody else has to; by default as values print.
 
-    ``event`` as in a trace file. ``state``: a caption of a few lines; ``owners``: who owns what in it.
+    ``event`` as in a trace file. ``state``: a caption of a few lines; ``owners``: who owns what in it;
+    ``parties``: (name, one line) of everybody in it.
     ``observation``: one item of ``Outcome.seen``. ``step``, of the state before, the event, the state after
     and what was seen: what happens as one sentence, and what of the observations it does not say already.
     ``details``, of the same: what a drawing shows of it.
@@ -209,6 +221,7 @@ class Description:
     event: Callable[[Event], str] = _plain_event
     state: Callable[[State], str] = str
     owners: Callable[[State], tuple[StepOwner, ...]] = lambda state: ()
+    parties: Callable[[State], tuple[tuple[str, str], ...]] = lambda state: ()
     observation: Callable[[Hashable], str] = str
     step: Callable[[State, Event, State, tuple[Hashable, ...]], tuple[str, tuple[str, ...]]] = _plain_step
     details: Callable[[State, Event, State, tuple[Hashable, ...]], StepDetails] = lambda *step: StepDetails()

@@ -26,6 +26,32 @@ class Step:
     owners: tuple[StepOwner, ...]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepView:
+    """One moment for who steps through a run, of whatever kind.
+
+    ``label`` is its number (of moment 0, which is the start, "0"), ``what`` happens and ``seen`` shows on the
+    way; ``parties`` is (name, one line) of everybody afterwards, in the same order in each moment.
+    """
+
+    label: str
+    what: str
+    seen: tuple[str, ...] = ()
+    fault: bool = False
+    parties: tuple[tuple[str, str], ...] = ()
+
+
+def views(built: Machine, events: Sequence[Event]) -> Iterator[StepView]:
+    """The start of a run and each of its steps. Raises CannotHappenError as ``walked`` does."""
+    describe, before = built.describe, built.initial[0]
+    yield StepView(label="0", what="the start", parties=describe.parties(before))
+    for number, (event, (after, outcome)) in enumerate(zip(events, built.replay(events), strict=True), 1):
+        what, seen = describe.step(before, event, after, outcome.seen)
+        fault = built.by_name[event.action, event.who].fault
+        yield StepView(label=f"{number}", what=what, seen=seen, fault=fault, parties=describe.parties(after))
+        before = after
+
+
 def walked(
     built: Machine, events: Sequence[Event], wanted: Callable[[int], bool] = lambda number: True
 ) -> Iterator[tuple[Step, StepDetails]]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rebalance.explore.liveness.lasso import Lasso, confirm
 from rebalance.explore.random.judge import Judge, quiet
-from rebalance.model.machine import Event
+from rebalance.model.machine import Event, StepOwner
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
-from rebalance.model.steps import Step
+from rebalance.model.steps import Step, StepView, views
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 
 FOR_EVER = {
@@ -65,6 +65,29 @@ def of_lasso(setup: Setup, lasso: Lasso, clause: str = CONVERGES.id) -> SavedRun
         loop=len(lasso.stem),
         sentence=FOR_EVER[clause],
     )
+
+
+def run_views(run: SavedRun, most: int) -> Iterator[StepView]:
+    """The start and the first ``most`` steps of a run, for who steps through it: played again on the model,
+    or of a run of Kafka's code what was seen. Raises CannotHappenError."""
+    if not run.on:
+        yield from views(machine(run.setup), run.events[:most])
+        return
+    yield StepView(label="0", what="the start")
+    for step in run.recorded[:most]:
+        yield StepView(
+            label=f"{step.number}",
+            what=step.what,
+            seen=step.seen,
+            fault=step.fault,
+            parties=tuple((owner.name, _owner(owner)) for owner in step.owners),
+        )
+
+
+def _owner(owner: StepOwner) -> str:
+    generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
+    owned = f"owns {' '.join(owner.owns) or 'nothing'}"
+    return ", ".join(filter(None, (owner.life, generation, owned)))
 
 
 def play(run: SavedRun) -> Played:

@@ -44,6 +44,7 @@ from rebalance.model.protocol.state import (
     JoinParked,
     Life,
     Member,
+    MemberRecord,
     MemberState,
     Parts,
     Records,
@@ -72,6 +73,7 @@ def description(setup: Setup, components: tuple[str, ...]) -> Description:
         event=event_text,
         state=partial(_caption, setup, position),
         owners=lambda state: tuple(_owners(setup, position, state)),
+        parties=lambda state: tuple(_parties(setup, position, state)),
         observation=partial(observation_text, setup),
         step=step,
         details=lambda *step: scene(*step).details(),
@@ -107,6 +109,60 @@ def _owners(setup: Setup, position: Mapping[str, int], state: State) -> Iterator
         yield StepOwner(
             letter(slot), life, generation, tuple(setup.spell(me.owned).split()) if me.owned else ()
         )
+
+
+def _parties(setup: Setup, position: Mapping[str, int], state: State) -> Iterator[tuple[str, str]]:
+    """Everybody as one line: the coordinator with whom it knows, then each member with what it waits for."""
+    group = cast(Group, state[position["group"]])
+    facts = [group.state.value, f"generation {group.generation}"]
+    facts += [f"{group.protocol}, leader {letter(group.leader.slot)}"] if group.leader is not None else []
+    known = [
+        _record(setup, letter(slot), record)
+        for slot in setup.slots
+        for record in cast(Records, state[position[f"record {letter(slot)}"]])
+    ]
+    yield "coordinator", "; ".join([", ".join(facts), *known])
+    for slot in setup.slots:
+        name = letter(slot)
+        me, wire = cast(Member, state[position[f"member {name}"]]), state[position[f"wire {name}"]]
+        owned = f"owns {setup.spell(me.owned)}" if me.owned else "owns nothing"
+        owned += (
+            f" of generation {me.own_gen}" if me.owned and me.own_gen not in (NONE, me.generation) else ""
+        )
+        facts = [me.state.value if me.life is Life.UP else me.life.value]
+        facts += ["no generation" if me.generation == NONE else f"generation {me.generation}", owned]
+        facts += ["stuck"] * me.stuck + [f"under way: {_under_way(setup, wire)}"] * (wire is not None)
+        yield name, ", ".join(facts)
+
+
+def _record(setup: Setup, name: str, record: MemberRecord) -> str:
+    """What the coordinator knows of one member id."""
+    if record.meta is None:
+        return f"{name} has a member id"
+    claims = f"claims {setup.spell(record.meta.owned)}" if record.meta.owned else "claims nothing"
+    facts = [claims, f"is assigned {setup.spell(record.assigned)}" if record.assigned else ""]
+    facts += ["has joined"] * record.joined + ["has synced"] * record.synced
+    return f"{name} {', '.join(filter(None, facts))}"
+
+
+def _under_way(setup: Setup, wire: Any) -> str:
+    """What is outstanding between a member and the coordinator."""
+    match wire:
+        case Join():
+            return "its JoinGroup"
+        case JoinParked():
+            return "its JoinGroup, which waits at the coordinator"
+        case JoinOk(generation=generation, leader=leader):
+            return f"the answer to JoinGroup: generation {generation}" + (", it leads" if leader else "")
+        case Sync():
+            return "its SyncGroup"
+        case SyncParked():
+            return "its SyncGroup, which waits at the coordinator"
+        case SyncOk(parts=parts):
+            return f"the answer to SyncGroup: {setup.spell(parts) if parts else 'nothing'}"
+        case Refused(api=api, error=error):
+            return f"the answer to {_API[api]}: {error}"
+    return str(wire)
 
 
 @dataclass(frozen=True, kw_only=True)

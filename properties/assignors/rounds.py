@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from rebalance.model.steps import StepView
 from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Racks, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.scenarios import (
@@ -50,14 +51,15 @@ def followed(
     unknown = {m for m in static if static[m]}  # static members that the coordinator has not seen yet
     joined = [e.member for events in scenario.rounds for e in events if isinstance(e, AddMember)]
     alike = len({frozenset(m.topics) for m in (*scenario.members, *joined)}) <= 1
-    story: list[ScenarioMember | ScenarioEvent] = list(scenario.members)
+    story = [joins(member, alike) for member in scenario.members]
+    gone = dict[str, FaultKind]()  # who stayed silent in the round before
     index = 0
     for events in scenario.rounds:
         faults: dict[str, FaultKind] = {}
         for event in events:
             if not _matters(event, static):
                 continue
-            story.append(event)
+            story.append(event_phrase(event, alike))
             match event:
                 case AddMember(member):
                     static[member.id] = member.instance is not None
@@ -65,6 +67,7 @@ def followed(
                         unknown.add(member.id)
                 case Leave(member_id):
                     del static[member_id]
+                    gone.pop(member_id, None)
                     unknown.discard(member_id)
                 case SetTopic(topic, partitions):
                     topics.pop(topic, None)
@@ -78,13 +81,23 @@ def followed(
         known = [m for m in absent if static[m] and m not in unknown]
         unknown.intersection_update(absent)
         if len(absent) < len(static) or known:
+            story += [_returns(m, gone[m], static[m]) for m in gone if m in static and m not in absent]
+            gone = {m: faults[m] for m in absent}
             if index in window:
-                yield index, _story_text(story, alike), faults, dict(topics)
+                yield index, "; ".join(story), faults, dict(topics)
             elif index >= window.stop:
                 return
             story, index = [], index + 1
     if index in window:
-        yield index, _story_text(story, alike), {}, dict(topics)
+        story += [_returns(m, gone[m], static[m]) for m in gone if m in static]
+        yield index, "; ".join(story), {}, dict(topics)
+
+
+def _returns(member: str, kind: FaultKind, static: bool) -> str:
+    """How a member that stayed silent is there again."""
+    if kind is FaultKind.GHOST:
+        return f"{member} comes back with the claims it had"
+    return f"{member} is there again" + ("" if static else ", as a new member")
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +131,41 @@ def played_rounds(
     return found, total
 
 
+def round_views(scenario: Scenario, calls: Sequence[AssignorCall]) -> Iterator[StepView]:
+    """The rounds that were answered, for who steps through them: what precedes each, then what everybody
+    claims in JoinGroup and is given in SyncGroup."""
+    happened = stories(scenario, range(len(calls)))
+    yield StepView(label="0", what="the start")
+    for index, call in enumerate(calls):
+        yield StepView(
+            label=f"{index + 1}",
+            what=happened.get(index, ALONE),
+            parties=(("the leader", _decision(call)), *((m, _part(call, m)) for m in call.group)),
+        )
+
+
+def _decision(call: AssignorCall) -> str:
+    sizes = (f"{topic} with {len(racks):,} partitions" for topic, racks in call.cluster.topics.items())
+    withheld = f", gives nobody {_few(call.withheld)}" if call.withheld else ""
+    return f"knows {listed(list(sizes), 'no topic')}{withheld}"
+
+
+def _part(call: AssignorCall, member: str) -> str:
+    claim, given = call.claims.get(member), call.assignment.get(member, ())
+    since = (
+        f" of generation {claim.generation}" if claim and claim.partitions and claim.generation >= 0 else ""
+    )
+    facts = [f"claims {_few(claim.partitions)}{since}"] if claim else []
+    facts.append(f"is given {_few(given)}")
+    lost = () if call.protocol is RebalanceProtocol.EAGER else call.revoked.get(member, ())
+    return ", ".join(facts) + (f", first gives up {_few(lost)}" if lost else "")
+
+
+def _few(partitions: Sequence[TopicPartition], most: int = 12) -> str:
+    more = f" and {len(partitions) - most:,} more" if len(partitions) > most else ""
+    return " ".join(map(str, partitions[:most])) + more or "nothing"
+
+
 def stories(scenario: Scenario, window: range) -> dict[int, str]:
     """What happens before each of the rebalances in ``window`` (numbered from 0) in which anything does."""
     texts = {index: story for index, story, _, _ in followed(scenario, window)}
@@ -125,11 +173,6 @@ def stories(scenario: Scenario, window: range) -> dict[int, str]:
 
 
 _ABSENT = (FaultKind.SILENT, FaultKind.GHOST)
-
-
-def _story_text(story: Sequence[ScenarioMember | ScenarioEvent], alike: bool) -> str:
-    phrases = (joins(e, alike) if isinstance(e, ScenarioMember) else event_phrase(e, alike) for e in story)
-    return "; ".join(phrases)
 
 
 def _matters(event: ScenarioEvent, members: dict[str, bool]) -> bool:

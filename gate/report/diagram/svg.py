@@ -122,11 +122,16 @@ class _Strip:
                 sheet.rect(self.x(start), self.top, self.x(end) - self.x(start), bottom - self.top, "band")
         for start, end in self._twice():
             sheet.rect(self.x(start), self.top, self.x(end) - self.x(start), bottom - self.top, "veil")
-        sheet.root.extend(drawn)
-        for column in range(self.start, self.end):
-            if self.diagram.columns[column].skipped:
-                x = self.x(column)
+        for at, column in enumerate(self.diagram.columns[self.start : self.end], self.start):
+            x = self.x(at)
+            if sheet.paper is None:
+                style = "col marked" if column.marked else "col"
+                area = sheet.rect(x, self.top, self.x(at + 1) - x, bottom - self.top, style)
+                area.set("data-at", self.diagram.number(column))
+                sheet.hover(area, column.what)
+            if column.skipped:
                 sheet.line(x, self.top, x, bottom, "cut")
+        sheet.root.extend(drawn)
 
     def _twice(self) -> list[tuple[int, int]]:
         """Ranges of columns with two owners of anything."""
@@ -279,6 +284,9 @@ class _Strip:
         ET.SubElement(
             sheet.root, "circle", {"cx": f"{x:.1f}", "cy": f"{start:.1f}", "r": "2.2", "class": "dot"}
         )
+        if sheet.paper is None:
+            sheet.line(x, start, x, end, "msg")
+            sheet.hover(sheet.root[-1], arrow.sentence)
 
     def _away(self, member: str, y: float, marked: Collection[int]) -> list[LaneText]:
         """The member's line, and the words for where it is not drawn through, unless a mark tells why."""

@@ -155,6 +155,11 @@ class Sheet:
     def path(self, d: str, style: str) -> None:
         ET.SubElement(self.root, "path", {"d": d, "class": style})
 
+    def hover(self, element: ET.Element, text: str) -> None:
+        """Show ``text`` while the pointer is on an element."""
+        if text:
+            ET.SubElement(element, "title").text = known(text)[:300]
+
     def line(self, x: float, y: float, to_x: float, to_y: float, style: str) -> None:
         self.path(f"M{x:.1f} {y:.1f}L{to_x:.1f} {to_y:.1f}", style)
 

@@ -32,13 +32,13 @@ from rebalance.gate.report.facts import (
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
 from rebalance.gate.traces import counterexamples
-from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
+from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
 from rebalance.properties.assignors.histories import Found
-from rebalance.properties.assignors.rounds import stories
+from rebalance.properties.assignors.rounds import ALONE, round_views, stories
 
 MOST_DRAWN = 20
 """Broken clauses shown with everything; the others are in the matrix."""
@@ -67,9 +67,8 @@ _STATUS = {
 def render(result: Result) -> str:
     """The page, below 5 MB whatever the result: what does not fit is left out, and counted."""
     found = [*broken(result), *informational(result)]
-    failures = (_failure(result, row, number) for number, row in enumerate(found[:MOST_DRAWN], 1))
-    blocks, _ = page.within(failures, page.MOST // 2)
-    drawn = {row.id: f"f{number}" for number, row in enumerate(found[: len(blocks)], 1)}
+    blocks, _ = page.within((_failure(result, row) for row in found[:MOST_DRAWN]), page.MOST // 2)
+    drawn = {row.id: _name(result, row, row.finding) for row in found[: len(blocks)]}
     if len(drawn) > 1:
         blocks.insert(0, page.listed(_in_short(row, drawn[row.id]) for row in found[: len(drawn)]))
     if left := len(found) - len(drawn):
@@ -136,14 +135,25 @@ def _in_short(row: ClauseResult, name: str) -> Markup:
     return join(tag("a", row.id, href=f"#{name}"), f": {summary}")
 
 
-def _failure(result: Result, row: ClauseResult, number: int) -> Markup:
-    gates, finding, name = gating(result, row), row.finding, f"f{number}"
+def _name(result: Result, row: ClauseResult, finding: Finding | None) -> str:
+    """The id of a finding in the page, which is the same in every page that shows it."""
+    trace = f"-{_trace_id(result, row, finding)}" if finding else ""
+    return f"f-{row.id.replace('/', '-')}{trace}"
+
+
+def _trace_id(result: Result, row: ClauseResult, finding: Finding) -> str:
+    return finding.trace_id or counterexamples.trace_id(row.clause.id, result.target.spec, finding.scenario)
+
+
+def _failure(result: Result, row: ClauseResult) -> Markup:
+    gates, finding = gating(result, row), row.finding
+    name = _name(result, row, finding)
     if finding is None:
         body = [page.facts([("rule", _rule(row)), ("note", row.note)])]
     else:
         body = [tag("p", text(left)) for left in (unattributed(row),) if left]
-        for at, one in reversed(list(enumerate(row.findings, 1))):
-            body = [*_explained(result, row, one, name if at == 1 else f"{name}-{at}"), *body]
+        for one in reversed(row.findings):
+            body = [*_explained(result, row, one), *body]
     badge = page.badge("✗ VIOLATION", "bad") if gates else page.badge("◇ FINDING", "info")
     where = f"{row.clause.level}, {row.protocol}"
     shown = row.clause.id + (mark(finding) if finding else "")
@@ -154,8 +164,8 @@ def _rule(row: ClauseResult) -> Markup:
     return join(row.clause.sentence, " (", page.link(row.clause.link, row.clause.rule), ")")
 
 
-def _explained(result: Result, row: ClauseResult, finding: Finding, name: str) -> Iterator[Markup]:
-    breach = finding.breach
+def _explained(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Markup]:
+    breach, name = finding.breach, _name(result, row, finding)
     yield tag("p", text(breach.summary + mark(finding), 600), class_="lead")
     reasons = [text(one, 600) for one in breach.because]
     because = page.listed(reasons, 20, ordered=True) if len(reasons) > 1 else join(*reasons)
@@ -169,6 +179,7 @@ def _explained(result: Result, row: ClauseResult, finding: Finding, name: str) -
         ]
     )
     yield page.figure(f"Who owned what: {row.id}", partial(of_finding, finding), name)
+    yield page.stepper(row.id, round_views(finding.scenario, finding.calls), name, "round")
     yield tag("h4", "Round by round, what changed")
     yield _rounds(f"Rounds of {row.id}", finding)
     yield tag("h4", "See it again")
@@ -177,7 +188,7 @@ def _explained(result: Result, row: ClauseResult, finding: Finding, name: str) -
 
 def _again(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Markup]:
     """Where it was found, the command, the stand-alone test, the file."""
-    name = finding.trace_id or counterexamples.trace_id(row.clause.id, result.target.spec, finding.scenario)
+    name = _trace_id(result, row, finding)
     yield page.facts(
         [
             ("replay", page.code(f"rebalance replay {name}") if finding.trace_id else ""),
@@ -225,14 +236,19 @@ def _rounds(label: str, finding: Finding) -> Markup:
         call = calls[index] if index < len(calls) else None
         previous = calls[index - 1] if 0 < index <= len(calls) else None
         broken_here = index + 1 == at
+        happens = [text(events.get(index, ALONE), 1000)]
+        happens += [tag("p", text(finding.breach.summary, 600), class_="bad")] * broken_here
+        decisive = finding.breach.partitions if broken_here else ()
+        claims, given = _claims(call, previous, decisive), _given(call, previous, decisive)
+        same = index not in events and claims == given == _AS_BEFORE
         rows.append(
             tag(
                 "tr",
                 tag("th", f"{index + 1:,}" + " ✗ breaks here" * broken_here, scope="row"),
-                tag("td", text(events.get(index, "left alone"), 1000)),
-                tag("td", _claims(call, previous)),
-                tag("td", _given(call, previous)),
-                class_="here" if broken_here else None,
+                tag("td", *happens),
+                tag("td", claims),
+                tag("td", given),
+                class_="here" if broken_here else "same" if same else None,
             )
         )
     return page.table(
@@ -240,12 +256,17 @@ def _rounds(label: str, finding: Finding) -> Markup:
     )
 
 
-def _claims(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
-    """Who claims anything but what it was given in the round before, or for an older generation."""
+def _claims(call: AssignorCall | None, before: AssignorCall | None, decisive: Partitions) -> Markup:
+    """Who claims anything but what it was given in the round before, or for an older generation, and who
+    claims a ``decisive`` partition."""
     if call is None:
         return text("unknown")
     newest = max((claim.generation for claim in call.claims.values()), default=NO_GENERATION)
-    unusual = [m for m, claim in call.claims.items() if not _is_usual(m, claim, newest, before)]
+    unusual = [
+        m
+        for m, claim in call.claims.items()
+        if not _is_usual(m, claim, newest, before) or not {*decisive}.isdisjoint(claim.partitions)
+    ]
     return _each(unusual, lambda member: _claim(member, call.claims[member]))
 
 
@@ -261,8 +282,8 @@ def _claim(member: str, claim: StatedClaim) -> str:
     return f"{member}: {_parts(claim.partitions)}{since}"
 
 
-def _given(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
-    """Who is given anything but what it was given in the round before."""
+def _given(call: AssignorCall | None, before: AssignorCall | None, decisive: Partitions) -> Markup:
+    """Who is given anything but what it was given in the round before, or a ``decisive`` partition."""
     if call is None:
         return text("no answer")
 
@@ -274,7 +295,11 @@ def _given(call: AssignorCall | None, before: AssignorCall | None) -> Markup:
         return line + (f", first gives up {_parts(lost)}" if lost else "")
 
     old = before.assignment if before else {}
-    changed = [m for m, has in call.assignment.items() if m not in old or tuple(has) != tuple(old[m])]
+    changed = [
+        m
+        for m, has in call.assignment.items()
+        if m not in old or tuple(has) != tuple(old[m]) or not {*decisive}.isdisjoint(has)
+    ]
     changed += [member for member in old if member not in call.group]
     return _each(changed, given, f"nobody: {_parts(call.withheld)}" if call.withheld else "")
 
@@ -292,7 +317,10 @@ def _each(members: Sequence[str], describe: Callable[[str], str], last: str = ""
     if len(members) > MOST_NAMED:
         items.append(f"and {len(members) - MOST_NAMED:,} more")
     items += [last] if last else []
-    return page.listed(items) if items else text("as before")
+    return page.listed(items) if items else _AS_BEFORE
+
+
+_AS_BEFORE = text("as before")
 
 
 # -- the clauses ---------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 from importlib.metadata import version
 
 from rebalance.explore.groups.exploration import ExplorationViolation, Explored
-from rebalance.explore.groups.runs import SavedRun
+from rebalance.explore.groups.runs import SavedRun, run_views
 from rebalance.gate.cli.console.text import count, listed
 from rebalance.gate.report.diagram.run_diagram import of_run
 from rebalance.gate.report.html import page
@@ -32,16 +32,14 @@ MOST_DRAWN = 20
 MOST_STEPS, LAST_STEPS = 200, 20
 """Steps of one run in its table, and how many of them are the last where not all fit."""
 
-MOST_PLAYED = 20_000
-"""Steps of a run that are played to get to its last ones; of a longer one only the first are shown."""
+MOST_PLAYED = 100_000
+"""Steps of a run that are played, to be stepped through and to get to its last ones; of a longer one only
+the first are shown."""
 
 
 def render(found: Explored, paths: Mapping[str, str]) -> str:
     """The page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
-    violations = (
-        _violation(one, number, paths) for number, one in enumerate(found.violations[:MOST_DRAWN], 1)
-    )
-    blocks, _ = page.within(violations, page.MOST)
+    blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MOST_DRAWN]), page.MOST)
     if left := len(found.violations) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
     named = group(found)
@@ -68,8 +66,8 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
 # -- what is broken ------------------------------------------------------------------------------------------
 
 
-def _violation(violation: ExplorationViolation, number: int, paths: Mapping[str, str]) -> Markup:
-    clause, name = CLAUSES[violation.clause], f"f{number}"
+def _violation(violation: ExplorationViolation, paths: Mapping[str, str]) -> Markup:
+    clause, name = CLAUSES[violation.clause], f"f-{run_id(violation.runs[0])}"
     broken_by = f"{violation.count:,} states or steps" if violation.count else ""
     parts = [
         tag("p", text(violation.runs[0].sentence or violation.sentence, 600), class_="lead"),
@@ -77,15 +75,16 @@ def _violation(violation: ExplorationViolation, number: int, paths: Mapping[str,
     ]
     for position, one in enumerate(violation.runs[:MOST_DRAWN], 1):
         which = f", trace {position} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
-        parts += _run(violation, one, f"{clause.id}{which}", f"{name}r{position}", paths)
+        parts += _run(violation, one, f"{clause.id}{which}", paths)
     return page.article(name, page.badge("✗ VIOLATION", "bad"), clause.id, clause.level, *parts)
 
 
 def _run(
-    violation: ExplorationViolation, run: SavedRun, what: str, prefix: str, paths: Mapping[str, str]
+    violation: ExplorationViolation, run: SavedRun, what: str, paths: Mapping[str, str]
 ) -> Iterator[Markup]:
     name = run_id(run)
-    yield page.figure(f"Who owned what: {what}", partial(of_run, run), prefix)
+    yield page.figure(f"Who owned what: {what}", partial(of_run, run), f"r-{name}")
+    yield page.stepper(what, run_views(run, MOST_PLAYED), f"r-{name}")
     yield tag("h4", f"Step by step, what changed: {what}")
     yield _steps(f"Steps of {what}", run)
     yield tag("h4", f"See it again: {what}")

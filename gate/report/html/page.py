@@ -1,23 +1,29 @@
 """The shell of every HTML page: one style, one policy, and no way to put text in without escaping it.
 
 A page asks for nothing: no script, no font, no picture, no style sheet from elsewhere, and its policy forbids
-all of that. What is not ``Markup`` is text from outside, and every function here escapes it.
+all of that. Its one script (``page.js``) adds stepping and filters to what is whole without it. What is not
+``Markup`` is text from outside, and every function here escapes it.
 """
 
 from __future__ import annotations
 
 import html
+import json
 import re
+from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from hashlib import sha256
 from importlib import resources
 from itertools import count as counter
 from typing import Any
 from urllib.parse import urlsplit
+from zlib import compress
 
 from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.gate.report.diagram import svg
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
+from rebalance.model.steps import StepView
 
 MOST_TEXT = 300
 """Characters of one value from outside."""
@@ -28,8 +34,12 @@ MOST_ROWS = 200
 MOST = 4 * 1024 * 1024
 """Bytes of one page, unless the page says otherwise."""
 
-POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'"
-"""Of every page (``Content-Security-Policy``): nothing runs, nothing is loaded, its own styles apply."""
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src "
+"""Of every page (``Content-Security-Policy``), before the digest of its script: nothing is loaded, nothing
+else runs, its own styles apply."""
+
+MOST_STEPPED = 3 * 1024 * 1024
+"""Bytes of the steps of one run, packed."""
 
 
 class Markup(str):
@@ -186,6 +196,33 @@ def figure(label: str, draw: Callable[[], OwnershipDiagram], name: str, *, steps
     return tag("figure", scroll(label, Markup(svg.render(draw(), prefix=f"{name}-chart", steps=steps))))
 
 
+def stepper(label: str, views: Iterable[StepView], name: str, unit: str = "step") -> Markup:
+    """A run to step through, where scripts run; ``name`` is that of its ``figure``, ``unit`` what a step is.
+
+    Each view is [label, what happens, is it a fault, what shows, {name: its line if that has changed}], where
+    null is the line of who is gone. Nothing where all of them are too large.
+    """
+    rows: list[list[object]] = []
+    last: dict[str, str] = {}
+    for view in views:
+        now = {_plain(who): _plain(line) for who, line in view.parties}
+        changed = {who: now.get(who) for who in [*now, *last] if now.get(who) != last.get(who)}
+        seen = [_plain(one) for one in view.seen[:20]]
+        rows.append([view.label, _plain(view.what), int(view.fault), seen, changed])
+        last = now
+    data = b64encode(compress(json.dumps(rows, separators=(",", ":")).encode(), 9)).decode()
+    if len(rows) < 2 or len(data) > MOST_STEPPED:
+        return Markup("")
+    return tag(
+        "div", tag("script", Markup(data), type="application/octet-stream"), class_="stepper", data_name=name,
+        data_label=cut(clean(f"Step through {label}"), 150), data_last=len(rows) - 1, data_unit=unit,
+    )  # fmt: skip
+
+
+def _plain(value: str) -> str:
+    return cut(clean(value[:2000]), 600)
+
+
 def badge(word: object, kind: str) -> Markup:
     """A word on a colour; ``kind`` is ``good``, ``bad``, ``warn`` or ``info``, or a verdict."""
     return tag("b", word, class_=kind)
@@ -213,7 +250,10 @@ def article(
     name: str, mark: Markup, title: object, small: object, *parts: object, mild: bool = False
 ) -> Markup:
     """One thing that is broken: a heading with its mark, whose id is ``name``, and all about it."""
-    heading = tag("h3", mark, f" {title} ", tag("span", small, class_="dim") if small else "", id=name)
+    link = tag("a", "#", href=f"#{name}", class_="link", aria_label=f"link to {title}")
+    heading = tag(
+        "h3", mark, f" {title} ", tag("span", small, class_="dim") if small else "", " ", link, id=name
+    )
     return tag("article", heading, *parts, class_="mild" if mild else None, aria_labelledby=name)
 
 
@@ -245,17 +285,21 @@ def document(title: str, head: Markup, *sections: Markup, foot: object = "", con
         tag("meta", charset="utf-8"),
         tag("title", title),
         tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", http_equiv="Content-Security-Policy", content=POLICY),
-        tag("style", Markup(_style())),
+        tag("meta", http_equiv="Content-Security-Policy", content=POLICY + _digest()),
+        tag("style", Markup(_own("page.css"))),
     )
-    return (
-        f"<!DOCTYPE html>\n{tag('html', tag('head', top), tag('body', Markup(_unique(inner))), lang='en')}\n"
-    )
+    whole = tag("body", Markup(_unique(inner)), tag("script", Markup(_own("page.js"))))
+    return f"<!DOCTYPE html>\n{tag('html', tag('head', top), whole, lang='en')}\n"
 
 
 @cache
-def _style() -> str:
-    return "\n" + resources.files(__package__).joinpath("page.css").read_text("utf-8")
+def _own(name: str) -> str:
+    return "\n" + resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+@cache
+def _digest() -> str:
+    return f"'sha256-{b64encode(sha256(_own('page.js').encode()).digest()).decode()}'"
 
 
 def _unique(body: str) -> str:

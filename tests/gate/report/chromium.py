@@ -105,7 +105,7 @@ class Browser:
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.ask("Emulation.setEmulatedMedia", features=[scheme])
         self._events.clear()
-        self.ask("Page.navigate", url=page.as_uri())
+        self.ask("Page.navigate", url=page.as_uri().replace("%23", "#"))
         while not any(one.get("method") == "Page.loadEventFired" for one in self._events):
             self._events.append(self._next())
         return self._seen(page.as_uri())
@@ -116,7 +116,7 @@ class Browser:
             params = one.get("params", {})
             match one.get("method"):
                 case "Network.requestWillBeSent":
-                    if params["request"]["url"] != url:
+                    if params["request"]["url"] != url.partition("%23")[0]:
                         seen.requests.append(params["request"]["url"])
                 case "Runtime.consoleAPICalled":
                     seen.console.append(str(params["args"]))

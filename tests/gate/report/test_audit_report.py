@@ -290,7 +290,8 @@ def saved(found, out):
 def test_html_has_all_and_asks_for_nothing(tmp_path):
     found = saved(audited(finding(), finding(1, "stranded", certain=False)), tmp_path)
     tags, text = page(found)
-    assert not {"script", "link", "img", "iframe", "object", "a", "form", "base"} & set(tags.tags)
+    assert tags.tags.count("script") == 1  # the page's own
+    assert not {"link", "img", "iframe", "object", "a", "form", "base"} & set(tags.tags)
     assert not {"src", "href", "action"} & {name for name, _ in tags.attributes}
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
@@ -309,7 +310,7 @@ def test_html_has_all_and_asks_for_nothing(tmp_path):
 
 def test_html_escapes_what_a_log_says(tmp_path):
     tags, text = page(saved(hostile(), tmp_path))
-    assert "script" not in tags.tags
+    assert tags.tags.count("script") == 1
     assert "img" not in tags.tags
     assert "\x1b" not in text
     assert "\u202e" not in text

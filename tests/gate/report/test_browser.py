@@ -16,12 +16,13 @@ import pytest
 from rebalance.gate.report.html import audit, exploration, proof
 from rebalance.gate.report.html import check as html
 from rebalance.gate.traces import files
+from rebalance.gate.traces.runs import run_id
 from rebalance.specs import proving
 from rebalance.specs.theorems.theorems import theorems
 
 from tests.gate.report import chromium, test_audit_report, test_html_runs
 from tests.gate.report.chromium import Browser
-from tests.gate.report.pages import checked, hostile
+from tests.gate.report.pages import checked, hostile, stepped
 from tests.specs.logic.test_prover import locks
 
 pytestmark = [
@@ -37,10 +38,15 @@ def _audit(directory: Path) -> str:
     return audit.render(test_audit_report.saved(test_audit_report.audited(*found), directory))
 
 
+def _explore(directory: Path) -> str:
+    found = test_html_runs.explored("no_withhold")
+    return exploration.render(found, {run_id(found.violations[0].runs[0]): "failures/x.json"})
+
+
 PAGES: dict[str, Callable[[Path], str]] = {
     "check": lambda directory: html.render(checked("trust_all_claims")),
     "hostile": lambda directory: html.render(hostile(clauses=2)),
-    "explore": lambda directory: exploration.render(test_html_runs.explored("no_withhold"), {}),
+    "explore": _explore,
     "prove": lambda directory: proof.render(
         proving.run_proof(proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",)))
     ),
@@ -103,14 +109,101 @@ def test_nothing_sticks_out_and_nothing_is_asked_for(
         assert (seen.requests, seen.console) == ([], []), name
 
 
+def press(browser: Browser, *keys: str) -> None:
+    """Press keys one after the other, as a keyboard does."""
+    for key in keys:
+        for kind in ("rawKeyDown", "keyUp"):
+            browser.ask("Input.dispatchKeyEvent", type=kind, key=key, code=key)
+
+
+SHOWN = """new Promise(done => setTimeout(() => done([
+    document.querySelector('.stepper output').textContent,
+    document.querySelector('.stepper .what').textContent,
+    [...document.querySelectorAll('.stepper dt.changed')].map(one => one.textContent),
+    [...document.querySelectorAll('svg .col.now')].map(one => one.dataset.at),
+    location.hash]), 100))"""
+
+
+def test_a_run_is_stepped_through_with_keys(browser: Browser, pages: dict[str, Path]) -> None:
+    """Forward and back: what happens, who changed, the column of the chart, a link that stays."""
+    written = pages["explore"].read_text(encoding="utf-8")
+    rows = stepped(written)[0]
+    browser.open(pages["explore"], 1280)
+    browser.run("document.querySelector('.stepper').scrollIntoView()")
+    press(browser, "ArrowRight", "ArrowRight", "ArrowRight", "ArrowLeft")
+    output, what, changed, columns, link = browser.run(SHOWN)
+    assert output == f"step 2 of {len(rows) - 1}"
+    assert what.endswith(rows[2][1] + "".join(rows[2][3]))
+    assert changed == sorted(rows[2][4], key=["coordinator", "A", "B"].index)
+    assert columns == ["2"]
+    browser.open(pages["check"], 1280)
+    browser.open(pages["explore"].with_name(f"explore.html{link}"), 1280)
+    assert browser.run(SHOWN)[:4] == [output, what, changed, columns]
+    browser.run("document.querySelector('.stepper button').focus()")
+    press(browser, "End")
+    assert browser.run(SHOWN)[1].endswith(rows[-1][1] + "".join(rows[-1][3]))
+    assert browser.run("document.querySelectorAll('.stepper dd').length") == 3
+    browser.run("document.querySelector('.stepper input[type=checkbox]').click()")
+    shown = "[...document.querySelectorAll('.stepper dt')].filter(one => one.offsetHeight).length"
+    assert browser.run(shown) == len(rows[-1][4]) < 3
+
+
+def test_tables_are_filtered_and_a_command_is_copied(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["check"], 1280)
+    shown = "[...document.querySelectorAll('table.clauses tbody tr')].filter(one => one.offsetHeight).length"
+    everything = browser.run(shown)
+    browser.run("document.querySelector('#clauses ~ .controls input').focus()")
+    browser.ask("Input.insertText", text="violated SAFETY")
+    found = browser.run(shown)
+    assert 0 < found < everything
+    assert browser.run("document.querySelector('#clauses ~ .controls output').textContent") == (
+        f"{found} of {everything} rows"
+    )
+    browser.open(pages["explore"], 1280)
+    browser.run("document.querySelector('dd button').click()")
+    after = (
+        "new Promise(done => setTimeout(() => done(document.querySelector('dd button').textContent), 100))"
+    )
+    assert browser.run(after) in ("copied", "selected")
+
+
+def test_on_a_phone_a_chart_begins_where_it_is_red(browser: Browser, pages: dict[str, Path]) -> None:
+    browser.open(pages["check"], 400)
+    left, right, red, end = browser.run("""(() => {
+        const red = document.querySelector('article svg .veil, article svg .col.marked'),
+            [a, b] = [red.closest('.scroll'), red].map(one => one.getBoundingClientRect());
+        return [a.left, a.right, b.left, red.closest('.scroll').scrollLeft]})()""")
+    assert left <= red < right
+    assert end > 0
+
+
+def test_without_scripts_everything_is_there(browser: Browser, pages: dict[str, Path]) -> None:
+    """What the script adds is not needed: the steps, the clauses and the commands are in the page."""
+    browser.ask("Emulation.setScriptExecutionDisabled", value=True)
+    try:
+        for name in ("hostile", "explore"):
+            browser.open(pages[name], 1280)
+            root = browser.ask("DOM.getDocument", depth=0)["root"]["nodeId"]
+            found = {
+                query: len(browser.ask("DOM.querySelectorAll", nodeId=root, selector=query)["nodeIds"])
+                for query in (".controls", "article table tbody tr", "dd code", "svg .msg title")
+            }
+            assert found.pop(".controls") == 0
+            assert all(found.values()), found
+    finally:
+        browser.ask("Emulation.setScriptExecutionDisabled", value=False)
+
+
 def test_what_a_page_forbids_is_noticed(browser: Browser, tmp_path: Path) -> None:
     """That the tests above could fail: a page with a script, a picture from elsewhere, and something wide."""
     page = html.render(checked())
-    wrong = "<script>1</script><img src='http://127.0.0.1:9/x.png'><p style='width: 3000px'>wide</p></main>"
+    wrong = "<script>document.title = 'mine'</script><img src='http://127.0.0.1:9/x.png'>"
+    wrong += "<p style='width: 3000px'>wide</p></main>"
     path = tmp_path / "wrong.html"
     path.write_text(page.replace("</main>", wrong), encoding="utf-8")
     seen = browser.open(path, 1280)
     assert len(seen.console) >= 2
+    assert browser.run("document.title") != "mine"
     assert browser.run(WIDE)[0] > 3000
 
 
@@ -118,9 +211,14 @@ def test_axe_finds_nothing(browser: Browser, pages: dict[str, Path], axe: str) -
     for number, (name, path) in enumerate(pages.items()):
         browser.open(path, (1280, 400)[number % 2], dark=bool(number % 2))
         browser.run(OPEN)
+        if name in ("check", "explore"):
+            press(browser, "ArrowRight", "ArrowRight", "ArrowRight")
+            browser.run(SHOWN)
         browser.run(axe)
         assert json.loads(browser.run(SCAN)) == [], name
     browser.open(pages["check"], 1280, dark=True)
+    browser.run("document.querySelector('.stepper').scrollIntoView()")
+    press(browser, "ArrowRight")
     browser.run(axe)
     assert json.loads(browser.run(SCAN)) == []
 

@@ -19,7 +19,7 @@ from rebalance.model.bugs.switches import switched
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
 
-from tests.gate.report.pages import HOSTILE, checked, hostile, sound
+from tests.gate.report.pages import HOSTILE, checked, hostile, sound, stepped
 
 BUG = "trust_all_claims"
 
@@ -53,6 +53,19 @@ def test_a_failure_is_told_with_all_that_it_takes(broken: Result) -> None:
     assert row.clause.link in seen.values("href")
     drawn = len(broken.samples) + sum(row.finding is not None for row in broken.clauses)
     assert len(seen.all("svg")) == drawn
+
+
+def test_rounds_can_be_stepped_through_and_the_breaking_one_says_why(broken: Result) -> None:
+    written = html.render(broken)
+    findings = [one for row in broken.clauses for one in row.findings if one.calls]
+    runs = stepped(written)
+    assert sorted(len(rows) for rows in runs) == sorted(len(one.calls) + 1 for one in findings)
+    for rows in runs:
+        assert {name for row in rows for name in row[4]} >= {"the leader"}
+    for one in findings:
+        here = re.findall("<tr class=here>.*?</tr>", written)
+        assert any(escaping.escape(one.breach.summary)[:60] in row for row in here)
+        assert any(str(one.breach.partitions[0]) in row for row in here if one.breach.partitions)
 
 
 def test_the_test_and_the_trace_in_the_page_are_those_on_disk(broken: Result) -> None:

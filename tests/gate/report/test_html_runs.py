@@ -23,7 +23,7 @@ from rebalance.specs import proving
 from rebalance.specs.theorems.theorems import theorems
 
 from tests.command import Rebalance
-from tests.gate.report.pages import HOSTILE, Page, long_run, sound
+from tests.gate.report.pages import HOSTILE, Page, long_run, sound, stepped
 from tests.specs.logic.test_prover import locks
 
 CHECK = ("check", "roundrobin", "--profile", "smoke", "--clause", "assign/1")
@@ -59,6 +59,22 @@ def test_an_exploration_tells_each_step_with_what_it_changed(broken: Explored) -
     assert len(rows) == len(set(rows)) < len(run.events)
 
 
+def test_a_run_in_a_page_can_be_stepped_through(broken: Explored) -> None:
+    """Every step with what it changes, and where all of it is: who is told of last is as the model has it."""
+    run = broken.violations[0].runs[0]
+    (rows,) = stepped(exploration.render(broken, {}))
+    assert [row[1] for row in rows[1:]] == [step.what for step in steps(machine(run.setup), run.events)]
+    assert list(rows[0][4]) == ["coordinator", "A", "B"]
+    parties: dict[str, str] = {}
+    for row in rows:
+        parties.update(row[4])
+    built = machine(run.setup)
+    *_, (state, _) = built.replay(run.events)
+    assert parties == dict(built.describe.parties(state))
+    assert "A claims" in parties["coordinator"]
+    assert "owns t-0" in parties["A"]
+
+
 def test_an_exploration_that_finds_nothing_says_what_it_saw() -> None:
     found = explored()
     seen = sound(exploration.render(found, {}))
@@ -83,7 +99,9 @@ def test_of_a_long_run_the_first_and_last_steps_are_shown(monkeypatch: pytest.Mo
     run = long_run(1_000)
     violation = ExplorationViolation(clause=run.clause, sentence="", runs=(run,), shortest=True)
     found = replace(explored(), violations=(violation,))
-    assert "steps 181 to 980 are left out here" in sound(exploration.render(found, {})).text
+    written = exploration.render(found, {})
+    assert "steps 181 to 980 are left out here" in sound(written).text
+    assert len(stepped(written)[0]) == 1_001
     monkeypatch.setattr(exploration, "MOST_PLAYED", 500)
     assert "steps 201 to 1,000 are left out here" in sound(exploration.render(found, {})).text
 

@@ -235,7 +235,8 @@ def test_a_file_without_the_answers_tells_the_story(ghost):
     drawn = scenario_diagram.of_trace(replace(of(ghost, TARGET, "smoke", "0.1.0"), calls=()))
     assert not drawn.bars
     assert [c.what for c in drawn.columns[::2]] == [
-        "A joins", "B joins; A stays silent, and will come back with its claims", "left alone",
+        "A joins", "B joins; A stays silent, and will come back with its claims",
+        "A comes back with the claims it had",
     ]  # fmt: skip
 
 

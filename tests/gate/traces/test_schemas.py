@@ -288,6 +288,7 @@ OURS = {
     "gate.cli.console.terminal.json_text": "what others give it",
     "gate.cli.console.terminal.print_json": "what others give it",
     "gate.check.resume.save": "read by check --resume itself",
+    "gate.report.html.page.stepper": "read by page.js, in the same page",
     "live.clusters.mock.main.emit": "to the process that started it",
     "live.consumers.clients.recorder.Recorder.write": "to whoever started it, as record-event",
     "gate.traces.counterexamples.as_pytest": "a scenario, into a test",
@@ -302,7 +303,6 @@ OURS = {
 
 
 INSIDE = {
-    "gate.traces.itf._order",
     "gate.compare.compare._order",
     "live.conformance.log.seconds_of",
     "gate.traces.runs.run_id",
