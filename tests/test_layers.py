@@ -39,7 +39,7 @@ MAY_IMPORT = {
     "specs": Row({"model", "properties"}, {"z3"}, set()),
     "live": Row({"model", "properties", "explore"}, set(), CLIENTS | {"hypothesis"}),
     "pipeline": Row(
-        {"model", "properties", "explore", "specs", "live"}, {"pyspark", "numpy", "pyarrow"}, set()
+        {"model", "properties", "explore", "specs", "live"}, {"pyspark", "numpy", "pyarrow", "duckdb"}, set()
     ),
     "gate": Row(
         {"model", "properties", "explore", "specs", "live", "pipeline"},
@@ -75,8 +75,8 @@ ORDER = {
         "live.conformance",
     ),
     "pipeline": (
-        *("pipeline", "pipeline.campaign", "pipeline.exploration", "pipeline.audit.sources"),
-        "pipeline.audit",
+        *("pipeline", "pipeline.campaign", "pipeline.exploration", "pipeline.audit.kernel"),
+        *("pipeline.audit.sources", "pipeline.audit"),
     ),
     "gate": (
         *("gate.cli.console", "gate.targets.java", "gate.targets", "gate.check"),

@@ -118,7 +118,7 @@ def clauses() -> str:
     """What is asked of assignors, of the group, of logs and of recordings."""
     from rebalance.gate.report.terminal import catalogue
     from rebalance.live.record import judge
-    from rebalance.pipeline.audit import findings
+    from rebalance.pipeline.audit.kernel import findings
     from rebalance.properties.assignors import clauses
     from rebalance.properties.group import clauses as protocol
 

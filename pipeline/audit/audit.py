@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit import checks
 from rebalance.pipeline.audit.clocks import clocks
-from rebalance.pipeline.audit.findings import Thresholds
+from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.ownership import gaps, intervals, meetings, screen
 from rebalance.pipeline.audit.rebalances import (
     consumers,

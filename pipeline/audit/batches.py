@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.query import StreamingQuery
 from rebalance.pipeline.audit.audit import audit
-from rebalance.pipeline.audit.findings import Thresholds
 from rebalance.pipeline.audit.frames import FINDINGS
+from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.sources import events_of, settled
 from rebalance.pipeline.audit.tail import Tail
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit.clocks import UNKNOWN
-from rebalance.pipeline.audit.findings import (
+from rebalance.pipeline.audit.frames import FINDINGS, seconds, source_location
+from rebalance.pipeline.audit.kernel.findings import (
     CHECKS,
     GRANTED_EARLY,
     NEEDLESS,
@@ -17,11 +18,9 @@ from rebalance.pipeline.audit.findings import (
     ZOMBIE,
     Thresholds,
 )
-from rebalance.pipeline.audit.frames import FINDINGS, source_location
 from rebalance.pipeline.audit.ownership import KEY
 from rebalance.pipeline.audit.rebalances import BEGINNINGS
 from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.times import seconds
 
 NOTICED = (Kind.REVOKED, Kind.LOST, Kind.CLOSED)
 """An interval that ends so was believed in by its consumer until then. A process that was killed did not."""

@@ -1,4 +1,4 @@
-"""The findings as Spark sees them."""
+"""The findings as Spark sees them, and times as columns."""
 
 from __future__ import annotations
 
@@ -55,3 +55,13 @@ FINDINGS = StructType(
     ]
 )
 """One row for each finding."""
+
+
+def column(one: Column | str) -> Column:
+    """A column by its name, or itself."""
+    return F.col(one) if isinstance(one, str) else one
+
+
+def seconds(start: Column | str, end: Column | str) -> Column:
+    """From one timestamp to another, in seconds with microseconds."""
+    return (F.unix_micros(column(end)) - F.unix_micros(column(start))) / 1e6

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window, WindowSpec
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.frames import source_location
+from rebalance.pipeline.audit.frames import seconds, source_location
 from rebalance.pipeline.audit.sources.events import AT_COORDINATOR, Kind
-from rebalance.pipeline.audit.times import seconds
 
 JOINS = (Kind.JOINED, Kind.SYNCED)
 """A consumer that says so was a member of the generation that it names."""

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rebalance.pipeline.audit.findings import CHECKS, AuditCheck, Thresholds
+from rebalance.pipeline.audit.kernel.findings import CHECKS, AuditCheck, Thresholds
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 from rebalance.pipeline.session import LOCAL
 from rebalance.properties.verdict import Exit, Level, Verdict

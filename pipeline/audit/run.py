@@ -19,7 +19,7 @@ from rebalance.live.processes.supervision import noticed
 from rebalance.pipeline.audit import sources
 from rebalance.pipeline.audit.audit import audit as judge
 from rebalance.pipeline.audit.failures import of_spark, spark_message
-from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.result import (
     Audited,

@@ -10,7 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.sources.events import AT_COORDINATOR, Kind
 
 from tools.planted.logs import BEGIN, NEAR, SECOND, PlantedGroup, Recipe, balanced, places

@@ -95,7 +95,7 @@ def _spark() -> Iterator[Any]:
 
 def generate(directory: Path, millions: str) -> dict[str, Any]:
     """Write events and truth."""
-    from rebalance.pipeline.audit.findings import CHECKS
+    from rebalance.pipeline.audit.kernel.findings import CHECKS
 
     from tools.planted.logs import planted
 

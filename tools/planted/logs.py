@@ -25,7 +25,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.sources.events import EVENTS, Kind
 
 TRUTH = StructType(

@@ -32,7 +32,7 @@ from rebalance.gate.cli.shared.values import amount, duration, whole
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
-    from rebalance.pipeline.audit.findings import Thresholds
+    from rebalance.pipeline.audit.kernel.findings import Thresholds
     from rebalance.pipeline.audit.records import Recording
     from rebalance.pipeline.audit.result import Audited, AuditPlan
     from rebalance.pipeline.audit.run import TaskCount
@@ -137,7 +137,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> AuditPlan:
-    from rebalance.pipeline.audit.findings import CHECKS
+    from rebalance.pipeline.audit.kernel.findings import CHECKS
     from rebalance.pipeline.audit.result import AuditPlan, InputError, keep_apart
     from rebalance.pipeline.session import LOCAL
 
@@ -163,7 +163,7 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
 
 
 def _thresholds(options: argparse.Namespace) -> Thresholds:
-    from rebalance.pipeline.audit.findings import Thresholds
+    from rebalance.pipeline.audit.kernel.findings import Thresholds
 
     storm, within = options.storm or (None, None)
     chosen = {**vars(options), "storm": storm, "storm_within": within}

@@ -85,7 +85,7 @@ def _checks(options: argparse.Namespace) -> None:
         _text_only(options)
         rows = [(c.id, c.level, c.sentence, "") for c in OF_RECORDINGS.values()]
     else:
-        from rebalance.pipeline.audit.findings import CHECKS
+        from rebalance.pipeline.audit.kernel.findings import CHECKS
 
         rows = [(c.id, c.level, c.sentence, c.source) for c in CHECKS.values()]
     _sentences(rows, options, ("check", "level", "sentence", "source"), 24)

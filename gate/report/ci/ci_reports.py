@@ -235,7 +235,7 @@ def audited(found: Audited) -> CiReport:
 
 def _checked(found: Audited, name: str) -> CiCase:
     from rebalance.gate.report.terminal.audit import finding_text
-    from rebalance.pipeline.audit.findings import CHECKS
+    from rebalance.pipeline.audit.kernel.findings import CHECKS
 
     check = CHECKS[name]
     rule = CiRule(id=check.id, level=Level(check.level), sentence=check.sentence, source=check.source)

@@ -17,7 +17,7 @@ from rebalance.gate.report.terminal.audit import headline
 from rebalance.gate.report.times import certainty, moment
 from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
-from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogFinding
 from rebalance.pipeline.audit.result import Audited
 

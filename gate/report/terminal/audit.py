@@ -17,7 +17,7 @@ from rebalance.gate.report.frame import WIDTH, aligned, labelled, painted
 from rebalance.gate.report.times import lasted
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
-from rebalance.pipeline.audit.findings import CHECKS
+from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally
 from rebalance.properties.verdict import Verdict

@@ -21,7 +21,7 @@ from rebalance.gate.cli.commands import audit as audit_cli
 from rebalance.gate.traces import recordings
 from rebalance.pipeline.audit import run as audit_run
 from rebalance.pipeline.audit import tables
-from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally, InputError
 from rebalance.pipeline.audit.run import run_audit

@@ -15,7 +15,7 @@ from rebalance.gate.cli.console.text import columns
 from rebalance.gate.report.html import audit as audit_html
 from rebalance.gate.report.terminal.audit import data, headline, render
 from rebalance.gate.traces import recordings
-from rebalance.pipeline.audit.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.result import (
     Audited,

@@ -17,7 +17,7 @@ from rebalance.live.record.judge import (
     seconds,
 )
 from rebalance.live.record.run import AUDITED as WRITTEN
-from rebalance.pipeline.audit.findings import CHECKS as AUDITED
+from rebalance.pipeline.audit.kernel.findings import CHECKS as AUDITED
 from rebalance.pipeline.audit.sources.events import AT_CONSUMER, Kind
 
 from tests.pipeline.audit import plain_audit

@@ -71,7 +71,7 @@ def frame(spark, events):
 
 def by_spark(spark, events, limits):
     from rebalance.pipeline.audit.audit import audit as product
-    from rebalance.pipeline.audit.findings import Thresholds
+    from rebalance.pipeline.audit.kernel.findings import Thresholds
 
     thresholds = Thresholds(
         stranded=limits.stranded,
@@ -117,7 +117,7 @@ def test_spark_finds_what_plain_python_finds(spark, seed, monkeypatch):
 
 
 def test_the_random_logs_show_everything():
-    from rebalance.pipeline.audit.findings import CHECKS
+    from rebalance.pipeline.audit.kernel.findings import CHECKS
 
     found = {finding.check for seed in (1, 2) for finding in audit(logs(seed), LIMITS)}
     assert found == set(CHECKS)

@@ -86,7 +86,7 @@ JOINED = [(1, c, event, 1) for c in "ab" for event in ("joined", "synced")]
 def follow_once(spark, tmp_path):
     """Reads what was written since and returns the findings that it told."""
     from rebalance.pipeline.audit.batches import Watch, follow
-    from rebalance.pipeline.audit.findings import Thresholds
+    from rebalance.pipeline.audit.kernel.findings import Thresholds
 
     def run(**options):
         reported: list[tuple[str, int]] = []

@@ -9,8 +9,8 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rebalance.pipeline.audit import kernel
-from rebalance.pipeline.audit.findings import Thresholds
 from rebalance.pipeline.audit.kernel.events import COLUMNS, add
+from rebalance.pipeline.audit.kernel.findings import Thresholds
 
 from tests.pipeline.audit.plain_audit import Found, audit
 from tests.pipeline.audit.test_audit_reference import LIMITS, listing, logs
