@@ -14,6 +14,7 @@ from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
+from rebalance.model.names import unknown
 from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import (
     CONNECTION_FAULTS,
@@ -123,7 +124,7 @@ class NamedScenario:
         faults = self.faults if size.faults is None else size.faults
         for fault in faults:
             if fault not in FAULTS:
-                raise ScenarioError(f"no fault {fault!r}; there are: {', '.join(FAULTS)}")
+                raise ScenarioError(unknown("fault", fault, FAULTS, "rebalance list faults"))
         topics, exist = _topics(partitions, self.topics, self.spare)
         return Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
@@ -201,7 +202,7 @@ def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = (
 def _decisions(switches: tuple[str, ...], *where: str) -> frozenset[str]:
     for switch in switches:
         if switch not in DECISIONS and switch not in SWITCHES:
-            raise ScenarioError(f"no switch {switch!r}; `rebalance bugs` lists them")
+            raise ScenarioError(unknown("switch", switch, [*DECISIONS, *SWITCHES], "rebalance bugs"))
     return frozenset(s for s in switches if s in DECISIONS and DECISIONS[s].where in where)
 
 
@@ -290,7 +291,7 @@ SCENARIOS: Mapping[str, NamedScenario] = {scenario.name: scenario for scenario i
 def scenario(name: str) -> NamedScenario:
     """The scenario ``name``. Raises ScenarioError, which lists all, when there is none."""
     if name not in SCENARIOS:
-        raise ScenarioError(f"no scenario {name!r}; there are: {', '.join(SCENARIOS)}")
+        raise ScenarioError(unknown("scenario", name, SCENARIOS, "rebalance list scenarios"))
     return SCENARIOS[name]
 
 

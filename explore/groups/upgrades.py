@@ -22,6 +22,7 @@ from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker
 from rebalance.model.machine import Event, Machine, State
+from rebalance.model.names import unknown
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Error, Parts, Topics
@@ -95,9 +96,7 @@ def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
     """
     for name in (old, new):
         if name not in CHOICES:
-            raise ScenarioError(
-                f"no assignor {name!r} to upgrade from or to; there are: {', '.join(CHOICES)}"
-            )
+            raise ScenarioError(unknown("assignor to upgrade from or to", name, CHOICES))
     if old == new and old != STREAMS:
         raise ScenarioError(f"--from and --to are both {old}: nothing changes")
     if STREAMS in (old, new):

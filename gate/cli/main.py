@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import io
 import os
 import signal
@@ -27,7 +28,9 @@ from rebalance.gate.cli.commands import (
     show,
     upgrade,
 )
-from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err
+from rebalance.gate.cli.completion import SCRIPTS, candidates
+from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
+from rebalance.gate.cli.parser import Parser
 from rebalance.gate.cli.shared.old_spellings import correction
 from rebalance.gate.cli.shared.options import check_format
 from rebalance.gate.targets import HASH_SEED
@@ -51,6 +54,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     argv = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and argv[:1] == ["check"]:
         _with_hash_seed_of_targets()
+    if arguments is None and hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")
@@ -66,9 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_err("interrupted")
         return Exit.INTERRUPTED
     except Exception as error:
-        extra = OF_EXTRAS.get((error.name or "").partition(".")[0]) if isinstance(error, ImportError) else ""
-        if extra:
-            return _complain(f"{argv[0]} needs more: pip install 'rebalance-verifier[{extra}]' ({error})")
+        if trouble := _not_ours(error):
+            return _complain(f"{argv[0]} {trouble}")
         import traceback
 
         traceback.print_exc()
@@ -80,16 +84,32 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 signal.signal(signal.SIGINT, before)
 
 
+def _not_ours(error: Exception) -> str:
+    """What is wrong where it is with the installation or with a disk; "" where the suite is."""
+    if isinstance(error, ImportError):
+        package = (error.name or "").partition(".")[0]
+        if package in OF_EXTRAS:
+            return f"needs more: pip install 'rebalance-verifier[{OF_EXTRAS[package]}]' ({error})"
+        if isinstance(error, ModuleNotFoundError) and package not in ("", "rebalance"):
+            return f"needs the package {package}, which is not there: pip install rebalance-verifier again"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return f"cannot write: {error}"
+    return ""
+
+
 def _run(argv: list[str]) -> int:
-    argv, command = _split(argv)
     parser = build_parser()
+    if argv[:1] == ["--complete"]:
+        print_out("\n".join(candidates(parser, argv[1:])))
+        return Exit.CONFORMANT
+    argv, command = _split(argv)
     if not argv:
-        parser.print_help(sys.stderr)
-        raise UsageError("what shall it do? `rebalance check` is a start")
+        every = ", ".join(parser.commands())
+        raise UsageError(f"which command? `rebalance check` is a start, `rebalance --help` has all: {every}")
     if now := correction(argv):
         print_err(now)
         return Exit.USAGE
-    options = parser.parse_args(argv)
+    options = parser.parse(argv)
     if command and not options.takes_command:
         raise UsageError(f"`-- {command[0]}` goes with check and campaign only")
     options.command = command
@@ -104,6 +124,7 @@ def _with_hash_seed_of_targets() -> None:
     asked_for = os.environ.get("PYTHONHASHSEED") == HASH_SEED  # and not granted: python -E
     if sys.flags.hash_randomization and not asked_for and hasattr(os, "fork"):
         os.environ["PYTHONHASHSEED"] = HASH_SEED
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until there is somebody to hear it
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
@@ -130,22 +151,25 @@ def _complain(message: str) -> int:
     return Exit.USAGE
 
 
-class _Parser(argparse.ArgumentParser):
-    """Takes options by their full names only: a beginning that is unique today is not tomorrow."""
+class _Completion(argparse.Action):
+    """Prints the script of a shell, and that is all."""
 
-    def __init__(self, **arguments: Any) -> None:
-        super().__init__(allow_abbrev=False, **arguments)
+    def __call__(self, parser: argparse.ArgumentParser, options: Any, shell: Any, name: Any = None) -> None:
+        print_out(SCRIPTS[shell])
+        parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser() -> Parser:
     """The parser of all commands."""
-    parser = _Parser(
+    parser = Parser(
         prog="rebalance",
         description="A verdict for any Kafka partition assignor, and for the consumer group around it.",
         epilog="`rebalance COMMAND --help` shows the options of a command. exit codes: "
         + ", ".join(f"{int(code)} {meaning}" for code, meaning in EXIT_CODES.items()),
     )
     parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
+    parser.add_argument("--completion", choices=tuple(SCRIPTS), action=_Completion, help="print what makes "
+                        "the shell complete, for eval")  # fmt: skip
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for module in COMMANDS:
         added = module.add(commands)

@@ -16,23 +16,26 @@ and imports nothing of the target's; `load` runs in the host.
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib
 import importlib.machinery
 import importlib.util
 import os
+import re
 import shlex
 import shutil
 import signal
 import sys
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.targets.messages import Hello
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise, stated
+from rebalance.model.names import meant
 from rebalance.model.values import CLASSIC, Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
 
 if TYPE_CHECKING:
@@ -63,7 +66,7 @@ class TargetError(ToolError):
     """
 
 
-@contextmanager
+@contextlib.contextmanager
 def _tools() -> Iterator[None]:
     """Where a tool of the user's machine fails there is no target. Raises TargetError."""
     try:
@@ -223,12 +226,7 @@ def _reference(spec: str) -> Any:
 
     name, *switches = spec.split("+")
     if name not in NAMES:
-        raise TargetError(
-            f"no target is called {name!r}",
-            _close(name, known()),
-            f"known: {', '.join(known())}",
-            f"or {_FORMS}",
-        )
+        raise TargetError(f"no target is called {name!r}", _hint(name))
     try:
         return switched(name, tuple(switches))
     except (LookupError, ValueError) as error:
@@ -269,13 +267,14 @@ def _check_module(spec: str, module: str, attribute: str) -> None:
     """Refuse what is no ``module:attribute`` or whose top-level module does not exist; imports nothing."""
     if module.endswith(".py") or os.sep in module:
         name = os.path.splitext(os.path.basename(module))[0]
+        where = f" in {os.path.dirname(module)}" if os.path.dirname(module) else ""
         raise TargetError(
             f"{spec!r}: expected the name of a module, got a file",
-            f"write {name}:{attribute or 'ATTRIBUTE'} and run from its directory",
+            f"write {name}:{attribute or next(_assignors(module), 'ATTRIBUTE')}{where}",
         )
     parts = [*module.split("."), *attribute.split(".")]
     if not all(part.isidentifier() for part in parts):
-        raise TargetError(f"{spec!r} is no target", _close(module, known()), f"a target is {_FORMS}")
+        raise TargetError(f"{spec!r} is no target", meant(module, known()) or f"a target is {_FORMS}")
     try:
         here = importlib.machinery.PathFinder.find_spec(parts[0], [os.getcwd()])
         found = here or importlib.util.find_spec(parts[0])
@@ -284,9 +283,9 @@ def _check_module(spec: str, module: str, attribute: str) -> None:
     if found is None:
         raise TargetError(
             f"{spec!r}: no module and no adapter is called {parts[0]!r}",
-            _close(module, [*known(), *_adapters()]),
-            f"adapters: {', '.join(sorted(_adapters())) or 'none'}",
-            f"modules are looked up in {os.getcwd()} and on PYTHONPATH",
+            meant(module, [*known(), *_adapters()])
+            or f"modules are looked up in {os.getcwd()} and on PYTHONPATH, and of adapters there are "
+            + (", ".join(sorted(_adapters())) or "none"),
         )
 
 
@@ -300,8 +299,8 @@ def _attribute(module_name: str, path: str) -> Any:
             where = getattr(found, "__file__", None)
             raise TargetError(
                 f"{module_name}:{path}: there is no {name!r}",
-                f"where: {where}" if where else "",
-                _close(name, public) or f"it has: {', '.join(public[:20]) or 'nothing public'}",
+                (meant(name, public) or f"it has: {', '.join(public[:20]) or 'nothing public'}")
+                + (f" ({where})" if where else ""),
             ) from None
     return found
 
@@ -351,8 +350,27 @@ def _optional(assignor: Any, name: str) -> str | None:
     return None if value is None or callable(value) else str(value)
 
 
-def _close(name: str, candidates: Iterable[str]) -> str:
-    import difflib
+def _hint(name: str) -> str:
+    """What whoever calls a target so has meant."""
+    path = f"{name.removesuffix('.py').replace('.', os.sep)}.py"
+    if os.path.exists(path):
+        module = path.removesuffix(".py").replace(os.sep, ".")
+        return f"did you mean {module}:{next(_assignors(path), 'ATTRIBUTE')}?"
+    if re.fullmatch(r"([a-z_]\w*\.)+[A-Z]\w*", name):
+        return f"a Java class is java:{name}, with --classpath my.jar or --maven GROUP:ARTIFACT:VERSION"
+    return meant(name, known()) or f"`rebalance list targets` has the names; else {_FORMS}"
 
-    matches = difflib.get_close_matches(name, list(candidates), n=3)
-    return f"did you mean {' or '.join(matches)}?" if matches else ""
+
+def _assignors(path: str) -> Iterator[str]:
+    """What in a file looks like an assignor: classes with a method ``assign``, functions of two arguments."""
+    top: list[ast.stmt] = []
+    with contextlib.suppress(OSError, SyntaxError, ValueError), open(path, "rb") as file:
+        top = ast.parse(file.read()).body
+    functions = ast.FunctionDef | ast.AsyncFunctionDef
+    yield from (
+        node.name
+        for node in top
+        if isinstance(node, ast.ClassDef)
+        and any(isinstance(one, functions) and one.name == "assign" for one in node.body)
+    )
+    yield from (n.name for n in top if isinstance(n, ast.FunctionDef) and len(n.args.args) == 2)

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from rebalance.gate.cli.console.text import listed
 from rebalance.live.processes.tools import write_whole
+from rebalance.model.names import meant
 
 SUITE = "rebalance-verifier"
 
@@ -147,8 +148,9 @@ def find(name: str, root: Path) -> list[Path]:
     found = [p for stem, p in sorted(known.items()) if _ID.match(name) and stem.startswith(name)]
     if found:
         return found
-    have = f"; known ids: {listed(sorted(known))}" if known else ""
-    raise TraceError(f"{name!r} is neither a file, a directory, nor the id of a trace below {root}{have}")
+    have = meant(name, known) or (f"known ids: {listed(sorted(known))}" if known else "")
+    reason = f"{name!r} is neither a file, a directory, nor the id of a trace below {root}"
+    raise TraceError(f"{reason}; {have}" if have else reason)
 
 
 def _below(directory: Path) -> list[Path]:

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
+from rebalance.model.names import unknown
 from rebalance.model.values import Cluster, Partitions, TopicPartition
 
 
 def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) -> Any:
     """The class that ``known`` lists (module, name) for ``spec``; errors as in `load`."""
     if spec not in known:
-        raise ValueError(f"{package} has no assignor {spec!r}, it has: {', '.join(sorted(known))}")
+        raise ValueError(unknown(f"assignor of {package}", spec, sorted(known)))
     module, name = known[spec]
     top = module.partition(".")[0]
     try:

@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rebalance.model.names import unknown
+
 
 class LogError(ValueError):
     """A log that is not what this can read; the text says where and why."""
@@ -67,7 +69,7 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
         raise LogError(f"{file}: several groups: {', '.join(sorted(found))}; choose one with --group")
     name = group if group is not None else next(iter(found))
     if name not in found:
-        raise LogError(f"{file}: no group {name!r}; there are: {', '.join(sorted(found))}")
+        raise LogError(f"{file}: {unknown('group', name, sorted(found))}")
     beside = file.parent / "run.json"
     run = _run(beside) if beside.exists() else {}
     return RecordedLog(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)

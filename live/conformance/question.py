@@ -19,6 +19,7 @@ from rebalance.live.conformance.observed import SearchQuestion, UnloggedAction
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.machine import NOBODY
+from rebalance.model.names import unknown
 from rebalance.model.protocol.setup import Consumer, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics
 
@@ -169,8 +170,7 @@ def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSl
         assignors = assignors or release.default_assignors
         for name in assignors:
             if name not in NAMES:
-                known = ", ".join(NAMES)
-                raise ValueError(f"assignor {name!r} of {line.consumer} is unknown; known: {known}")
+                raise ValueError(f"{line.consumer}: {unknown('assignor', name, NAMES)}")
         several.append(ConsumerSlot(line.consumer, profile, assignors))
     return lives
 

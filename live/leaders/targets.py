@@ -20,6 +20,7 @@ from rebalance.live.leaders.clients import (
 from rebalance.live.leaders.leader import OWN_TOPIC
 from rebalance.live.leaders.user_data import LEARN, remembered
 from rebalance.live.processes.tools import ToolError, run
+from rebalance.model.names import unknown
 
 LEARN_SECONDS = 120
 """How long a client may take to be assigned partitions and to join again; a JVM on a busy machine."""
@@ -45,9 +46,13 @@ def client_command(spec: str) -> list[str]:
     name, _, wanted = pinned.partition("==")
     client = LEADING.get(name)
     if client is None:
-        raise ToolError(f"{spec!r} names no client", f"write {CLIENT}NAME:ASSIGNOR, of {', '.join(LEADING)}")
+        if not name:
+            raise ToolError(
+                f"{spec!r} names no client", f"write {CLIENT}NAME:ASSIGNOR, of {', '.join(LEADING)}"
+            )
+        raise ToolError(f"{spec!r}: {unknown('client', name, LEADING)}")
     if assignor not in client.assignors:
-        raise ToolError(f"{name} has no assignor {assignor!r}", f"it has {', '.join(client.assignors)}")
+        raise ToolError(unknown(f"assignor of {name}", assignor, client.assignors))
     release = released(client, wanted)
     started = client.start(wanted or ("" if client.package.startswith("pypi:") else release))
     hello = {"version": release, "language": client.language, "homepage": client.homepage}

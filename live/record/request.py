@@ -16,6 +16,7 @@ from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.conformance.clients.table import BY_RECORDER
 from rebalance.live.consumers.member import ClientProfile
 from rebalance.live.record.scenarios import RecordingStep, step
+from rebalance.model.names import unknown
 
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
 FIRST = "the mock cluster takes the first assignor of the leader for all"
@@ -137,7 +138,7 @@ def clients(text: str) -> tuple[tuple[ClientProfile, int], ...]:
     for part in filter(None, map(str.strip, text.split(","))):
         name, *more = part.split(":")
         if name not in BY_RECORDER:
-            raise ValueError(f"no client is called {name!r}; there are: {', '.join(BY_RECORDER)}")
+            raise ValueError(unknown("client", name, BY_RECORDER))
         version = more.pop(0) if name == "java" and more else ""
         count = more.pop(0) if more else "1"
         wrong = name == "java" and not RELEASE.fullmatch(version)

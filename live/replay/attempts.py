@@ -15,6 +15,7 @@ from rebalance.live.replay.replay_plan import replay_plan
 from rebalance.live.replay.replayer import TraceReplayer
 from rebalance.live.replay.scene import ReplayScene
 from rebalance.live.replay.verdict import LEADER, Replayed
+from rebalance.model.names import unknown
 
 TRIES = 3
 """How often a trace is played at most when a client went another way."""
@@ -28,7 +29,7 @@ def peer(name: str) -> ClientProfile | CodeReleases:
         return code_releases(name)
     client, _, version = name.partition(":")
     if client not in BY_RECORDER:
-        raise ValueError(f"no client is called {client!r}; there are {', '.join(BY_RECORDER)}, code:RELEASE")
+        raise ValueError(unknown("client", client, [*BY_RECORDER, "code:RELEASE"]))
     if version and client != "java":
         raise ValueError(f"{client} runs in the release that is installed, not in {version!r}")
     if client == "java" and not version:

@@ -10,6 +10,7 @@ from rebalance.model.assignors import ranges, roundrobin, sticky
 from rebalance.model.assignors.design import Design, DesignedAssignor
 from rebalance.model.assignors.promises import REFERENCE
 from rebalance.model.claims import owned_claim, user_data_claim
+from rebalance.model.names import unknown
 from rebalance.model.values import Partitions, RebalanceProtocol
 from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
 
@@ -53,5 +54,5 @@ NAMES: tuple[str, ...] = tuple(_REFERENCES)
 def reference(name: str) -> DesignedAssignor:
     """The reference assignor ``name``. Raises ValueError for one that is not in ``NAMES``."""
     if name not in _REFERENCES:
-        raise ValueError(f"unknown assignor {name!r}: there are {', '.join(NAMES)}")
+        raise ValueError(unknown("reference assignor", name, NAMES))
     return _REFERENCES[name]

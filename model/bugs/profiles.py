@@ -16,6 +16,7 @@ from rebalance.model.bugs import catalogue
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.releases import CURRENT, Version, parse, version
 from rebalance.model.bugs.switches import SWITCHES
+from rebalance.model.names import unknown
 
 Kind = Literal["client", "broker"]
 
@@ -225,7 +226,7 @@ def broker(name: str) -> ReleaseProfile:
 
 def _look_up(name: str, kind: Kind, profiles: Mapping[str, ReleaseProfile]) -> ReleaseProfile:
     if name not in profiles:
-        raise ValueError(f"unknown {kind} profile {name!r}: there are {', '.join(profiles)}")
+        raise ValueError(unknown(f"release of a {kind}", name, profiles, "rebalance list releases"))
     return profiles[name]
 
 

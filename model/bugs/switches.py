@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference, shipped
 from rebalance.model.assignors.design import Design, withhold_nothing
+from rebalance.model.names import unknown
 
 STICKY = ("cooperative-sticky", "sticky")
 
@@ -204,9 +205,8 @@ def switched(name: str, switches: Iterable[str] = ()) -> Assignor:
     fitting = [switch.id for switch in SWITCHES.values() if name in switch.fits]
     for id_ in switches:
         if id_ not in fitting:
-            known = "does not fit" if id_ in SWITCHES else "is not known for"
-            raise ValueError(
-                f"switch {id_!r} {known} assignor {name!r}: those that fit are {', '.join(fitting)}"
-            )
+            if id_ in SWITCHES:
+                raise ValueError(f"switch {id_!r} does not fit {name}; these do: {', '.join(fitting)}")
+            raise ValueError(unknown(f"switch of {name}", id_, fitting, "rebalance list targets"))
         design = SWITCHES[id_].apply(design)
     return replace(assignor, design=design)

@@ -8,6 +8,7 @@ from itertools import permutations
 from math import factorial, prod
 
 from rebalance.model.machine import Labels, Machine, Permutation, State, Value, View
+from rebalance.model.names import unknown
 from rebalance.model.protocol import coordinator, environment, leader, member
 from rebalance.model.protocol.atomic import atomic
 from rebalance.model.protocol.describe import description
@@ -55,9 +56,9 @@ def machine(setup: Setup) -> Machine:
     Raises ValueError for an unknown fault, an instance id that two consumers share, an assignor list
     without a common protocol, and a group with more than MOST_NAMINGS namings.
     """
-    unknown = [fault for fault in setup.faults if fault not in FAULTS]
-    if unknown:
-        raise ValueError(f"unknown fault {unknown[0]!r}; there are {', '.join(FAULTS)}")
+    for fault in setup.faults:
+        if fault not in FAULTS:
+            raise ValueError(unknown("fault", fault, FAULTS, "rebalance list faults"))
     for consumer in setup.consumers:
         for stage in consumer.stages:
             _ = stage.eager

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rebalance.model.assignor import Promise
+from rebalance.model.names import unknown
 from rebalance.model.values import CLASSIC
 from rebalance.properties.assignors.clause import COOPERATIVE, Clause, Scope
 from rebalance.properties.assignors.placement import (
@@ -220,7 +221,9 @@ def select(patterns: Sequence[str]) -> tuple[Clause, ...]:
     """
     for pattern in patterns:
         if not any(_below(clause.id, pattern) for clause in TABLE):
-            raise ValueError(f"no clause is called {pattern!r} or lies below it; known: {', '.join(CLAUSES)}")
+            parents = (id_.rsplit("/", up)[0] for id_ in CLAUSES for up in (1, 2))
+            paths = dict.fromkeys([*CLAUSES, *parents])
+            raise ValueError(unknown("clause", pattern, paths, "rebalance list clauses"))
     return tuple(c for c in TABLE if not patterns or any(_below(c.id, p) for p in patterns))
 
 

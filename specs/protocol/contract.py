@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 
+from rebalance.model.names import unknown
 from rebalance.specs.logic.language import State, Term
 from rebalance.specs.protocol.vocabulary import A, M, N, P, Q, cooperative, lt, none
 from z3 import And, Exists, ForAll, Implies, Not
@@ -93,5 +94,5 @@ def assumed(without: Collection[str] = ()) -> dict[str, ContractClause]:
     """The clauses of ``SAFETY`` but for some. Raises ValueError for one that there is not."""
     for name in without:
         if name not in SAFETY:
-            raise ValueError(f"no clause is called {name!r}; there are: {', '.join(SAFETY)}")
+            raise ValueError(unknown("clause", name, SAFETY))
     return {name: clause for name, clause in SAFETY.items() if name not in without}

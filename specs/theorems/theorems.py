@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from functools import partial
 
 import z3
+from rebalance.model.names import unknown
 from rebalance.specs.logic.language import SpecAction, Term, symbols_of
 from rebalance.specs.logic.specification import (
     ASSUMPTIONS,
@@ -64,7 +65,7 @@ def chosen(among: Collection[Theorem], names: Collection[str]) -> tuple[Theorem,
     while waiting:
         name = waiting.pop().replace("-", " ")
         if name not in known:
-            raise ValueError(f"no theorem is called {name!r}; there are: {', '.join(known)}")
+            raise ValueError(unknown("theorem", name, known, "rebalance list obligations"))
         if name not in wanted:
             wanted.append(name)
             waiting += known[name].upon

@@ -29,6 +29,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.reports import Reports, results_directory
 from rebalance.gate.cli.shared.values import amount, duration, whole
+from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -141,8 +142,8 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
     from rebalance.pipeline.audit.result import AuditPlan, InputError, keep_apart
     from rebalance.pipeline.session import LOCAL
 
-    if unknown := [name for name in options.check if name not in CHECKS]:
-        raise UsageError(f"--check: no check is called {unknown[0]!r}; there are: {', '.join(CHECKS)}")
+    if others := [name for name in options.check if name not in CHECKS]:
+        raise UsageError(f"--check: {unknown('check', others[0], CHECKS, 'rebalance list checks')}")
     with usage_errors(InputError, option="--out"):
         keep_apart(options.out, options.paths)
     out, data = _directory_to_follow(options) if options.follow else _directory(options.out)

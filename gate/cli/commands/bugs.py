@@ -14,6 +14,7 @@ from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.report.frame import labelled
 from rebalance.gate.report.markup import code, table
+from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -75,7 +76,8 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
     for name in names:
         entries = [CATALOGUE[name.upper()]] if name.upper() in CATALOGUE else entries_of(name)[:1]
         if not entries:
-            raise UsageError(f"no bug and no switch is called {name!r}; bugs: {', '.join(CATALOGUE)}")
+            every = [*CATALOGUE, *(switch for one in CATALOGUE.values() for switch in one.switches)]
+            raise UsageError(unknown("bug or switch", name, every, "rebalance bugs"))
         found |= {entry.id: entry for entry in entries}
     return list(found.values())
 

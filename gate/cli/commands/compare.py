@@ -13,6 +13,7 @@ from rebalance.gate.cli.console.text import span
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.cli.shared.values import comma_separated
+from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -90,8 +91,8 @@ def columns(
 
     known = {client.name: client for client in clients.pinned()}
     wanted = ("kafka-clients",) if wanted is None and releases else tuple(wanted or ())
-    if unknown := [name for name in wanted if name not in known and wanted != ("all",)]:
-        raise UsageError(f"--client: {unknown[0]!r} is none of {', '.join(known)}, all")
+    if others := [name for name in wanted if name not in known and wanted != ("all",)]:
+        raise UsageError(f"--client: {unknown('client', others[0], [*known, 'all'])}")
     found = [known[name] for name in (known if wanted == ("all",) else wanted)]
     with usage_errors(ValueError):  # of a file, or a release that is no release
         for spec in targets:

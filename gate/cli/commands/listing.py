@@ -9,6 +9,7 @@ from typing import Any
 from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, usage_errors
 from rebalance.gate.cli.console.text import count, fold
 from rebalance.gate.cli.shared.options import add_format, add_options
+from rebalance.model.names import unknown
 
 OF = {
     "clauses": ("assignor", "group"),
@@ -204,7 +205,7 @@ def _schemas(options: argparse.Namespace) -> None:
         print_out("\n".join(f"{one.name:<{width}}  {one.written}" for one in FORMATS.values()))
     for name in options.names:
         if name not in FORMATS:
-            raise UsageError(f"no format is called {name!r}; there are: {', '.join(FORMATS)}")
+            raise UsageError(unknown("format", name, FORMATS, "rebalance list schemas"))
         print_json(schema(name))
 
 

@@ -15,6 +15,7 @@ from rebalance.gate.cli.shared.options import add_options
 from rebalance.gate.cli.shared.releases import faults, of_code
 from rebalance.gate.cli.shared.values import natural
 from rebalance.gate.report.frame import labelled
+from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit, Verdict
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def run_lockstep(options: argparse.Namespace) -> int:
     from rebalance.live.processes.workers import CannotStart
 
     if options.scenario not in SCENARIOS:
-        raise UsageError(f"--scenario: no {options.scenario!r}; there are {', '.join(SCENARIOS)}")
+        raise UsageError(f"--scenario: {unknown('scenario', options.scenario, SCENARIOS)}")
     releases = of_code(options)
     size = ScenarioSize(members=options.members, partitions=options.partitions, faults=faults(options.faults))
     with usage_errors(ScenarioError, ValueError):

@@ -20,6 +20,7 @@ from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.reports import results_directory
 from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
+from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
     from rebalance.live.record.record import Recorded
@@ -96,9 +97,7 @@ def _request(options: argparse.Namespace) -> Request:
     from rebalance.live.record.scenarios import SCENARIOS
 
     if options.scenario not in SCENARIOS:
-        raise UsageError(
-            f"--scenario: none is called {options.scenario!r}; there are: {', '.join(SCENARIOS)}"
-        )
+        raise UsageError(f"--scenario: {unknown('scenario', options.scenario, SCENARIOS)}")
     with usage_errors(ValueError, option="--clients"):
         several = clients(options.clients)
     least = SCENARIOS[options.scenario].least
@@ -108,9 +107,7 @@ def _request(options: argparse.Namespace) -> Request:
         raise UsageError("--duration goes with --scenario random")
     known = ("", "range", "roundrobin", "sticky", "cooperative-sticky")
     if options.assignor not in known:
-        raise UsageError(
-            f"--assignor: none is called {options.assignor!r}; there are: {', '.join(known[1:])}"
-        )
+        raise UsageError(f"--assignor: {unknown('assignor', options.assignor, known[1:])}")
     return Request(
         cluster=options.cluster,
         clients=several,

@@ -19,6 +19,7 @@ from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Reports
+from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -88,8 +89,8 @@ def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
         known = [path.name for path in upgrade_paths]
         upgrade_paths = tuple(path for path in upgrade_paths if path.name == options.path)
         if not upgrade_paths:
-            raise UsageError(f"--path: no path {options.path!r} from {options.old} to {options.new}; "
-                             f"there are: {', '.join(known)}")  # fmt: skip
+            kind = f"path from {options.old} to {options.new}"
+            raise UsageError(f"--path: {unknown(kind, options.path, known)}")
     kinds = faults(options.faults) or ()
     if options.max_faults and not kinds:
         raise UsageError("--max-faults is how many of --faults may happen: name some")

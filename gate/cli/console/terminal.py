@@ -31,16 +31,21 @@ class UsageError(Exception):
 
 
 def print_out(text: str) -> None:
-    """Print to stdout. Where nobody reads any more (``| head``) the rest is dropped, the verdict is not."""
+    """Print to stdout. Where nobody reads any more (``| head``) the rest is dropped, the verdict is not.
+
+    Raises UsageError where it cannot be written for another reason, such as a full disk.
+    """
     try:
         print(text, flush=True)
-    except BrokenPipeError:
+    except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise UsageError(f"stdout cannot be written: {error.strerror}") from error
 
 
 def print_err(text: str) -> None:
     """Print to stderr."""
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(OSError):
         print(clean(text), file=sys.stderr, flush=True)
 
 

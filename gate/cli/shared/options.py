@@ -12,6 +12,7 @@ from typing import Any
 
 from rebalance.gate.cli.console.terminal import UsageError
 from rebalance.gate.cli.shared.values import amount, comma_separated, duration, natural, whole
+from rebalance.model.names import unknown
 from rebalance.properties.verdict import Level
 
 Option = dict[str, Any]
@@ -187,4 +188,4 @@ def check_format(options: argparse.Namespace) -> None:
     """Raises UsageError for a format in which the command does not print."""
     known: Sequence[str] = getattr(options, "formats", ())
     if known and options.format not in known:
-        raise UsageError(f"--format: no format is called {options.format!r}; known: {', '.join(known)}")
+        raise UsageError(f"--format: {unknown('format', options.format, known)}")

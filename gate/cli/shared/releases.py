@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.terminal import UsageError, usage_errors
 from rebalance.gate.cli.shared.values import comma_separated
+from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
     from rebalance.live.replay.code_group import CodeReleases
@@ -40,8 +41,9 @@ def faults(text: str | None) -> tuple[str, ...] | None:
     if text in ("all", "none"):
         return FAULTS if text == "all" else ()
     wanted = [word.replace("-", " ") for word in comma_separated(text)]
-    if unknown := [word for word in wanted if word not in FAULTS]:
-        raise UsageError(f"--faults: no fault {unknown[0]!r}; there are: {', '.join(FAULTS)}; all; none")
+    if others := [word for word in wanted if word not in FAULTS]:
+        every = [*FAULTS, "all", "none"]
+        raise UsageError(f"--faults: {unknown('fault', others[0], every, 'rebalance list faults')}")
     return tuple(fault for fault in FAULTS if fault in wanted)
 
 

@@ -22,6 +22,7 @@ from rebalance.gate.cli.console.terminal import (
 )
 from rebalance.gate.cli.shared.values import comma_separated
 from rebalance.gate.traces.files import REPORTS
+from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
     from rebalance.gate.report.ci.cases import CiReport
@@ -62,8 +63,8 @@ class Reports:
         as_json = getattr(options, "format", "text") == "json"
         given, known = options.report, (*own, *CI_WRITERS)
         chosen = comma_separated(given) if given is not None else () if as_json else unasked
-        if unknown := [name for name in chosen if name not in known]:
-            raise UsageError(f"--report: no format is called {unknown[0]!r}; known: {', '.join(known)}")
+        if others := [name for name in chosen if name not in known]:
+            raise UsageError(f"--report: {unknown('format', others[0], known)}")
         if options.ci != "none" and as_json:
             raise UsageError(f"--ci {options.ci} and --format json both print: say --report json for a file")
         return cls(options, chosen)

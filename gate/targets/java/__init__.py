@@ -66,8 +66,7 @@ def parse(spec: str) -> JavaTarget:
     if not target.where:
         raise ToolError(
             f"{spec!r} does not say where the class is",
-            f"add --maven {CLIENTS}:4.1.0 or --classpath a.jar:b.jar",
-            f"or write {_FORM}",
+            f"add --maven {CLIENTS}:4.1.0 or --classpath a.jar:b.jar, or write {_FORM}",
         )
     return target
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window, WindowSpec
 from pyspark.sql import functions as F
+from rebalance.model.names import unknown
 from rebalance.pipeline.audit.sources import jsonl, logged, patterns
 from rebalance.pipeline.audit.sources import lines as text
 from rebalance.pipeline.audit.sources.events import EVENTS, Kind
@@ -67,7 +68,7 @@ def read(
     Spark caches them. Raises NoInput for a path that does not exist or matches nothing, and ValueError.
     """
     if kind is not None and kind not in KINDS:
-        raise ValueError(f"no such kind of log: {kind!r}; there are {', '.join(KINDS)}")
+        raise ValueError(unknown("kind of log", kind, KINDS))
     if not paths:
         raise NoInput("no paths given")
     tables = [path for path in paths if _is_table(spark, path)]

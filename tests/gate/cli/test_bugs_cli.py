@@ -171,10 +171,10 @@ def test_what_is_observed_now(rebalance):
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (("Z9",), "no bug and no switch is called 'Z9'; bugs: U1"),
+        (("Z9",), "no bug or switch is called 'Z9': `rebalance bugs` has them"),
         (("--release", "java-2.4"), "--release goes with --matrix"),
         (("--on", "code:4.4.0"), "--on goes with --matrix"),
-        (("--matrix", "--release", "x"), "unknown client profile 'x'"),
+        (("--matrix", "--release", "x"), "no release of a client is called 'x'"),
         (("--matrix", "--on", "java:4.4.0"), "code:RELEASE[,RELEASE...]"),
         (("--matrix", "--on", "code:4.x"), "--on: "),
         (("U2", "--matrix"), "nothing of that is shown on the model"),

@@ -31,8 +31,11 @@ class Bad:
         (("range", "--scenarios", 10), "--scenarios N and --out DIR"),
         (("nonsense", "--scenarios", 10, "--out", "c"), "no target is called 'nonsense'"),
         (("sticky", "--scenarios", 10, "--out", "c"), "say --as target or --as scenario"),
-        (("range", "--as", "scenario", "--scenarios", 10, "--out", "c"), "no scenario 'range'"),
-        (("dynamic", "--release", "9.9", "--scenarios", 10, "--out", "c"), "unknown client profile '9.9'"),
+        (("range", "--as", "scenario", "--scenarios", 10, "--out", "c"), "no scenario is called 'range'"),
+        (
+            ("dynamic", "--release", "9.9", "--scenarios", 10, "--out", "c"),
+            "is called '9.9'",
+        ),
         (("dynamic", "--members", 99, "--scenarios", 10, "--out", "c"), "99 members"),
         (("range", "--release", "java-2.4", "--scenarios", 10, "--out", "c"), "goes with a SCENARIO"),
         (("range", "--clause", "kip0", "--scenarios", 10, "--out", "c"), "--clause"),

@@ -190,14 +190,14 @@ def wrong() -> Iterator[tuple[Any, tuple[str, ...], str]]:
     lines = hand_over()
     yield [], (), "no events"
     yield [{**lines[0], "group": "a"}, lines[1]], (), "several groups: a, orders; choose one with --group"
-    yield lines, ("--group", "x"), "no group 'x'; there are: orders"
+    yield lines, ("--group", "x"), "no group is called 'x': there are orders"
     yield [{**lines[0], "at": "yesterday"}], (), "events.jsonl:1: field 'at' is \"yesterday\""
     yield [{**lines[0], "event": 3}], (), "field 'event' is 3, expected a string"
     yield [{**lines[6], "generation": "1"}], (), "field 'generation' is \"1\""
     yield [{**lines[6], "partitions": ["orders"]}], (), "'orders' is no partition such as orders-0"
-    yield lines, ("--release", "java-1"), "unknown client profile 'java-1'"
-    yield lines, ("--broker", "x"), "unknown broker profile 'x'"
-    yield lines, ("--assignors", "one=mine"), "assignor 'mine' of one is unknown; known: "
+    yield lines, ("--release", "java-1"), "no release of a client is called 'java-1'"
+    yield lines, ("--broker", "x"), "no release of a broker is called 'x'"
+    yield lines, ("--assignors", "one=mine"), "one: no assignor is called 'mine': there are "
     yield lines, ("--topic", "orders"), "--topic 'orders' is not of the form NAME=COUNT"
 
 

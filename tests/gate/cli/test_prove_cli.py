@@ -193,11 +193,11 @@ def test_interrupted_it_tells_what_was_proved(rebalance, toy, monkeypatch):
 def test_wrong_usage(rebalance, toy):
     toy()
     names = "possibility, invariants, one or none"
-    refused = f"rebalance: --theorem: no theorem is called 'fermat'; there are: {names}\n"
+    refused = f"rebalance: --theorem: no theorem is called 'fermat': there are {names}\n"
     assert rebalance("prove", "--theorem", "fermat") == (2, "", refused)
     ran = rebalance("prove", "--without", "twice")
     assert ran.code == 2
-    assert "no clause is called 'twice'; there are: once, member_only, newest_claim, held_back" in ran.err
+    assert "no clause is called 'twice': there are once, member_only, newest_claim, held_back" in ran.err
     Path("file").touch()
     assert rebalance("prove", "--smt2", "file").code == 2
     for wrong in (("--solver-units", "0"), ("--jobs", "0"), ("--format", "xml")):

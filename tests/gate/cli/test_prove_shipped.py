@@ -155,7 +155,7 @@ def test_any_release_may_be_named(rebalance, monkeypatch):
     [
         (("--release", "java-current"), "name one client and one broker"),
         (("--release", f"{PAIR},java-2.4"), "name one client and one broker"),
-        (("--release", "java-9,broker-current"), "unknown client profile 'java-9'"),
+        (("--release", "java-9,broker-current"), "no release of a client is called 'java-9'"),
         (("--release", PAIR, "--without", "once"), "--without does not go with --release"),
         (("--release", PAIR, "--necessity"), "--necessity does not go with --release"),
         (("--release", PAIR, "--model-steps", "5"), "--model-steps does not go with --release"),

@@ -50,14 +50,17 @@ def test_a_bound_is_inconclusive(rebalance):
     ("argv", "message"),
     [
         (("--from", "range"), "required: --to"),
-        (("--from", "range", "--to", "nothing"), "no assignor 'nothing'"),
+        (("--from", "range", "--to", "nothing"), "no assignor to upgrade from or to is called 'nothing'"),
         (("--from", "range", "--to", "range"), "nothing changes"),
         (("--from", "range", "--to", "streams"), "--from streams --to streams"),
-        (("--from", "range", "--to", "sticky", "--path", "x"), "no path 'x' from range to sticky; there are"),
+        (
+            ("--from", "range", "--to", "sticky", "--path", "x"),
+            "no path from range to sticky is called 'x'",
+        ),
         (("--from", "range", "--to", "sticky", "--members", "9"), "at most 6 x 12"),
-        (("--from", "range", "--to", "sticky", "--release", "x"), "unknown client profile 'x'"),
-        (("--from", "range", "--to", "sticky", "--broker", "x"), "unknown broker profile 'x'"),
-        (("--from", "range", "--to", "sticky", "--faults", "fire"), "no fault 'fire'"),
+        (("--from", "range", "--to", "sticky", "--release", "x"), "no release of a client is called 'x'"),
+        (("--from", "range", "--to", "sticky", "--broker", "x"), "no release of a broker is called 'x'"),
+        (("--from", "range", "--to", "sticky", "--faults", "fire"), "no fault is called 'fire'"),
         (("--from", "range", "--to", "sticky", "--max-faults", "2"), "name some"),
     ],
 )

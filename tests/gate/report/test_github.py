@@ -165,5 +165,5 @@ def test_two_things_on_stdout_are_refused(rebalance, command):
 def test_an_unknown_format_is_named(rebalance, command):
     ran = rebalance(*command, "--report", "json,pdf")
     assert ran.code == 2
-    assert "no format is called 'pdf'; known: " in ran.err
+    assert "no format is called 'pdf': there are " in ran.err
     assert "sarif" in ran.err

@@ -171,7 +171,7 @@ def test_damage_is_named(owner, tmp_path, change, message):
         ({"topics": {"t": 0}}, "setup.topics.t: expected 1 to 100 partitions, found 0"),
         ({"exist": ["t-7"]}, 'setup.exist: expected one of t-0, t-1, found "t-7"'),
         ({"budget": -1}, "setup.budget: expected 0 or more, found -1"),
-        ({"faults": ["fire"]}, "setup: unknown fault 'fire'"),
+        ({"faults": ["fire"]}, "setup: no fault is called 'fire'"),
         ({"faults": [1]}, "setup.faults[0]: expected a string, found 1"),
         ({"coordinator": ["nonsense"]}, "setup.coordinator: expected one of "),
         ({"naming": "none"}, "setup.naming: expected every or given"),

@@ -388,12 +388,16 @@ def test_find_by_path(root):
     assert [p.name for p in latest] == ["aa11bb22.json", "dd44ee55.json"]  # without the report
 
 
-@pytest.mark.parametrize("name", ["ffff", "", "*", "report", "aa11bb22.jso", "../gone"])
-def test_find_nothing(root, name, monkeypatch):
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        *((name, "known ids: aa11bb22, aa11cc") for name in ("ffff", "", "*", "report", "../gone")),
+        ("aa11bb22.jso", r"did you mean aa11bb22\?"),
+    ],
+)
+def test_find_nothing(root, name, hint, monkeypatch):
     monkeypatch.chdir(root / "failures")
-    with pytest.raises(
-        TraceError, match=r"neither a file, a directory, nor the id.*known ids: aa11bb22, aa11cc"
-    ):
+    with pytest.raises(TraceError, match=f"neither a file, a directory, nor the id.*; {hint}"):
         files.find(name, root)
 
 

@@ -259,9 +259,10 @@ def test_exceptions_pass_through(client):
 
 @pytest.mark.parametrize(("client", "specs"), SPECS.items())
 def test_unknown_specs(client, specs):
-    with pytest.raises(ValueError, match="no assignor 'stiky', it has: ") as caught:
+    with pytest.raises(ValueError, match=f"no assignor of {client} is called 'stiky': did you mean sticky"):
         ADAPTERS[client].load("stiky")
-    assert all(spec in str(caught.value) for spec in specs)
+    with pytest.raises(ValueError, match=f"there are {', '.join(sorted(specs))}"):
+        ADAPTERS[client].load("x")
 
 
 @pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])

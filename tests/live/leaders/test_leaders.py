@@ -44,8 +44,9 @@ def given(reply: Reply, member: str = "A") -> str:
 @pytest.mark.parametrize(
     ("spec", "complaint"),
     [
-        ("client:nothing:sticky", "names no client"),
-        ("client:aiokafka:cooperative-sticky", "aiokafka has no assignor 'cooperative-sticky'"),
+        ("client::sticky", "names no client"),
+        ("client:nothing:sticky", "no client is called 'nothing'"),
+        ("client:aiokafka:cooperative-sticky", "no assignor of aiokafka is called 'cooperative-sticky'"),
         ("wire -- ./my-consumer", "does not say where the address of the broker goes"),
     ],
 )

@@ -203,15 +203,15 @@ def test_clients_are_named_with_a_count() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--clients", "sarama:2"), "no client is called 'sarama'; there are: confluent, kafka-python"),
+        (("--clients", "sarama:2"), "no client is called 'sarama': there are confluent, kafka-python"),
         (("--clients", "confluent:none"), "'confluent:none' is not of the form confluent:COUNT"),
         (("--clients", "java:2"), "'java:2' is not of the form java:VERSION:COUNT"),
         (("--clients", "confluent:1,confluent:2"), "named twice"),
         (("--clients", ""), "no clients"),
-        (("--scenario", "earthquake"), "none is called 'earthquake'; there are: scale-out"),
+        (("--scenario", "earthquake"), "no scenario is called 'earthquake': there are"),
         (("--scenario", "crash", "--clients", "confluent:1"), "crash takes 2 members or more"),
         (("--duration", "5"), "goes with --scenario random"),
-        (("--assignor", "best"), "none is called 'best'"),
+        (("--assignor", "best"), "no assignor is called 'best'"),
         (("--kafka-version", "new"), "'new' is no release"),
     ],
 )

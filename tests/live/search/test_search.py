@@ -297,8 +297,8 @@ def test_making_a_run_short_is_bounded_in_plays(monkeypatch: pytest.MonkeyPatch)
     [
         (("--engine", "plain"), "--engine does not go with --on"),
         (("--release", "java-4.0.0"), "--release does not go with --on"),
-        (("nothing",), "no scenario 'nothing'"),
-        (("--faults", "rain"), "no fault 'rain'"),
+        (("nothing",), "no scenario is called 'nothing'"),
+        (("--faults", "rain"), "no fault is called 'rain'"),
     ],
 )
 def test_what_says_nothing_of_code_is_refused(

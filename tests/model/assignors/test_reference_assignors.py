@@ -602,7 +602,7 @@ def test_names_protocols_promises() -> None:
 
 
 def test_unknown_name() -> None:
-    with pytest.raises(ValueError, match="unknown assignor 'coop': there are range, roundrobin, sticky"):
+    with pytest.raises(ValueError, match="no reference assignor is called 'coop': did you mean"):
         reference("coop")
 
 

@@ -61,13 +61,13 @@ def test_look_up() -> None:
     assert client("as-specified").kind == "client"
     assert broker("as-specified").kind == "broker"
     with pytest.raises(
-        ValueError, match=r"unknown client profile 'broker-2\.4': .*java-2\.4, .*kafka-python, aiokafka$"
+        ValueError, match=r"no release of a client is called 'broker-2\.4': `rebalance list releases` has"
     ):
         client("broker-2.4")
     with pytest.raises(
-        ValueError, match=r"unknown broker profile 'java-2\.4': there are as-specified, broker"
+        ValueError, match=r"no release of a broker is called 'broker-2\.3': did you mean broker-2\.4"
     ):
-        broker("java-2.4")
+        broker("broker-2.3")
 
 
 @pytest.mark.parametrize("profile", [client("as-specified"), broker("as-specified")], ids=lambda p: p.kind)

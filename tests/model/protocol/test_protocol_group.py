@@ -86,7 +86,7 @@ def test_the_list_of_faults_is_whole():
 
 
 def test_an_unknown_fault_is_named():
-    with pytest.raises(ValueError, match="unknown fault 'flood'"):
+    with pytest.raises(ValueError, match="no fault is called 'flood'"):
         machine(setup(faults=("flood",)))
 
 

@@ -165,7 +165,7 @@ def test_theorems_bring_what_they_rest_upon():
     among = theorems(locks())
     assert [t.name for t in chosen(among, ["one-or-none"])] == ["invariants", "one or none"]
     assert chosen(among, []) == among
-    with pytest.raises(ValueError, match="no theorem is called 'two'; there are: possibility, invariants"):
+    with pytest.raises(ValueError, match="no theorem is called 'two': there are possibility, invariants"):
         chosen(among, ["two"])
 
 

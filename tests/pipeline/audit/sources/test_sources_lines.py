@@ -204,7 +204,7 @@ def test_tables_of_events_and_staging(spark, tmp_path):
     spark.createDataFrame([(1,)], "x int").write.parquet(str(tmp_path / "other"))
     with pytest.raises(NoInput, match="not a table of events, without at, kind"):
         read(spark, [str(tmp_path / "other")])
-    with pytest.raises(ValueError, match="no such kind of log: 'jawa'; there are events, java"):
+    with pytest.raises(ValueError, match="no kind of log is called 'jawa': did you mean java"):
         read(spark, [str(log)], "jawa")
     with pytest.raises(NoInput, match=r"nothing-.*: no such file"):
         read(spark, [str(tmp_path / "nothing-*")])

@@ -1,0 +1,94 @@
+"""The parser of all commands: what it says of a wrong use is the reason, and one line of usage."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, NoReturn
+
+from rebalance.gate.cli.console.terminal import UsageError, print_out
+from rebalance.model.names import meant, unknown
+
+Examples = dict[str, dict[str, str]]
+"""Command -> line to type -> what it does: the file beside this one."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes options by their full names only: a beginning that is unique today is not tomorrow.
+
+    Every error is a UsageError.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message.removeprefix('argument ')}\n{self.short_usage()}")
+
+    def short_usage(self) -> str:
+        """One line: what the command needs, and where the rest is."""
+        needed = [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.required and action.option_strings
+        ]
+        named = [f"{_called(action)}" for action in self._actions if not action.option_strings]
+        return f"usage: {' '.join([self.prog, *needed, *named])} [OPTION ...]; `{self.prog} --help` has more"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            kind = action.dest if action.option_strings else str(action.metavar).lower()
+            sentence = unknown(kind.replace("what", "list"), str(value), action.choices)
+            raise argparse.ArgumentError(action if action.option_strings else None, sentence)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print_out(message.rstrip("\n"))
+
+    def format_help(self) -> str:
+        from rebalance.model.data import table
+
+        examples: dict[str, str] = table(__file__).get(self.prog, {})
+        lines = [line for typed, meaning in examples.items() for line in (f"  {typed}", f"      {meaning}")]
+        return super().format_help() + "".join(f"{line}\n" for line in ("", "examples:", *lines) if lines)
+
+    def commands(self) -> dict[str, Parser]:
+        """The parser of each command; empty in that of a command."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The options of a command. Raises UsageError."""
+        first = argv[0]
+        if first.startswith("-") and first.partition("=")[0] not in self._option_string_actions:
+            raise UsageError(f"{first} goes behind a command, as in `rebalance check {first}`")
+        options, rest = self.parse_known_args(argv)
+        if rest:
+            self._refuse(options.name, next((one for one in rest if one.startswith("-")), rest[0]))
+        return options
+
+    def _refuse(self, command: str, given: str) -> NoReturn:
+        every = self.commands()
+        option, own = given.partition("=")[0], every[command]._option_string_actions
+        if not given.startswith("-"):
+            own_names = [_called(action) for action in every[command]._actions if not action.option_strings]
+            takes = f"takes {' '.join(own_names)} only" if own_names else "takes options only"
+            raise UsageError(f"{given!r} is too much: {command} {takes}\n{every[command].short_usage()}")
+        others = [name for name, parser in every.items() if option in parser._option_string_actions]
+        owners = ", ".join(others[:3]) + ", among others" * (len(others) > 3)
+        hint = f"it belongs to {owners}" if others else meant(option, own)
+        hint = hint or f"`rebalance {command} --help` shows those it has"
+        raise UsageError(f"{command} has no option {option}: {hint}")
+
+
+def _called(action: argparse.Action) -> str:
+    """How a usage line shows an argument without a name."""
+    name = str(action.metavar or action.dest)
+    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}.get(str(action.nargs), name)
+
+
+def options_of(parser: Parser) -> Iterator[str]:
+    """The long names of the options of a command."""
+    for action in parser._actions:
+        yield from (name for name in action.option_strings if name.startswith("--"))

@@ -1,0 +1,232 @@
+"""A stranger's checklist: sixty wrong uses, each answered in a line or two that say what to write instead."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from rebalance.gate.cli.completion import SCRIPTS
+from rebalance.gate.cli.main import build_parser
+from rebalance.gate.cli.parser import Parser
+from rebalance.model.data import table
+
+from tests.command import command
+
+ROOT = Path(__file__).parents[3]
+
+FAIR = """
+class Fair:
+    def assign(self, cluster, group):
+        return {member: [] for member in group}
+"""
+
+WRONG = [line.split("  ->  ") for line in r"""
+chek  ->  did you mean check?
+exlpore dynamic  ->  did you mean explore?
+verify  ->  no command is called 'verify'
+  ->  which command? `rebalance check` is a start
+--profile smoke check  ->  --profile goes behind a command
+--foo  ->  --foo goes behind a command
+--completion tcsh  ->  there are bash, zsh, fish
+check --  ->  it takes a command, such as `-- java -jar adapter.jar`
+check --profil smoke  ->  did you mean --profile
+check --profile smok  ->  did you mean smoke?
+check --profile  ->  --profile: expected one argument
+check --level saftey  ->  did you mean safety?
+check --protocol coop  ->  did you mean cooperative?
+check --seed abc  ->  'abc' is not a whole number from 0 on
+check --seed=-1  ->  '-1' is not a whole number from 0 on
+check --time-limit soon  ->  such as 90, 90s, 5m or 2h
+check --jobs 0  ->  'is not a whole number from 1 on
+check --clause kip42  ->  did you mean kip429
+check --clause leader/4  ->  did you mean kip429/leader/4
+check --report htm  ->  did you mean html?
+check --format=text  ->  write `rebalance check --report FORMAT`
+check --faults crash  ->  check has no option --faults: it belongs to explore
+check --validate  ->  --validate goes with --adapter
+check --known-failing @nowhere.txt  ->  nowhere.txt
+check --write-known no/such/dir.txt  ->  --write-known: no directory
+check range roundrobin  ->  'roundrobin' is too much: check takes [TARGET] only
+check rang  ->  did you mean range?
+check com.acme.MyAssignor  ->  java:com.acme.MyAssignor, with --classpath my.jar
+check java:com.acme.MyAssignor  ->  add --maven
+check range --maven org.apache.kafka:kafka-clients:4.1.0  ->  go with java:CLASS
+check fair  ->  did you mean fair:Fair?
+check fair.py  ->  did you mean fair:Fair?
+check fair.py:Fair  ->  write fair:Fair
+check fair:Fare  ->  did you mean Fair?
+check fairr:Fair  ->  no module and no adapter is called 'fairr'
+check fair:  ->  is no target
+check range+rack_breaks  ->  did you mean rack_breaks_copartition?
+check sticky+rack_breaks_copartition  ->  does not fit sticky; these do
+check kafka-python:stiky  ->  did you mean sticky?
+check kafka-pyton:sticky  ->  did you mean kafka-python
+check client:kafka-pythn:sticky  ->  did you mean kafka-python?
+check client:sarama:stiky  ->  did you mean sticky?
+check -- ./no-such-adapter  ->  a relative path needs a ./
+check range -- cat  ->  give either a TARGET or `-- COMMAND ...`
+check wire -- ./consumer  ->  does not say where the address of the broker goes
+explore  ->  which SCENARIO?
+explore statik  ->  did you mean static
+explore static --faults pausee  ->  did you mean pause?
+explore static --release jawa-2.4  ->  did you mean java-2.4
+explore static --broker borker-curent  ->  did you mean broker-current
+explore static --switch overtaken_join_beleived  ->  did you mean overtaken_join_believed?
+explore static --members 0  ->  'is not a whole number from 1 on
+explore static --members 99  ->  1 to 12
+explore static --memory lots  ->  such as 500M or 4G
+explore static --dfs --swarm  ->  not allowed with argument --dfs
+explore static --engine quick  ->  there are fast, plain, spark
+upgrade --from range  ->  the following arguments are required: --to
+upgrade --from range --to coperative-sticky  ->  did you mean cooperative-sticky?
+upgrade --from range --to sticky --path bounce  ->  no path from range to sticky is called 'bounce'
+prove --theorem fencing  ->  did you mean
+prove --without held_bakc  ->  did you mean held_back?
+bugs J99  ->  did you mean J9
+bugs J1 --release java-2.4  ->  --release goes with --matrix
+bugs coordinator_keep  ->  no bug or switch is called
+record --scenario scale_out  ->  did you mean scale-out?
+record --clients confluant:3  ->  did you mean confluent?
+record --assignor stiky  ->  did you mean sticky
+replay 8afa6ca3  ->  neither a file, a directory, nor the id of a trace
+show  ->  the following arguments are required: ID|FILE|DIR
+audit  ->  which logs? `rebalance audit PATH...`
+audit nowhere.log --check owned-twise  ->  did you mean owned-twice?
+campaign range  ->  needs --scenarios N and --out DIR
+conform --code 4.4.0 --scenario dynamik  ->  did you mean dynamic?
+list clausess  ->  did you mean clauses?
+list  ->  the following arguments are required: WHAT
+list clauses kip999  ->  no clause is called 'kip999'
+list schemas trase  ->  did you mean trace?
+smoke range  ->  write `rebalance check --adapter`
+""".splitlines()[1:]]  # fmt: skip
+
+
+def test_there_are_sixty() -> None:
+    assert len(WRONG) >= 60
+    assert len({typed for typed, _ in WRONG}) == len(WRONG)
+
+
+@pytest.mark.parametrize(("typed", "correction"), WRONG, ids=[typed for typed, _ in WRONG])
+def test_a_wrong_use_is_answered_with_what_to_write(rebalance, typed: str, correction: str) -> None:
+    Path("fair.py").write_text(FAIR)
+    ran = rebalance(*shlex.split(typed))
+    assert (ran.code, ran.out) == (2, "")
+    assert correction.strip("'") in ran.err
+    assert len(ran.err.splitlines()) <= 2, "two lines at most"
+    assert "Traceback" not in ran.err
+    assert "bug of the suite" not in ran.err
+
+
+def test_examples_of_help_are_right() -> None:
+    parser = build_parser()
+    examples = table(str(ROOT / "gate" / "cli" / "parser.py"))
+    assert set(examples) == {f"rebalance {name}" for name in parser.commands()}
+    for command_line, several in examples.items():
+        assert several
+        for typed in several:
+            assert typed.startswith(command_line)
+            words = shlex.split(typed)[1:]
+            parser.parse(words[: words.index("--")] if "--" in words else words)
+
+
+def test_help_shows_the_examples(rebalance) -> None:
+    ran = rebalance("upgrade", "--help")
+    assert ran.code == 0
+    assert "\nexamples:\n  rebalance upgrade --from range --to cooperative-sticky\n" in ran.out
+
+
+@pytest.mark.parametrize("where", ["list clauses", "--help", "--version", "bugs", "check --help"])
+def test_a_full_disk_is_one_line(where: str, here) -> None:
+    full = Path("/dev/full")
+    if not full.exists():
+        pytest.skip("no /dev/full")
+    with full.open("w") as out:
+        ran = subprocess.run(command(*where.split()), stdout=out, stderr=subprocess.PIPE, text=True)
+    assert (ran.returncode, ran.stderr) == (
+        2,
+        "rebalance: stdout cannot be written: No space left on device\n",
+    )
+
+
+def shadowed(where: Path, module: str, source: str) -> dict[str, str]:
+    """An environment in which a module is another."""
+    (where / f"{module}.py").write_text(source)
+    return {**os.environ, "PYTHONPATH": str(where)}
+
+
+def test_ctrl_c_while_the_command_loads_is_one_line(here) -> None:
+    variables = shadowed(here, "argparse", "import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    ran = subprocess.run(command("--version"), env=variables, capture_output=True, text=True)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
+
+
+@pytest.mark.parametrize(
+    ("module", "argv", "line"),
+    [
+        ("z3", ("prove",), "rebalance: prove needs the package z3, which is not there: pip install"),
+        ("networkx", ("check", "range"), "rebalance: check needs the package networkx, which is not there"),
+        ("pyspark", ("campaign", "range", "--scenarios", "1", "--out", "c"), "[spark]"),
+    ],
+)
+def test_a_missing_package_is_one_line(module: str, argv: tuple[str, ...], line: str, here) -> None:
+    absent = f"raise ModuleNotFoundError('No module named {module}', name='{module}')\n"
+    variables = shadowed(here, module, absent)
+    ran = subprocess.run(command(*argv), env=variables, capture_output=True, text=True)
+    assert ran.returncode == 2
+    assert line in ran.stderr
+    assert ran.stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("typed", "found"),
+    [
+        (("ch",), ["check"]),
+        (("check", "--prof"), ["--profile"]),
+        (("check", "--profile", "s"), ["smoke"]),
+        (("check", "coop"), ["cooperative-sticky"]),
+        (("explore", "static-f"), ["static-failover"]),
+        (("explore", "static", "--faults", "leave"), ["leave-lost"]),
+        (("list", "cl"), ["clauses"]),
+        (("bugs", "J1"), ["J1", "J10", "J11", "J12", "J13", "J14", "J15", "J16", "J17", "J18", "J19"]),
+        (("upgrade", "--from", "st"), ["sticky", "streams"]),
+        (("nothing", "x"), []),
+        (("audit", "--out", "x"), []),
+    ],
+)
+def test_completion(rebalance, typed: tuple[str, ...], found: list[str]) -> None:
+    ran = rebalance("--complete", *typed)
+    assert (ran.code, ran.out.split(), ran.err) == (0, found, "")
+
+
+def test_the_shell_completes(here) -> None:
+    (here / "rebalance").write_text(f'#!/bin/sh\nexec {shlex.join(command())} "$@"\n')
+    (here / "rebalance").chmod(0o755)
+    script = SCRIPTS["bash"] + (
+        "\nCOMP_WORDS=(rebalance check --profile sm); COMP_CWORD=3; _rebalance; echo ${COMPREPLY[@]}"
+    )
+    variables = {**os.environ, "PATH": f"{here}:{os.environ['PATH']}"}
+    ran = subprocess.run(["bash", "-c", script], env=variables, capture_output=True, text=True)
+    assert ran.stdout == "smoke\n", ran.stderr
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_the_scripts_are_right_for_their_shells(shell: str, rebalance) -> None:
+    ran = rebalance("--completion", shell)
+    assert ran == (0, SCRIPTS[shell] + "\n", "")
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    checked = subprocess.run([shell, "-n"], input=ran.out, capture_output=True, text=True)
+    assert (checked.returncode, checked.stderr) == (0, "")
+
+
+def test_usage_is_one_line_for_every_command() -> None:
+    parser = build_parser()
+    for one in (parser, *parser.commands().values()):
+        assert isinstance(one, Parser)
+        assert one.short_usage().startswith(f"usage: {one.prog}")
+        assert "\n" not in one.short_usage()
