@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
@@ -53,8 +54,8 @@ def show(value: object, limit: int = 200) -> str:
 def _object(pairs: list[tuple[str, Any]]) -> Json:
     found = dict(pairs)
     if len(found) < len(pairs):
-        keys = [key for key, _ in pairs]
-        raise Garbage(f"key {show(next(k for k in keys if keys.count(k) > 1))} appears twice in one object")
+        keys = Counter(key for key, _ in pairs)
+        raise Garbage(f"key {show(keys.most_common(1)[0][0])} appears twice in one object")
     return found
 
 
@@ -124,8 +125,3 @@ def to_text(value: object, *where: str, limit: int | None = STRING_MAX) -> str:
     if limit is not None and size > limit:
         raise garbage(where, f"longer than {limit} bytes: {show(value)}")
     return value
-
-
-def optional_text(value: object, *where: str) -> str | None:
-    """What `to_text` takes, or null. Raises Garbage; ``where`` begins its text."""
-    return None if value is None else to_text(value, *where)

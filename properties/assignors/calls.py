@@ -23,6 +23,12 @@ from rebalance.model.values import (
     TopicPartition,
 )
 
+MORE_MEMBERS = 1000
+"""So many members may an answer name besides those of the group: what it costs to judge one is bounded."""
+
+MOST_PARTITIONS = 100_000
+"""So many partitions may it give, or ten times as many as there are, with those that it gives repeatedly."""
+
 
 class FailureKind(StrEnum):
     """Ways in which a target can fail to answer."""
@@ -75,6 +81,19 @@ class AssignQuestion(NamedTuple):
     cluster: Cluster
     group: GroupSubscription
     again: bool = False
+
+    def bounded(self, reply: Reply) -> Reply:
+        """A reply, or that it is none when it is so large that nobody should have to judge it."""
+        if isinstance(reply, Failure):
+            return reply
+        members, most = len(reply.assignment), len(self.group) + MORE_MEMBERS
+        if members > most:
+            return Failure(FailureKind.GARBAGE, f"{members:,} members, at most {most:,} are read")
+        given = sum(map(len, reply.assignment.values()))
+        most = max(MOST_PARTITIONS, 10 * sum(map(len, self.cluster.topics.values())))
+        if given > most:
+            return Failure(FailureKind.GARBAGE, f"{given:,} partitions, at most {most:,} are read")
+        return reply
 
 
 Question = AssignQuestion | tuple[UserDataQuestion, ...]
@@ -178,11 +197,15 @@ class AssignorCall:
     def granted(self) -> dict[TopicPartition, tuple[str, ...]]:
         """Partition -> the members that were given it, once per mention."""
         found: dict[TopicPartition, tuple[str, ...]] = {}
+        several: dict[TopicPartition, list[str]] = {}
         for member, partitions in self.assignment.items():
             alone = (member,)
             for partition in partitions:
-                found[partition] = found[partition] + alone if partition in found else alone
-        return found
+                if partition in found:
+                    several.setdefault(partition, [*found[partition]]).append(member)
+                else:
+                    found[partition] = alone
+        return found | {partition: tuple(members) for partition, members in several.items()}
 
     @cached_property
     def subscribers(self) -> dict[str, tuple[str, ...]]:
