@@ -63,6 +63,7 @@ ORDER = {
         *(
             "live",
             "live.assignors",
+            "live.confined",
             "live.processes",
             "live.code",
             "live.clusters",

@@ -13,7 +13,9 @@ have commands of their own; of released.md that is `make code`, which writes wha
 from __future__ import annotations
 
 import argparse
+import importlib
 import re
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
@@ -314,8 +316,27 @@ def released() -> str:
     return released_page.page(OBSERVED)
 
 
+# -- docs/explanation/hostile-targets.md --------------------------------------------------------------------
+
+
+def hostile() -> str:
+    """What hostile targets try, and what comes of it: the tries of the tests."""
+    directory = str(ROOT / "tests" / "gate" / "targets" / "hostile")
+    sys.path.insert(0, directory)
+    try:
+        tries = importlib.import_module("legion").TRIES
+    finally:
+        sys.path.remove(directory)
+    rows = (
+        (area, str(function.__doc__), " or ".join(outcome.split("|")))
+        for area, outcome, function in tries.values()
+    )
+    return table(("area", "a target that", "outcome"), rows)
+
+
 GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"": results},
+    "docs/explanation/hostile-targets.md": {"": hostile},
     "docs/explanation/proof.md": {"": contract},
     "docs/how-to/run-tlc.md": {"": tlc},
     "docs/paper/paper.md": {**tables.PARTS, "contract": contract, "tlc": tlc},

@@ -34,6 +34,7 @@ from rebalance.gate.cli.parser import Parser
 from rebalance.gate.cli.shared.old_spellings import correction
 from rebalance.gate.cli.shared.options import check_format
 from rebalance.gate.targets import HASH_SEED
+from rebalance.live.processes.supervision import unseen
 from rebalance.properties.verdict import Exit
 
 COMMANDS = (
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _with_hash_seed_of_targets()
     if arguments is None and hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if arguments is None:
+        unseen()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")

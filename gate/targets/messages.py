@@ -21,7 +21,6 @@ from rebalance.live.processes.lines import (
     of_kind,
     one_of,
     only_known,
-    optional_text,
     show,
     to_line,
     to_text,
@@ -56,6 +55,9 @@ NEWEST = 2
 
 HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
+
+MOST_TEXT, MOST_USER_DATA, LONGEST_NAME = 20_000, 2**20, 250
+"""Characters of a message that are kept, bytes of user data, and of what a target is called."""
 
 _T = TypeVar("_T")
 
@@ -247,11 +249,14 @@ def decode_reply(message: Json) -> Json | RefusalReply:
         return value
     text, extra = _REFUSALS[kind]
     only_known(value, (text, extra) if extra else (text,), kind)
-    message_text = to_text(field_of(value, text, kind), f"{kind}: {text}", limit=None)
+    message_text = _excerpt(field_of(value, text, kind), f"{kind}: {text}")
     detail = value.get(extra) if extra else None
-    return RefusalReply(
-        kind, message_text, "" if detail is None else to_text(detail, f"{kind}: {extra}", limit=None)
-    )
+    return RefusalReply(kind, message_text, "" if detail is None else _excerpt(detail, f"{kind}: {extra}"))
+
+
+def _excerpt(value: object, *where: str) -> str:
+    """The beginning of a text of any length, as much as is kept of it. Raises Garbage."""
+    return to_text(value, *where, limit=None)[:MOST_TEXT]
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
@@ -273,7 +278,8 @@ def decode_hello(result: Json) -> Hello:
     found: dict[str, Any] = {
         name: of_kind(bool, result.get(name, False), f"hello: {name}") for name in _FLAGS
     }
-    found |= {name: optional_text(result.get(name), f"hello: {name}") for name in _OPTIONAL}
+    stated_of = {name: result[name] for name in _OPTIONAL if result.get(name) is not None}
+    found |= {name: to_text(text, f"hello: {name}", limit=LONGEST_NAME) for name, text in stated_of.items()}
     if (sources := result.get("user_data_from")) is not None:
         where = "hello: user_data_from"
         found["user_data_from"] = frozenset(
@@ -284,7 +290,7 @@ def decode_hello(result: Json) -> Hello:
     except ValueError as error:
         raise Garbage(f"hello: limits: {error}") from error
     return Hello(
-        name=to_text(field_of(result, "name", "hello"), "hello: name"),
+        name=to_text(field_of(result, "name", "hello"), "hello: name", limit=LONGEST_NAME),
         protocols=tuple(protocols),
         promises=promises,
         histories=max(1, integer(result.get("histories", 1), "hello: histories")),
@@ -307,14 +313,18 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
         except Garbage as error:
             raise Garbage(f"{field} of {show(member)}: {error}") from None
     mutated = result.get("mutated")
-    return found, None if mutated is None else to_text(mutated, "mutated", limit=None)
+    return found, None if mutated is None else _excerpt(mutated, "mutated")
 
 
 def decode_user_data(result: Json) -> bytes | None:
     """The user data, by itself or in the bytes of a subscription. Raises Garbage."""
     only_known(result, ("user_data", "encoded"), "user_data")
     if "encoded" not in result:
-        return decode_bytes(field_of(result, "user_data", "user_data"), "user_data")
-    if "user_data" in result:
+        data = decode_bytes(field_of(result, "user_data", "user_data"), "user_data")
+    elif "user_data" in result:
         raise Garbage("user_data: encoded holds the user data too, give one of them")
-    return decoded(decode_subscription, result["encoded"], "encoded").user_data
+    else:
+        data = decoded(decode_subscription, result["encoded"], "encoded").user_data
+    if data is not None and len(data) > MOST_USER_DATA:
+        raise Garbage(f"user_data: {len(data):,} bytes, at most {MOST_USER_DATA:,} are read")
+    return data

@@ -84,6 +84,7 @@ class Target:
     ``hosted`` is true for Python targets, which run inside our own host. ``heap`` is the beginning of an
     option for the size of the heap, where the program has one. ``stack_signal`` is the signal upon which it
     writes its stacks to stderr; a program that has one is our own, and says itself why it does not start.
+    ``variables`` of our environment are passed on besides the usual ones; ``sandbox``: it runs in one.
     """
 
     spec: str
@@ -92,6 +93,8 @@ class Target:
     hosted: bool = False
     heap: str = ""
     stack_signal: int | None = None
+    variables: tuple[str, ...] = ()
+    sandbox: bool = False
 
     def sized(self, memory_mib: int) -> tuple[str, ...]:
         """The command, with a heap that leaves room in ``memory_mib`` for what else the program needs."""

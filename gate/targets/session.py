@@ -33,6 +33,7 @@ from rebalance.gate.targets.messages import (
     user_data_request,
 )
 from rebalance.gate.targets.resolve import Target, TargetError
+from rebalance.live.confined.environment import minimal
 from rebalance.live.processes.child import Child, Gone
 from rebalance.live.processes.lines import Garbage, Json, from_line, show
 from rebalance.live.processes.supervision import limit_memory
@@ -95,7 +96,7 @@ class Session:
         self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
         # A target that depends on the hash seed does so alike in every run: traces replay.
-        self._environment = {**os.environ, "PYTHONHASHSEED": hash_seed}
+        self._environment = {**minimal(target.variables), "PYTHONHASHSEED": hash_seed}
         self._twin: Session | None = None
         self._alone = False
         self._child: Child | None = None
@@ -159,7 +160,10 @@ class Session:
     def _assigned(self, questions: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
         lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in questions]
         outcomes = self._exchange(lines, decode_assignment)
-        return [outcome if isinstance(outcome, Failure) else Answer(*outcome) for outcome in outcomes]
+        return [
+            outcome if isinstance(outcome, Failure) else question.bounded(Answer(*outcome))
+            for (_, question), outcome in zip(questions, outcomes, strict=False)
+        ]
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
@@ -215,7 +219,7 @@ class Session:
         known.update(zip(new, written, strict=False))
         found = [known.get(key) for key in keys]
         for key, data in zip(new, written, strict=False):
-            if isinstance(data, Failure):
+            if isinstance(data, Failure) or len(data or b"") > _LONGEST_KNOWN:
                 del known[key]
         return found
 
@@ -247,9 +251,10 @@ class Session:
 
     @property
     def can_be_entered(self) -> bool:
-        """Whether a fork of this process is as good a process for the target as one of its own: of Python
-        and with the same order of sets."""
-        return self.target.hosted and not sys.flags.hash_randomization and hasattr(os, "fork")
+        """Whether a fork of this process is as good a process for the target as one of its own: an assignor
+        of ours, which is trusted to judge itself there, and with the same order of sets."""
+        ours = self.target.hosted and ":" not in self.target.spec
+        return ours and not sys.flags.hash_randomization and hasattr(os, "fork")
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Entered]:
@@ -287,9 +292,11 @@ class Session:
         """Start a process and hear its hello."""
         self.starts += 1
         try:
-            self._child = Child(self.target.sized(self._memory_mib), self._memory_mib, self._environment)
+            command, boxed = self.target.sized(self._memory_mib), self.target.sandbox
+            self._child = Child(command, self._memory_mib, self._environment, kept=True, sandbox=boxed)
         except OSError as error:
-            return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}: {error.strerror}")
+            where = " in a sandbox" if self.target.sandbox else ""
+            return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}{where}: {error.strerror}")
         try:
             self._send(hello_request())
             outcome = self._hear(HELLO_SEQ, self._start_seconds, decode_hello)

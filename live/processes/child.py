@@ -9,21 +9,28 @@ import contextlib
 import math
 import os
 import select
+import shutil
 import signal
 import subprocess
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from rebalance.live.processes.supervision import (
+    LINUX,
     TimeUsed,
     cpu_seconds,
     end_all,
     family,
+    keep,
+    marked,
     named,
+    remove_segments,
     resident,
     send_signal,
+    shared_memory,
     spawn,
 )
 from rebalance.properties.assignors.calls import FailureKind
@@ -31,11 +38,16 @@ from rebalance.properties.assignors.calls import FailureKind
 MAX_LINE = 64 * 2**20
 """Longest line accepted from a child, in bytes."""
 
+MAX_ANSWER = 8 * 2**20
+"""The same of one that is not trusted: what it takes to read a line is many times as much."""
+
 TAIL = 64 * 2**10
 """How much of a child's stderr is kept, in bytes."""
 
 _TICK = 0.02  # seconds between two looks at a child that is silent
 _RARELY = 1.0  # the same, where only its end is looked for, which its stdout tells mostly
+_SELDOM = 0.2  # the same for shared memory that nobody has mapped
+_SHARED_MIB = 512  # the size of /dev/shm in a sandbox, at most
 _CHUNK = 2**16
 _GRACE = 1.0  # seconds a child gets to end by itself
 _STACK = 1.0  # seconds it gets to write its stack
@@ -55,7 +67,9 @@ class Child:
 
     It dies with the thread that starts it. ``log``: where its stderr goes, a file that is closed with it;
     without one the last of it is kept. ``memory_mib``: how much it and its descendants may have resident.
-    Raises OSError when ``command`` cannot be started. After `Gone` only `stderr` and `kill` are of use.
+    ``kept``: it is not trusted; whatever it starts ends with it, and it has a directory for its temporary
+    files, which is removed then. ``sandbox``: it runs in one. Raises OSError when ``command`` cannot be
+    started. After `Gone` only `stderr` and `kill` are of use.
     """
 
     def __init__(
@@ -64,11 +78,32 @@ class Child:
         memory_mib: float = math.inf,
         environment: Mapping[str, str] | None = None,
         log: BinaryIO | None = None,
+        *,
+        kept: bool = False,
+        sandbox: bool = False,
     ) -> None:
         pipe = subprocess.PIPE
-        self._process = spawn(
-            command, bufsize=0, stdin=pipe, stdout=pipe, stderr=log or pipe, env=environment
-        )
+        options: dict[str, Any] = {"bufsize": 0, "stdin": pipe, "stdout": pipe, "stderr": log or pipe}
+        self._scratch = tempfile.mkdtemp(prefix="rebalance-") if kept else ""
+        self._longest = MAX_ANSWER if kept else MAX_LINE
+        self._keepers = 0
+        if kept:
+            environment = {**(os.environ if environment is None else environment), "TMPDIR": self._scratch}
+            shared = max(1, int(min(memory_mib, _SHARED_MIB))) if sandbox else 0
+            try:
+                self._process = keep(command, self._scratch, shared, env=environment, **options)
+            except BaseException:
+                shutil.rmtree(self._scratch, ignore_errors=True)
+                raise
+            self._keepers = 2 if LINUX else 0
+        else:
+            self._process = spawn(command, env=environment, **options)
+        # The program is the first child of the inner keeper, which is the first one of the outer.
+        self._pid = self._process.pid
+        for _ in range(self._keepers):
+            self._pid = next(iter(family(self._pid)[1:]), self._pid)
+        self._made: set[int] = set()  # descendants that were seen
+        self._next_count = 0.0
         self._log = log
         self._pipes = [p for p in (self._process.stdin, self._process.stdout, self._process.stderr) if p]
         self._stdin, self._stdout, *errors = (pipe.fileno() for pipe in self._pipes)
@@ -91,8 +126,8 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Process id, which is also the id of the process group."""
-        return self._process.pid
+        """Process id of the program, which is also the id of its process group."""
+        return self._pid
 
     @property
     def returncode(self) -> int | None:
@@ -121,14 +156,14 @@ class Child:
         self._used, seconds = None, deadline - time.monotonic()
         while True:
             end = self._received.find(b"\n", self._searched)
-            if end >= 0:
+            if 0 <= end <= self._longest:
                 line = bytes(self._received[:end])
                 del self._received[: end + 1]
                 self._searched = 0
                 return line
             self._searched = len(self._received)
-            if self._searched > MAX_LINE:
-                raise Gone(FailureKind.GARBAGE, f"wrote {MAX_LINE >> 20} MiB without a newline")
+            if self._searched > self._longest:
+                raise Gone(FailureKind.GARBAGE, f"wrote {self._longest >> 20} MiB without a newline")
             self._wait(seconds)
 
     def stderr(self) -> str:
@@ -178,7 +213,7 @@ class Child:
         """End it as `close` does, and leave the pipes to whoever reads what it said last."""
         if not self._pipes:
             return
-        descendants = self._family()[1:]  # who outlives it is not found afterwards, so before it may end
+        descendants = self._below()  # who outlives it is not found afterwards, so before it may end
         try:
             if farewell:
                 self.send(farewell)
@@ -203,8 +238,15 @@ class Child:
             self.release()
 
     def _end_all(self) -> None:
-        end_all(self.pid, waited_for=self._process.returncode is not None)
+        ended = self._process.poll()
+        self._made.update(self._below())
+        end_all(self._process.pid, waited_for=ended is not None)
         self.wait(5)
+        if self._keepers and ended == -signal.SIGKILL:  # somebody ended the keepers, to get away
+            send_signal(signal.SIGKILL, marked(self._scratch))
+        if self._scratch:
+            remove_segments(self._made)
+            shutil.rmtree(self._scratch, ignore_errors=True)
 
     def release(self) -> None:
         """Close the pipes to a process that has ended."""
@@ -240,13 +282,13 @@ class Child:
         # What has been heard may be the whole reply, so time counts only without a newline.
         if self._received.find(b"\n", self._searched) >= 0:
             return
-        self._used = self._used or TimeUsed(self.pid)
+        self._used = self._used or TimeUsed(self._process.pid)
         if self._used.look() >= seconds:
             raise Gone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
 
     def _look(self, heard: bool) -> None:
         """Has it ended behind an open pipe, is it deaf, is it too big? Raises Gone."""
-        if self._memory_mib < math.inf and self._memory_mib < (used := resident(self._family()) >> 20):
+        if self._memory_mib < math.inf and self._memory_mib < (used := self._memory() >> 20):
             raise Gone(FailureKind.MEMORY, f"uses {used} MiB of memory, limit {self._memory_mib} MiB")
         if not heard and (self._deaf or self._process.poll() is not None):
             # Its last words may have come since the poll.
@@ -256,6 +298,16 @@ class Child:
                     if self._received.find(b"\n", self._searched) >= 0:
                         return
             raise Gone(FailureKind.CRASH, self._ending())
+
+    def _memory(self) -> int:
+        """Bytes that it and its descendants have resident, and now and then what they share unmapped."""
+        pids = self._below() if self._keepers else self._family()
+        used, now = resident(pids), time.monotonic()
+        if self._keepers and now >= self._next_count:
+            self._made.update(pids)
+            self._next_count = now + _SELDOM
+            used += shared_memory(pids)
+        return used
 
     def _read(self) -> None:
         data = os.read(self._stdout, _CHUNK)
@@ -302,4 +354,10 @@ class Child:
 
     def _family(self) -> list[int]:
         """The process and its descendants, none of one that has ended: its number may be another's."""
-        return family(self.pid) if self._process.returncode is None else []
+        return family(self._process.pid) if self._process.returncode is None else []
+
+    def _below(self) -> list[int]:
+        """The same without the process that we have started, and without our keepers."""
+        found = self._family()
+        inner = family(found[0])[1:2] if self._keepers and found else []
+        return [pid for pid in found[1:] if pid not in inner]

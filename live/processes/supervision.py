@@ -6,20 +6,27 @@ Linux and macOS. What only /proc knows (Linux) is 0 or empty elsewhere.
 from __future__ import annotations
 
 import contextlib
+import ctypes
+import errno
 import os
 import resource
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-TIED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("tied.py")))
+_HERE = Path(__file__).parent
+TIED = (sys.executable, "-I", "-S", str(_HERE / "tied.py"))
+KEPT = (sys.executable, "-I", "-S", str(_HERE.parent / "confined" / "keeper.py"))
+
+LINUX = sys.platform == "linux"
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+_MOST = 100_000  # processes that are stopped before they are killed
 
 
 def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
@@ -27,11 +34,35 @@ def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
 
     ``options`` are those of ``subprocess.Popen``. Raises OSError when it cannot be started.
     """
+    return _spawn(TIED, (), command, options)
+
+
+def keep(
+    command: Sequence[str], scratch: str, sandbox_mib: int = 0, **options: Any
+) -> subprocess.Popen[bytes]:
+    """Start a program that is not trusted, below the two processes of `confined.keeper`: all that it starts
+    ends with it and with us, whatever session it is in, and ``scratch`` is removed then.
+
+    ``sandbox_mib``: if not 0 it runs in a sandbox (`confined.sandbox`), with so much shared memory. What this
+    gives is the outer keeper, which ends as the program does; where there is none (not Linux) it is the
+    program, as of ``spawn``. Raises OSError when it cannot be started, or not in a sandbox.
+    """
+    if LINUX:
+        return _spawn(KEPT, (scratch, str(sandbox_mib or "")), command, options)
+    if sandbox_mib:
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), "sandbox")
+    return spawn(command, **options)
+
+
+def _spawn(
+    starter: Sequence[str], settings: Sequence[str], command: Sequence[str], options: Mapping[str, Any]
+) -> subprocess.Popen[bytes]:
+    """Start one of our two starters, which say into a pipe why the command does not run."""
     status, its = os.pipe()
     with open(status, "rb") as failed:
         try:
-            tied = [*TIED, str(os.getpid()), str(its), *command]
-            process = subprocess.Popen(tied, start_new_session=True, pass_fds=(its,), **options)
+            argv = [*starter, str(os.getpid()), str(its), *settings, *command]
+            process = subprocess.Popen(argv, start_new_session=True, pass_fds=(its,), **options)
         finally:
             os.close(its)
         if number := failed.read():
@@ -40,10 +71,12 @@ def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     return process
 
 
-def family(pid: int) -> list[int]:
-    """A process and its descendants, parents first."""
+def family(pid: int, *, kept: bool = True) -> list[int]:
+    """A process and its descendants, parents first; without ``kept`` none that is below a keeper of ours."""
     found = [pid]
     for one in found:
+        if not kept and one != pid and _is_keeper(one):
+            continue
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{one}/task"):
                 with open(f"/proc/{one}/task/{thread}/children", "rb") as children:
@@ -58,6 +91,47 @@ def resident(pids: Iterable[int]) -> int:
         with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/statm", "rb") as statm:
             pages += int(statm.read().split()[1])
     return pages * _PAGE
+
+
+_MEMORY_FILES = ("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")
+"""How what the links of open files that are memory say begins."""
+
+
+def shared_memory(pids: Sequence[int]) -> int:
+    """Bytes of shared memory that processes hold and have not mapped, at least: what they have open, and what
+    they made by System V; what is mapped is resident."""
+    files: dict[tuple[int, int], int] = {}
+    mapped = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{number}"
+                with contextlib.suppress(OSError):
+                    if os.readlink(path).startswith(_MEMORY_FILES):
+                        known = os.stat(path)
+                        files[known.st_dev, known.st_ino] = known.st_blocks * 512
+    held = sum(files.values()) + sum(size for _, size in segments(pids))
+    if held:
+        for pid in pids:
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as status:
+                mapped += sum(int(line.split()[1]) << 10 for line in status if line.startswith(b"RssShmem"))
+    return max(0, held - mapped)
+
+
+def segments(pids: Iterable[int]) -> list[tuple[int, int]]:
+    """Id and resident bytes of the System V segments that these processes made."""
+    makers = set(pids)
+    with contextlib.suppress(OSError, ValueError), open("/proc/sysvipc/shm", "rb") as table:
+        names, *rows = (line.split() for line in table)
+        found = [dict(zip(names, map(int, row), strict=True)) for row in rows]
+        return [(row[b"shmid"], row[b"rss"]) for row in found if row[b"cpid"] in makers]
+    return []
+
+
+def remove_segments(pids: Iterable[int]) -> None:
+    """Remove the System V segments that these processes made, which would outlive them."""
+    for number, _ in segments(pids):
+        ctypes.CDLL(None).shmctl(number, 0, None)  # IPC_RMID
 
 
 class TimeUsed:
@@ -127,10 +201,43 @@ def end_all(pid: int, *, waited_for: bool = False) -> None:
 
     Of one that has been ``waited_for`` the group only: its number may be another's.
     """
-    found = [] if waited_for else family(pid)  # those in other sessions are found while their parents live
+    found = [] if waited_for else frozen(pid)  # those in other sessions are found while their parents live
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
     send_signal(signal.SIGKILL, found)
+
+
+def _is_keeper(pid: int) -> bool:
+    """Whether it is a keeper of ours, which ends what is below it itself when its parent ends."""
+    with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as arguments:
+        return os.fsencode(KEPT[-1]) in arguments.read().split(b"\0")[:5]
+    return False
+
+
+def frozen(pid: int) -> list[int]:
+    """A process and its descendants, each stopped: none of them starts another any more. Keepers below it are
+    left out, with what is below them: they end that and themselves, and remove what it left."""
+    found: dict[int, None] = {}
+    kept = _is_keeper(pid)
+    while new := [one for one in family(pid, kept=kept) if one not in found]:
+        if not kept:
+            new = [one for one in new if one == pid or not _is_keeper(one)]
+        if not new or len(found) > _MOST:  # in the end somebody is quicker than we are
+            break
+        send_signal(signal.SIGSTOP, new)
+        found.update(dict.fromkeys(new))
+    return [*found]
+
+
+def marked(mark: str) -> list[int]:
+    """The processes that have this text in their environment: what has left its family is known by it."""
+    found = []
+    for entry in os.listdir("/proc") if LINUX else ():
+        if entry.isdigit() and int(entry) != os.getpid():
+            with contextlib.suppress(OSError), open(f"/proc/{entry}/environ", "rb") as environment:
+                if os.fsencode(mark) in environment.read():
+                    found.append(int(entry))
+    return found
 
 
 def named(code: int) -> str:
@@ -174,6 +281,13 @@ class ended_after:  # noqa: N801  # a statement, quicker than a generator: it is
     def __exit__(self, *error: object) -> None:
         for timer, _, _ in _TIMERS:
             signal.setitimer(timer, 0)
+
+
+def unseen() -> None:
+    """Keep this process' environment, memory and open files from other processes of the user, as what we
+    start and do not trust is one (Linux; root sees them)."""
+    if LINUX:
+        ctypes.CDLL(None).prctl(4, 0, 0, 0, 0)  # PR_SET_DUMPABLE
 
 
 def limit_memory(mib: int) -> None:

@@ -24,7 +24,7 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
     write,
 )
-from rebalance.gate.cli.shared.options import LIMITS, REPORTS, add_java, add_options
+from rebalance.gate.cli.shared.options import CONFINED, REPORTS, add_java, add_options
 from rebalance.gate.cli.shared.reports import Reports
 from rebalance.gate.cli.shared.targets import clauses, protocols, session, target_of
 
@@ -67,7 +67,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "that would let this run pass")  # fmt: skip
     parser.add_argument("--in-group", action="store_true", help="play whole histories through real consumers "
                         "and a real coordinator instead: java:CLASS only")  # fmt: skip
-    add_options(parser, *REPORTS, "--resume", "--jobs", *LIMITS, "--verbose", "--no-color", "--no-progress")
+    add_options(parser, *REPORTS, "--resume", "--jobs", *CONFINED, "--verbose", "--no-color", "--no-progress")
     add_java(parser)
     return parser
 

@@ -21,7 +21,7 @@ from rebalance.gate.cli.console.terminal import (
 )
 from rebalance.gate.cli.console.text import clean
 from rebalance.gate.cli.shared import traces
-from rebalance.gate.cli.shared.options import LIMITS, add_options
+from rebalance.gate.cli.shared.options import CONFINED, add_options
 from rebalance.gate.cli.shared.targets import resolved, session
 from rebalance.gate.cli.shared.values import duration, whole
 from rebalance.gate.report.frame import labelled
@@ -57,7 +57,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, "--target")
     parser.add_argument("--as-pytest", type=Path, metavar="OUT.py",
                         help="write one counterexample as a stand-alone test instead")  # fmt: skip
-    add_options(parser, *LIMITS, "--verbose", "--no-color")
+    add_options(parser, *CONFINED, "--verbose", "--no-color")
     live = parser.add_argument_group(
         "against real clients (runs of the group only)",
         "Plays the environment and the coordinator of a run that `rebalance explore` or `rebalance bugs` "
@@ -126,7 +126,7 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     spec = options.target or trace.target.spec
     name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
     try:
-        with session(resolved(spec), options) as talk:
+        with session(resolved(spec, (), options), options) as talk:
             record = replay(talk, trace.scenario, trace.clause)
     except UsageError as error:
         print_out(f"error    {name}: {error}")

@@ -117,6 +117,8 @@ SHARED: dict[str, Option] = {
         duration, "TIME", "CPU time that one answer may take, or time without any (10)", 10.0
     ),
     "--memory-mib": _value(whole, "N", "how much memory the target may use (2048)", 2048),
+    "--env": _several("NAME", "a variable of the environment that the target may see too"),
+    "--sandbox": _flag("no network for the target, no file to write but its own, no other process in sight"),
     "--maven": _several("GROUP:ARTIFACT:VERSION", "where the class is, with all that it needs"),
     "--classpath": _several("A.jar:B.jar", "the same as jars and directories, and both may be given"),
     "--config": _several("KEY=VALUE", "given to Configurable.configure"),
@@ -149,6 +151,7 @@ SHARED: dict[str, Option] = {
 
 REPORTS = ("--report", "--report-dir", "--ci")
 LIMITS = ("--call-seconds", "--memory-mib")
+CONFINED = (*LIMITS, "--env", "--sandbox")
 
 
 def add_options(group: Any, *names: str, **defaults: Any) -> None:

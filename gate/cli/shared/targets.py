@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.terminal import UsageError, usage_errors
@@ -18,15 +19,19 @@ if TYPE_CHECKING:
 
 def target_of(options: argparse.Namespace) -> Target:
     """What TARGET with its options, or the command after ``--``, names. Raises UsageError."""
-    return resolved(spec(options.target, options), options.command)
+    return resolved(spec(options.target, options), options.command, options)
 
 
-def resolved(spec: str | None, command: Sequence[str] = ()) -> Target:
-    """The target that is spelled so. Raises UsageError."""
+def resolved(
+    spec: str | None, command: Sequence[str] = (), options: argparse.Namespace | None = None
+) -> Target:
+    """The target that is spelled so, confined as the ``options`` have it. Raises UsageError."""
     from rebalance.gate.targets.resolve import TargetError, resolve
 
     with usage_errors(TargetError):
-        return resolve(spec, command)
+        target = resolve(spec, command)
+    given = vars(options) if options else {}
+    return replace(target, variables=tuple(given.get("env", ())), sandbox=given.get("sandbox", False))
 
 
 @contextlib.contextmanager

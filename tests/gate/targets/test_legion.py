@@ -1,0 +1,97 @@
+"""A hundred hostile targets: what comes of each, and that nothing is left of any of them."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.live.processes.supervision import marked
+from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance.properties.assignors.calls import Answer, Failure
+
+from tests.processes import LINUX
+
+HOSTILE = Path(__file__).parent / "hostile"
+sys.path.insert(0, str(HOSTILE))
+try:
+    legion = importlib.import_module("legion")
+finally:
+    sys.path.remove(str(HOSTILE))
+FORGED, SECRET, TRIES = legion.FORGED, legion.SECRET, legion.TRIES
+
+TOKEN = "hunter2-of-the-judge"
+MARK = "REBALANCE_LEGION"
+CLUSTER = Cluster.of({"t": 2})
+KEEPS_NOTHING = ("environment", "output", "answers")
+"""Areas whose tries leave the process of the target as it was."""
+
+pytestmark = [
+    pytest.mark.slow,  # a hundred processes, and a dozen that hang for a second of CPU time
+    pytest.mark.skipif(not LINUX, reason="what is kept is known on Linux only"),
+]
+
+
+@pytest.fixture(scope="module")
+def temporary(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("temporary")
+    before, tempfile.tempdir = tempfile.tempdir, str(directory)
+    yield directory
+    tempfile.tempdir = before
+
+
+@pytest.fixture(scope="module")
+def session(temporary):
+    """One session for as many of them as leave it usable."""
+    patch = pytest.MonkeyPatch()
+    patch.chdir(HOSTILE)
+    patch.setenv(SECRET, TOKEN)
+    patch.setenv(MARK, mark := f"legion of {os.getpid()}")
+    target = replace(resolve("legion:Legion"), variables=(MARK,))
+    with Session(target, call_seconds=1.0, memory_mib=200, start_seconds=60.0) as opened:
+        yield opened, mark
+    patch.undo()
+
+
+def asked(session, member):
+    group = {member: Subscription(topics=("t",))}
+    return session.assign(RebalanceProtocol.COOPERATIVE, CLUSTER, group)
+
+
+@pytest.mark.parametrize("name", TRIES)
+def test_a_hostile_target_has_the_verdict_that_it_deserves(session, temporary, name):
+    opened, mark = session
+    area, outcome, _ = TRIES[name]
+    reply = asked(opened, f"BAD {name}")
+    assert ("answer" if isinstance(reply, Answer) else reply.kind) in outcome.split("|"), reply
+    if isinstance(reply, Failure):
+        assert TOKEN not in reply.message + reply.detail
+        assert FORGED not in reply.message.splitlines()[0] or name == "prints_a_verdict_on_stderr"
+        assert len(reply.message) + len(reply.detail) < 200_000
+    if area not in KEEPS_NOTHING:
+        opened.close()
+        assert not left(mark), "processes left"
+        assert not list(temporary.iterdir()), "files left"
+    good = asked(opened, "A")
+    assert isinstance(good, Answer), good
+    assert good.assignment == {"A": (TopicPartition("t", 0), TopicPartition("t", 1))}
+
+
+def left(mark):
+    """Processes that have seen the mark, of those that have not just been killed."""
+    until = time.monotonic() + 60
+    while (found := [pid for pid in marked(mark) if pid != os.getpid()]) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+def test_there_are_a_hundred_of_them():
+    assert len(TRIES) >= 100
+    assert all(function.__doc__ for _, _, function in TRIES.values())
