@@ -100,7 +100,8 @@ def give_up(
 def join_prepare(me: MemberContext, member: Member) -> tuple[Member, Seen]:
     """onJoinPrepare: EAGER revokes everything, COOPERATIVE what left the subscription; lost after a reset."""
     config = me.config(member.stage)
-    if member.generation == NONE or member.id == NO_ID:
+    gone = (member.generation == NONE, member.id == NO_ID)
+    if all(gone) if "lost_only_without_id" in config.decisions else any(gone):
         member = member._replace(prepare=False)
         call = Call.REVOKED if "lost_as_revoked" in config.decisions else Call.LOST
         return give_up(me, member, call, member.owned) if member.owned else (member, ())

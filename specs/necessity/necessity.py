@@ -148,7 +148,8 @@ _INVARIANTS: dict[str, Mapping[str, Term]] = {
             ("a claim is as old as what is owned", "known since", "known to the log since"), BoolVal(True)
         ),
     },
-    # A dynamic member whose membership is over asks for an id first, and before it asks for more it loses.
+    # A dynamic member whose membership is over asks for an id first, and before it asks for more it loses,
+    # but where the id hides that (lost_only_without_id).
     "join_sent_after_reset": {
         "asked under its id": Implies(
             And(

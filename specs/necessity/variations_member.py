@@ -169,6 +169,15 @@ def revoked_under_way(s: State, t: After, c: Term) -> None:
     t.prepare[c] = False
 
 
+@around(member.partitions_lost)
+def lost_only_without_id(effect: Effect, s: State, t: After, c: Term) -> None:
+    """Who has a member id by then is taken for a member, whose membership goes on."""
+    effect(s, t, c)
+    kept = And(s.identified(c), Not(s.eager(c)), s.subscribed(c, P))
+    t.since[c, P] = If(kept, s.since(c, P), none)
+    t.told[c, P] = And(s.told(c, P), Or(kept, Not(owns(s, c, P))))
+
+
 def _prepares(s: State, c: Term) -> Term:
     under_way = And(s.life(c) == UP, s.subscribes(c), s.wire(c) != IDLE, Not(s.received(c)))
     joins = Or(s.state(c) == JOINING, s.state(c) == SYNCING)

@@ -49,6 +49,7 @@ OLDER = {
     "validate_raw_claims": ("2.8.1", "2.8.2"),  # J3
     "max_generation_only": ("3.3.2", "2.8.0"),  # J4, which came with 2.8.1
     "join_sent_after_reset": ("3.1.2", "3.2.0"),  # U11, which is back in 3.2.1
+    "lost_only_without_id": ("3.1.2", "3.2.1"),  # U13
 }
 
 IN_EVERY_COORDINATOR = (

@@ -118,6 +118,7 @@ STEPS = {
     "java-3.3.1": (
         {
             "clear_member_id_on_illegal_generation",
+            "lost_only_without_id",
             "static_leader_returns_as_follower",
             "validate_raw_claims",
         },

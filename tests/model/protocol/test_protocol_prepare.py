@@ -11,6 +11,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.observations import Answered, Callback
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import (
+    NONE,
     Error,
     Generation,
     Group,
@@ -140,7 +141,7 @@ def group(static: bool, switch: bool) -> Setup:
     [
         (True, True, {"group/owner", "group/commit"}),
         (True, False, set()),
-        (False, True, set()),  # KIP-394: the first JoinGroup brings no more than a member id
+        (False, True, set()),  # KIP-394: the first JoinGroup brings no more than a member id (but see U13)
         (False, False, set()),
     ],
 )
@@ -157,3 +158,24 @@ def test_both_sizes_of_steps_find_the_same():
             of = replace(group(static=True, switch=switch), steps=steps)
             search = fast.explore(machine(of), rules(of), Limits(go_on=True))
             assert {breach.clause for breach in search.breaches} == broken
+
+
+GIVEN_AN_ID = stable(
+    state=MemberState.PREPARING, generation=NONE, id=2, owned=0b01, prepare=True, rejoin=True
+)
+"""Expelled while it prepared, and given another id for the JoinGroup that it has sent all the same."""
+
+
+def test_a_lost_generation_is_enough_to_lose_the_partitions():
+    joins = SENDS.step("join", member_A=GIVEN_AN_ID, **GONE)
+    assert calls(joins) == [("lost", 0b01)]
+    assert joins.after["wire A"].meta.owned == 0
+
+
+def test_up_to_java_3_1_the_new_id_hides_that():
+    game = PlayedGroup(setup(faults=("slow commit",), decisions=(UNAWARE, "lost_only_without_id")))
+    joins = game.step("join", member_A=GIVEN_AN_ID, **GONE)
+    assert calls(joins) == []
+    assert joins.after["wire A"].meta.owned == 0b01
+    without_id = game.step("join", member_A=GIVEN_AN_ID._replace(id=0), **GONE)
+    assert calls(without_id) == [("lost", 0b01)]
