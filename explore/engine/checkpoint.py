@@ -65,11 +65,13 @@ class Snapshot:
 @dataclass(frozen=True)
 class Checkpoint:
     """Where a search is saved. ``fingerprint`` names the machine and the rules: a search of another is not
-    gone on with. ``every``: seconds after which a running search is saved at the end of a level."""
+    gone on with. ``every``: seconds after which a running search is saved at the end of a level. ``keep``: a
+    complete search is saved too, and is complete at once when it is gone on with."""
 
     path: Path
     fingerprint: str
     every: float | None = None
+    keep: bool = False
 
     def due(self, seconds: float) -> bool:
         """Whether so many seconds after the last time it is time to save."""

@@ -103,11 +103,16 @@ class Search:
             for states in blocks(level):
                 self.known.add(states, self.space.hashes(states))
 
-    def advance(self) -> Stop | None:
-        """Search one level further. Returns why it could not be; then the level is to be dropped."""
+    def advance(self, tick: Callable[[int], None] = lambda found: None) -> Stop | None:
+        """Search one level further. Returns why it could not be; then the level is to be dropped.
+
+        ``tick`` is called between its blocks with how many states were found by then.
+        """
         new: list[Columns] = []
         stands_for = 0
         for states in blocks(self.levels[-1]):
+            if new:
+                tick(sum(len(part[0]) for part in new))
             found, unreduced = self._expand(states, len(self.levels))
             new.append(found)
             stands_for += unreduced
@@ -201,11 +206,13 @@ def explore(
 
     ``symmetry`` searches one state of each orbit under ``machine.symmetries``; coverage and the counts of
     breaches and witnesses are then those of the states that were searched. ``exact`` compares states
-    whose hashes are equal and raises Collision when they differ. ``progress`` is called after each level.
+    whose hashes are equal and raises Collision when they differ. ``progress`` is called again and again,
+    also within a level, which may take minutes.
 
     Ctrl-C (KeyboardInterrupt) drops the level being searched. A search that ends before its end, other
     than by a breach, is saved to ``checkpoint``, and goes on from there when it is given again; a
-    complete one removes it. Raises ValueError when the checkpoint is of another machine.
+    complete one removes it, unless it keeps those too. Raises ValueError when the checkpoint is of another
+    machine.
     """
     started, clock = time.process_time(), time.monotonic()
     fingerprint = "" if checkpoint is None else f"{checkpoint.fingerprint} symmetry={symmetry}"
@@ -226,26 +233,28 @@ def explore(
     def here() -> Snapshot:
         return Snapshot.of(search.space, search.levels, search.tally, spent())
 
+    def report(found: int = 0) -> None:
+        if progress is not None:
+            t = search.tally
+            progress(
+                Progress(
+                    depth=len(t.levels) - 1,
+                    frontier=search.frontier + found,
+                    distinct=t.distinct + found,
+                    generated=t.generated,
+                    seconds=time.monotonic() - clock,
+                )
+            )
+
     saved, before = clock, here()
     try:
         while (stop := search.tally.stop(search.frontier, limits)) is None:
-            if (stop := search.advance()) is not None:
+            if (stop := search.advance(report)) is not None:
                 break
             if checkpoint is not None and checkpoint.due(time.monotonic() - saved):
                 checkpoint.save(here(), fingerprint)
                 saved = time.monotonic()
-            if progress is not None:
-                t = search.tally
-                seconds = time.monotonic() - clock
-                progress(
-                    Progress(
-                        depth=len(t.levels) - 1,
-                        frontier=search.frontier,
-                        distinct=t.distinct,
-                        generated=t.generated,
-                        seconds=seconds,
-                    )
-                )
+            report()
             before = here()
     except KeyboardInterrupt:
         stop = Stop.INTERRUPTED
@@ -254,7 +263,7 @@ def explore(
         search.space = Space(machine, rules, symmetry=symmetry, values=before.known())
         search.levels, search.tally = before.levels, before.tally
     if checkpoint is not None:
-        if stop is Stop.COMPLETE:
+        if stop is Stop.COMPLETE and not checkpoint.keep:
             checkpoint.remove()
         elif stop is not Stop.BREACH:
             checkpoint.save(Snapshot.of(search.space, search.levels, search.tally, spent()), fingerprint)

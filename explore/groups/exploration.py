@@ -128,10 +128,13 @@ def run_exploration(
     plan: ExplorationPlan,
     *,
     report_progress: ReportSearch | None = None,
+    report_stage: Callable[[str], None] = lambda stage: None,
     checkpoint: Checkpoint | None = None,
     other: OtherEngine | None = None,
 ) -> Explored:
     """Run ``plan``, on the engine ``other`` if one is given.
+
+    ``report_stage`` is called with what is done after the search, when it begins.
 
     ``checkpoint``: what an unfinished search of the fast engine is saved to, and goes on from.
     """
@@ -142,7 +145,7 @@ def run_exploration(
         with other.search(plan, report_progress) as search:
             whole = search.stop in (Stop.COMPLETE, Stop.BREACH)
             kept, unasked = "" if whole else other.kept, _unasked(plan, search, other.collected)
-            return _judged(plan, built, required, search, kept, unasked)
+            return _judged(plan, built, required, search, kept, unasked, report_stage)
     if plan.engine == "plain":
         search = plain.explore(built, required, plan.limits)
     else:
@@ -156,13 +159,21 @@ def run_exploration(
             checkpoint=checkpoint,
         )
     kept = str(checkpoint.path) if checkpoint is not None and checkpoint.path.exists() else ""
-    return _judged(plan, built, required, search, kept, _unasked(plan, search))
+    return _judged(plan, built, required, search, kept, _unasked(plan, search), report_stage)
 
 
 def _judged(
-    plan: ExplorationPlan, built: Machine, required: Rules, search: Exploration, kept: str, unasked: str
+    plan: ExplorationPlan,
+    built: Machine,
+    required: Rules,
+    search: Exploration,
+    kept: str,
+    unasked: str,
+    report_stage: Callable[[str], None],
 ) -> Explored:
     """Traces, liveness and witnesses of a search."""
+    if search.breaches:
+        report_stage("making the shortest traces")
     violations = [
         ExplorationViolation(
             clause=breach.clause,
@@ -176,6 +187,8 @@ def _judged(
         )
         for breach in search.breaches
     ]
+    if not unasked:
+        report_stage("asking whether the group settles")
     lively = None if unasked else liveness.judge(built, required, search)
     if lively is not None:
         violations += list(_unsettled(plan, lively))

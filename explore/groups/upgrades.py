@@ -7,13 +7,14 @@ finished. The verdict comes from that search, not from the path's reputation.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Exploration, Limits, ModelTrace
+from rebalance.explore.engine.checkpoint import Checkpoint
+from rebalance.explore.engine.search import Exploration, Limits, ModelTrace, Progress, Stop
 from rebalance.explore.groups.exploration import saved_run
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, ScenarioError, runs
@@ -192,14 +193,29 @@ def setup(
     )
 
 
-def judge(path: Path, group: Setup, limits: Limits | None = None) -> UpgradeOutcome:
+def judge(
+    path: Path,
+    group: Setup,
+    limits: Limits | None = None,
+    *,
+    report_progress: Callable[[Progress], None] | None = None,
+    report_stage: Callable[[str], None] = lambda stage: None,
+    checkpoint: Checkpoint | None = None,
+) -> UpgradeOutcome:
     """Explore every interleaving of ``path`` in ``group`` and give the verdict.
 
     A member that is turned away with INCONSISTENT_GROUP_PROTOCOL makes the path refused, which is safe but
-    stops the member; anything else that breaks a safety clause makes it unsafe.
+    stops the member; anything else that breaks a safety clause makes it unsafe. ``report_stage`` is called
+    with what is done after the search. Ctrl-C (KeyboardInterrupt) passes through, when what was searched is
+    in the ``checkpoint``.
     """
     built, clauses = machine(group), rules(group)
-    search = fast.explore(built, clauses, limits or Limits(go_on=True))
+    search = fast.explore(
+        built, clauses, limits or Limits(go_on=True), progress=report_progress, checkpoint=checkpoint
+    )
+    if search.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    report_stage("counting what it costs")
     rebalances, pauses = cost(built, group)
     outcome = UpgradeOutcome(
         path=path,
@@ -211,11 +227,13 @@ def judge(path: Path, group: Setup, limits: Limits | None = None) -> UpgradeOutc
     )
     broken = sorted(search.breaches, key=lambda breach: (breach.clause == "poll/throws", breach.depth))
     if broken:
+        report_stage("making the shortest counterexample")
         first = broken[0]
         refused = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
         verdict = UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE
         trace = search.trace(first.clause)
         return replace(outcome, verdict=verdict, clause=first.clause, sentence=first.sentence, trace=trace)
+    report_stage("asking whether it settles")
     settling = liveness.judge(built, clauses, search).settling if search.complete else ()
     lasso = next((one.lasso for one in settling if one.lasso is not None), None)
     if lasso is None:

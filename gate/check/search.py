@@ -37,6 +37,7 @@ from rebalance.properties.assignors.search.progress import (
 )
 
 T = TypeVar("T")
+ReportStage = Callable[[str, int, int], None]
 
 EVERY = 0.05
 """Seconds after which a worker says how far it is."""
@@ -214,12 +215,14 @@ def check(
     *,
     progress: CheckProgress | None = None,
     report_progress: ReportProgress = lambda progress, total: None,
+    report_stage: ReportStage = lambda stage, done, total: None,
     fresh: Callable[[], None] = lambda: None,
     jobs: int = 1,
 ) -> Result:
     """Search, minimise, confirm, and judge.
 
-    ``session`` answers for ``target``; ``fresh`` restarts it before a counterexample is confirmed. With
+    ``report_stage`` is called with what is done after the search and how far it is. ``session`` answers for
+    ``target``; ``fresh`` restarts it before a counterexample is confirmed. With
     several ``jobs`` as many processes work, each with a target of its own, and the result is the same; a
     target that cannot run more than once at a time is asked by this one. Ctrl-C ends the search early: the
     result then says ``interrupted`` and holds what was found.
@@ -241,20 +244,34 @@ def check(
         whole = progress.whole()
         keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
         counterexamples = [partial(_findings, plan, fresh, whole.breaking[key]) for key in keys]
+        stage = "making counterexamples small and confirming them"
+        report_stage(stage, 0, len(keys))
         for number, found in _shared(counterexamples, jobs, session):
             shown[keys[number]] = found
+            report_stage(stage, len(shown), len(keys))
         again = [passing for passing in whole.samples.values() if passing.calls is None]
         replays = [partial(_calls, passing.scenario) for passing in again]
-        for number, calls in _shared(replays, jobs, session):
+        for done, (number, calls) in enumerate(_shared(replays, jobs, session), 1):
             again[number].calls = calls
+            report_stage("playing the samples of the report", done, len(again))
     except KeyboardInterrupt:
         interrupted = True
         whole = progress.whole()
     for key, broken in whole.breaking.items():
         shown.setdefault(key, (unconfirmed(plan, broken[0]),))
     promises = tuple(Promise(p) for p in target.promises)
+    cut = interrupted and whole.done < count(plan.profile, protocols)
     rows = tuple(
-        _row(clause, protocol, whole, shown.get(f"{clause.id}-{protocol}", ()), declared, protocols, promises)
+        _row(
+            clause,
+            protocol,
+            whole,
+            shown.get(f"{clause.id}-{protocol}", ()),
+            declared,
+            protocols,
+            promises,
+            cut,
+        )
         for clause in plan.clauses
         for protocol in clause.protocols
         if (protocol in CLASSIC) in {one in CLASSIC for one in declared}
@@ -298,6 +315,7 @@ def _row(
     declared: Sequence[RebalanceProtocol],
     protocols: Sequence[RebalanceProtocol],
     promises: Sequence[Promise],
+    cut: bool,
 ) -> ClauseResult:
     row = partial(ClauseResult, clause=clause, protocol=protocol)
     key = f"{clause.id}-{protocol}"
@@ -313,6 +331,8 @@ def _row(
         return row(status=Status.UNTESTED, note=f"{protocol} was not asked for")
     if not clause.applies(protocol, promises):
         return row(status=Status.UNSUPPORTED, note=clause.missing(promises))
+    if judged and cut:  # it would not be broken by what was not played
+        return row(status=Status.UNTESTED, scenarios=judged, note=f"interrupted after {judged} scenarios")
     if judged:
         return row(status=Status.PASSED, scenarios=judged)
     declined = progress.skipped.most_common(1)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.commands.code_search import run_in_group
-from rebalance.gate.cli.console.progress import counted, progress
+from rebalance.gate.cli.console.progress import Stages, counted, polled
 from rebalance.gate.cli.console.terminal import (
     ROOT,
     UsageError,
@@ -99,13 +99,16 @@ def run(options: argparse.Namespace) -> int:
         reports.open()  # a target that does not start leaves none
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
         state = _resumed(saved) if options.resume else CheckProgress()
-        with progress(options) as show:
+        stages = Stages()
+        with polled(options, stages.line):
+            stages.enter("searching")
             result = check(
                 plan,
                 talk,
                 info,
                 progress=state,
-                report_progress=lambda now, total: show(partial(_line, now, total)),
+                report_progress=lambda now, total: stages.show(partial(_line, now, total)),
+                report_stage=partial(_stage, stages),
                 fresh=talk.close,
                 jobs=int(options.jobs or processors()),
             )
@@ -124,6 +127,12 @@ def run(options: argparse.Namespace) -> int:
 def _line(now: CheckProgress, total: int) -> str:
     broken = f", {len(now.breaking)} clauses broken" if now.breaking else ""
     return counted("scenarios", now.played, total, now.seconds) + broken
+
+
+def _stage(stages: Stages, name: str, done: int, total: int) -> None:
+    if total:
+        stages.enter(name)
+        stages.show(lambda: f"{done} of {total}, {stages.elapsed}")
 
 
 def _resumed(saved: Path) -> CheckProgress:

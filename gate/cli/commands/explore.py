@@ -8,12 +8,11 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.commands.code_search import run_on_code
-from rebalance.gate.cli.console.progress import Line, progress
+from rebalance.gate.cli.console.progress import Line, Stages, polled, progress
 from rebalance.gate.cli.console.terminal import (
     ROOT,
     UsageError,
@@ -24,6 +23,7 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
 )
 from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.checkpoints import checkpoint, fingerprint
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Own, Reports
@@ -226,31 +226,22 @@ _NOT_WITH = {
 
 
 def _explore(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
-    from rebalance.explore.engine.checkpoint import Checkpoint
     from rebalance.explore.engine.fast import Collision
     from rebalance.explore.groups.exploration import run_exploration
     from rebalance.gate.targets.plugged import UserDataError
-    from rebalance.gate.traces import files
 
     if plan.engine == "spark":
         return _on_spark(plan, options)
-    saved = None
+    kept = None
     if plan.strategy == "breadth" and plan.engine == "fast":
-        saved = ROOT / "explore" / f"{_fingerprint(plan)}{'-symmetry' * plan.symmetry}.checkpoint"
-        try:
-            files.make_root(ROOT)
-            saved.parent.mkdir(exist_ok=True)
-            if not options.resume:
-                saved.unlink(missing_ok=True)
-        except OSError as error:
-            print_err(f"an interrupted search cannot be saved: {error}")
-            saved = None
-        if options.resume and (saved is None or not saved.exists()):
-            print_err("nothing to resume: a new start")
+        kept = checkpoint(plan.setup, resume=options.resume, marks="-symmetry" * plan.symmetry)
+    stages = Stages()
     try:
-        with progress(options) as show:
-            kept = None if saved is None else Checkpoint(saved, _fingerprint(plan))
-            return run_exploration(plan, report_progress=_speed(show), checkpoint=kept)
+        with polled(options, stages.line):
+            stages.enter("searching")
+            return run_exploration(
+                plan, report_progress=speed(stages.show), report_stage=stages.enter, checkpoint=kept
+            )
     except UserDataError as error:
         raise UsageError(f"--target: {error}") from error
     except Collision as error:
@@ -265,13 +256,14 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
     from rebalance.pipeline.exploration.exploration import engine
     from rebalance.pipeline.session import LOCAL, SparkMissing
 
-    where = f"{options.out or ROOT / 'explore'}/{_fingerprint(plan)}{'-symmetry' * plan.symmetry}"
+    where = f"{options.out or ROOT / 'explore'}/{fingerprint(plan.setup, 'pipeline')}"
+    where += "-symmetry" * plan.symmetry
     if options.out is None:
         files.make_root(ROOT)
     try:
         with progress(options) as show, usage_errors(SparkMissing):
             other = engine(options.master or LOCAL, where, resume=options.resume)
-            found = run_exploration(plan, report_progress=_speed(show), other=other)
+            found = run_exploration(plan, report_progress=speed(show), other=other)
     except AnalysisException as error:
         raise UsageError(f"--out: {where}: {str(error).splitlines()[0]}") from error
     except PythonException as error:
@@ -284,16 +276,7 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
     return found
 
 
-def _fingerprint(plan: ExplorationPlan) -> str:
-    """Names the search and the code in what an unfinished search is saved to."""
-    from rebalance.explore.engine.checkpoint import fingerprint
-    from rebalance.gate.traces.runs import setup_out
-
-    names = ["model", "properties", "explore", *(["pipeline"] if plan.engine == "spark" else [])]
-    return fingerprint(str(setup_out(plan.setup)), [import_module(f"rebalance.{one}") for one in names])
-
-
-def _speed(show: Callable[[Line], None]) -> Callable[[Progress], None]:
+def speed(show: Callable[[Line], None]) -> Callable[[Progress], None]:
     """Shows depth, rate and queue."""
     began = time.monotonic()
 

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.commands.explore import speed
+from rebalance.gate.cli.console.progress import Stages, polled
 from rebalance.gate.cli.console.terminal import (
     UsageError,
     answer,
     color,
     json_text,
+    print_err,
     usage_errors,
 )
 from rebalance.gate.cli.console.text import count
 from rebalance.gate.cli.shared import traces
+from rebalance.gate.cli.shared.checkpoints import checkpoint
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Reports
@@ -44,9 +49,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--path", metavar="NAME", help="this path only, such as double-bounce (all)")
     add_options(parser, "--members", "--partitions", "--release", "--broker", "--faults", "--max-faults",
                 "--states", "--memory", members=2, partitions=2, broker="as-specified")  # fmt: skip
-    add_options(parser, "--out")
+    add_options(parser, "--resume", "--out")
     add_format(parser)
-    add_options(parser, *REPORTS, "--no-color")
+    add_options(parser, *REPORTS, "--no-progress", "--no-color")
     return parser
 
 
@@ -81,7 +86,7 @@ def _release(options: argparse.Namespace) -> str:
 
 
 def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
-    from rebalance.explore.engine.search import Limits, Stop
+    from rebalance.explore.engine.search import Limits
     from rebalance.explore.groups.upgrades import judge, paths, setup
 
     upgrade_paths = paths(options.old, options.new, _release(options))
@@ -96,15 +101,36 @@ def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
         raise UsageError("--max-faults is how many of --faults may happen: name some")
     most = 1 if options.max_faults is None else options.max_faults
     limits = Limits(states=options.states, memory=options.memory, go_on=True)
-    outcomes = []
-    for path in upgrade_paths:
-        group = setup(
+    groups = [
+        setup(
             path, options.members, options.partitions,
             faults=kinds, budget=most if kinds else 0, broker_profile=options.broker,
-        )  # fmt: skip
-        outcomes.append(judge(path, group, limits))
-        if outcomes[-1].search.stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
+        )
+        for path in upgrade_paths
+    ]  # fmt: skip
+    stages = Stages()
+    outcomes: list[UpgradeOutcome] = []
+
+    def enter(path: str, stage: str) -> None:
+        stages.enter(f"path {len(outcomes) + 1} of {len(groups)}, {path}: {stage}")
+
+    kept = [checkpoint(group, resume=options.resume, keep=True) for group in groups]
+    try:
+        with polled(options, stages.line):
+            for path, group, saved in zip(upgrade_paths, groups, kept, strict=True):
+                enter(path.name, "searching")
+                stage = partial(enter, path.name)
+                shown = speed(stages.show)
+                outcomes.append(
+                    judge(path, group, limits, report_progress=shown, report_stage=stage, checkpoint=saved)
+                )
+    except KeyboardInterrupt:
+        if any(saved is not None and saved.path.exists() for saved in kept):
+            print_err("interrupted; the same command with --resume goes on from here")
+        raise
+    for one, saved in zip(outcomes, kept, strict=True):
+        if saved is not None and one.search.complete:
+            saved.remove()
     return outcomes
 
 

@@ -14,6 +14,9 @@ from rebalance.gate.cli.console.text import span
 EVERY = 0.3
 """Seconds between two lines."""
 
+ENOUGH, ENOUGH_SECONDS = 0.02, 2.0
+"""Which part of a job has to be done, in how much time, before it is said how long the rest takes."""
+
 Line = Callable[[], str]
 """Makes the line; asked only when one is shown."""
 
@@ -49,6 +52,33 @@ def progress(options: argparse.Namespace) -> Iterator[Callable[[Line], None]]:
             draw()
 
 
+class Stages:
+    """What a job of several stages does now: of a stage how far it is, or else for how long it has run."""
+
+    def __init__(self) -> None:
+        self.name, self._since = "", time.monotonic()
+        self._line: Line | None = None
+
+    def enter(self, name: str) -> None:
+        """A stage begins."""
+        if name != self.name:
+            self.name, self._since, self._line = name, time.monotonic(), None
+
+    def show(self, line: Line) -> None:
+        """How far the stage is."""
+        self._line = line
+
+    @property
+    def elapsed(self) -> str:
+        """For how long the stage has run."""
+        return span(time.monotonic() - self._since)
+
+    def line(self) -> str:
+        """All of it in a line."""
+        known = self._line() if self._line else self.elapsed
+        return f"{self.name}: {known}" if self.name else known
+
+
 @contextlib.contextmanager
 def polled(options: argparse.Namespace, line: Line) -> Iterator[None]:
     """Show ``line`` again and again meanwhile: for jobs that do not say themselves how far they are."""
@@ -78,9 +108,14 @@ def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -
     '40,000 of 100,000 scenarios, 4,000/s, about 15 s left'
     >>> counted("scenarios", 40_000, 100_000, 0.1, before=40_000)
     '40,000 of 100,000 scenarios'
+
+    Before there is enough to judge by, it does not say how long: the first ones wait for what has to start.
+
+    >>> counted("scenarios", 40, 100_000, 10.0), counted("scenarios", 9_000, 100_000, 1.0)
+    ('40 of 100,000 scenarios', '9,000 of 100,000 scenarios')
     """
     text = f"{done:,} of {total:,} {noun}"
-    if done <= before or seconds <= 0:
+    if seconds < ENOUGH_SECONDS or done - before < (total - before) * ENOUGH:
         return text
     rate = (done - before) / seconds
     return f"{text}, {rate:,.0f}/s, about {span((total - done) / rate)} left"

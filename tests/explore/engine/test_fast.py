@@ -159,6 +159,18 @@ def test_progress() -> None:
     assert (seen[-1].distinct, seen[-1].generated, seen[-1].frontier) == (36, whole.generated, 0)
 
 
+def test_progress_within_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    machine, rules = puzzle()
+    whole: list[Progress] = []
+    fast.explore(machine, rules, GO_ON, progress=whole.append)
+    monkeypatch.setattr(fast, "BLOCK", 2)
+    seen: list[Progress] = []
+    fast.explore(machine, rules, GO_ON, progress=seen.append)
+    assert [p.distinct for p in seen] == sorted(p.distinct for p in seen), "it only grows"
+    assert {p.distinct for p in seen} > {p.distinct for p in whole}
+    assert {p._replace(seconds=0) for p in seen} > {p._replace(seconds=0) for p in whole}
+
+
 def test_actions_are_called_once_per_footprint() -> None:
     calls: list[tuple[int, int]] = []
 

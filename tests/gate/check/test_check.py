@@ -90,7 +90,11 @@ class Interrupted(InProcess):
 
 def run(assignor: Any, session: InProcess | None = None, **options: Any) -> Result:
     """A tiny check of an assignor; ``options`` are the plan's, but for those of ``check`` itself."""
-    mine = {name: options.pop(name) for name in ("progress", "report_progress", "fresh") if name in options}
+    mine = {
+        name: options.pop(name)
+        for name in ("progress", "report_progress", "report_stage", "fresh")
+        if name in options
+    }
     session = session or InProcess(assignor)
     plan = CheckPlan(**{"profile": TINY, **options})
     return check(plan, session, describe("tiny", session.hello), **mine)
@@ -458,6 +462,16 @@ def test_an_interrupt_keeps_what_was_found():
 def test_an_interrupt_of_a_sound_target_is_inconclusive():
     result = run(None, Interrupted(reference("roundrobin"), 50))
     assert (result.verdict, result.exit) == (Verdict.INCONCLUSIVE, Exit.INTERRUPTED)
+    assert not any(one.status is Status.PASSED for one in result.clauses), "which it does not know yet"
+    assert row(result, "assign/1").note.startswith("interrupted after ")
+
+
+def test_stages_after_the_search_are_reported():
+    stages = []
+    result = run(Doubling(), report_stage=lambda *stage: stages.append(stage))
+    broken = sum(one.status is Status.VIOLATED for one in result.clauses)
+    small = "making counterexamples small and confirming them"
+    assert [stage for stage in stages if stage[0] == small] == [(small, n, broken) for n in range(broken + 1)]
 
 
 def test_an_interrupt_while_minimising_keeps_every_finding():

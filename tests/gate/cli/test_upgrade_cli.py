@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rebalance.explore.engine import fast
 
 
 @pytest.mark.slow
@@ -44,6 +45,41 @@ def test_a_bound_is_inconclusive(rebalance):
     ran = rebalance(*argv, "--states", 100)
     assert ran.code == 3
     assert "INCONCLUSIVE" in ran.out
+
+
+SMALL = ("--from", "range", "--to", "cooperative-sticky", "--members", 1, "--partitions", 1)
+
+
+def test_ctrl_c_ends_it_at_once_and_resume_goes_on(rebalance, monkeypatch):
+    whole = rebalance("upgrade", *SMALL)
+    search, paths = fast.explore, []
+
+    def interrupted(*given, **named):
+        """The first path is searched, then somebody has enough."""
+        paths.append(named["checkpoint"].path.exists())
+        if len(paths) == 2:
+            raise KeyboardInterrupt
+        return search(*given, **named)
+
+    monkeypatch.setattr(fast, "explore", interrupted)
+    ran = rebalance("upgrade", *SMALL)
+    assert (ran.code, ran.out) == (130, "")
+    assert ran.err == "interrupted; the same command with --resume goes on from here\ninterrupted\n"
+    paths[:] = [False, False, False]
+    assert rebalance("upgrade", *SMALL, "--resume") == whole
+    assert paths[3:] == [True, False, False], "the first path was searched before"
+    assert list(Path(".rebalance/explore").iterdir()) == []
+
+
+def test_every_stage_shows_itself(rebalance, monkeypatch):
+    drawn = []
+    monkeypatch.setattr("rebalance.gate.cli.console.progress.quiet", lambda options: False)
+    monkeypatch.setattr("rebalance.gate.cli.console.progress.EVERY", 0.0001)
+    monkeypatch.setattr("rebalance.gate.cli.console.progress.draw", lambda line="": drawn.append(line))
+    assert rebalance("upgrade", *SMALL).code == 0
+    assert any(line.startswith("path 1 of 3, double-bounce: searching: depth ") for line in drawn)
+    assert any(line.startswith("path 2 of 3, double-bounce-new-first: ") for line in drawn)
+    assert drawn[-1] == "", "and goes away"
 
 
 @pytest.mark.parametrize(
