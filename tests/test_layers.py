@@ -65,6 +65,7 @@ ORDER = {
             "live.assignors",
             "live.confined",
             "live.processes",
+            "live.assignors.java",
             "live.code",
             "live.clusters",
             "live.conformance.clients",
@@ -80,7 +81,7 @@ ORDER = {
         *("pipeline.audit.sources", "pipeline.audit"),
     ),
     "gate": (
-        *("gate.cli.console", "gate.targets.java", "gate.targets", "gate.check"),
+        *("gate.cli.console", "gate.targets", "gate.check"),
         *("gate.traces", "gate.compare", "gate.report", "gate.report.diagram"),
         *(
             "gate.report.terminal",

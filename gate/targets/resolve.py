@@ -5,7 +5,7 @@
     package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
     NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
     NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
-    java:CLASS@WHERE              a Java assignor (`rebalance.gate.targets.java`)
+    java:CLASS@WHERE              a Java assignor (`rebalance.live.assignors.java`)
     client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`rebalance.live.leaders`)
     wire -- CMD ARG ...           any program that starts a consumer, likewise
     -- CMD ARG ...                any program that speaks the protocol
@@ -51,7 +51,7 @@ _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
 _JAVA, _CLIENT, _WIRE = "java:", "client:", "wire"
-"""How specs begin, as ``rebalance.gate.targets.java`` and ``rebalance.live.leaders.targets`` write them."""
+"""How specs begin, as ``rebalance.live.assignors.java`` and ``rebalance.live.leaders.targets`` write them."""
 
 _FORMS = (
     "a reference name, module:attribute, ADAPTER:SPEC, ADAPTER==RELEASE:SPEC, java:CLASS@WHERE, "
@@ -124,7 +124,7 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     if spec.startswith((_CLIENT, f"{_WIRE} -- ")):
         return _led(spec)
     if spec.startswith(_JAVA):  # what Java needs is loaded for Java only
-        from rebalance.gate.targets import java
+        from rebalance.live.assignors import java
 
         return Target(
             spec=spec,

@@ -148,7 +148,7 @@ def _kept(directory: Path, campaign: Campaign) -> int:
 
 
 def _is_program(options: argparse.Namespace) -> bool:
-    from rebalance.gate.targets.java import JAVA
+    from rebalance.live.assignors.java import JAVA
 
     return bool(options.command or options.code) or (options.what or "").startswith(JAVA)
 

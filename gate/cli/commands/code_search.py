@@ -121,7 +121,7 @@ def run_in_group(options: argparse.Namespace, target: Target) -> int:
 
 def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-    from rebalance.gate.targets.java import JAVA, parse
+    from rebalance.live.assignors.java import JAVA, parse
     from rebalance.live.code.releases import coordinators
     from rebalance.live.processes.maven import class_path
     from rebalance.live.processes.tools import ToolError

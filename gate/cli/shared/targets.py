@@ -67,7 +67,7 @@ def spec(what: str | None, options: argparse.Namespace) -> str | None:
     given = (options.maven, options.classpath, options.config, options.promise)
     if not any(given):
         return what
-    from rebalance.gate.targets.java import JAVA, spelled
+    from rebalance.live.assignors.java import JAVA, spelled
     from rebalance.live.processes.tools import ToolError
 
     if what is None or not what.startswith(JAVA):

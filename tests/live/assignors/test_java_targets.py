@@ -8,7 +8,6 @@ import signal
 import zipfile
 
 import pytest
-from rebalance.gate.targets.java import JavaTarget, parse, spelled
 from rebalance.gate.targets.messages import (
     assign_request,
     decode_assignment,
@@ -17,6 +16,7 @@ from rebalance.gate.targets.messages import (
 )
 from rebalance.gate.targets.resolve import Target, TargetError, resolve
 from rebalance.gate.targets.smoke import schema
+from rebalance.live.assignors.java import JavaTarget, parse, spelled
 from rebalance.live.processes import maven
 from rebalance.live.processes.lines import Garbage, from_line
 from rebalance.live.processes.maven import checked
