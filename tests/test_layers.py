@@ -49,7 +49,7 @@ MAY_IMPORT = {
 }
 
 ORDER = {
-    "model": ("model", "model.assignors", "model.bugs", "model.protocol"),
+    "model": ("model", "model.assignors", "model.bugs", "model.protocol", "model.consumer"),
     "properties": (
         *("properties", "properties.assignors", "properties.assignors.causes"),
         *("properties.assignors.search", "properties.group"),

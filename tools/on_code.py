@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
 from rebalance.explore.groups.released import runs_for_code
 from rebalance.gate.cli.console.terminal import print_err
 from rebalance.gate.traces import files

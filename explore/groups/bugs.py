@@ -38,6 +38,11 @@ class Shown:
     also: tuple[str, ...] = ()
     client: str = AS_SPECIFIED
 
+    @property
+    def modern(self) -> bool:
+        """Whether it shows in a consumer group of KIP-848."""
+        return SCENARIOS[self.scenario].modern
+
     def setup(self, *, on: bool = True) -> Setup:
         """The group; with ``on`` false everything is the same but the switch."""
         return self.run_by(self.client, AS_SPECIFIED, (*((self.switch,) if on else ()), *self.also))
@@ -58,6 +63,9 @@ class Shown:
 
 SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, row in table(__file__).items()}
 """Where each switch shows, by switch."""
+
+CLASSIC_SHOWN: Mapping[str, Shown] = {switch: shown for switch, shown in SHOWN.items() if not shown.modern}
+"""Those that show in a group of the classic protocol."""
 
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())
 

@@ -19,8 +19,8 @@ from rebalance.explore.liveness.lasso import Lasso
 from rebalance.explore.liveness.liveness import Liveness
 from rebalance.explore.random import walks
 from rebalance.explore.random.minimise import minimise
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import Machine
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 from rebalance.properties.group.rules import Rules

@@ -73,6 +73,22 @@ DUE: Mapping[str, Callable[[Setup], bool]] = {
 """Witness -> whether a group is certain to show it when all of it is explored."""
 
 
+DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
+    "member is UNREVOKED_PARTITIONS": lambda s: _room(s) > 1 and _shared(s) > 1,
+    "member is UNRELEASED_PARTITIONS": lambda s: _room(s) > 1 and _shared(s) > 1,
+    "heartbeat at the previous epoch": lambda s: _room(s) > 1 and _fault("disconnect")(s),
+    "known member joins again": _fault("disconnect"),
+    "member is fenced": _fault("pause"),
+    "partitions lost by a fence": _fault("pause"),
+    "crash with a revocation under way": _fault("crash", "slow callback"),
+    "failover with a revocation pending": lambda s: _shared(s) > 1 and _fault("failover")(s),
+    "revocation took too long": lambda s: _shared(s) > 1 and _fault("slow member")(s),
+    "static member returns": lambda s: _static(s) and _fault("close")(s),
+}
+"""The same for a consumer group (KIP-848)."""
+
+
 def due(setup: Setup) -> tuple[str, ...]:
     """The witnesses that a complete search of ``setup`` owes."""
-    return tuple(name for name, certain in DUE.items() if certain(setup))
+    owed = DUE_IN_CONSUMER_GROUPS if setup.modern else DUE
+    return tuple(name for name, certain in owed.items() if certain(setup))

@@ -15,8 +15,8 @@ from enum import Enum
 from typing import Any
 
 from rebalance.explore.groups.runs import SavedRun
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import NOBODY, Event, Machine, State
-from rebalance.model.protocol.group import machine
 
 ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 NO_NAMES: Mapping[str, str] = {}

@@ -9,8 +9,8 @@ from typing import Any
 
 from rebalance.explore.liveness.lasso import Lasso, confirm
 from rebalance.explore.random.judge import Judge, quiet
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import Event, StepOwner
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.steps import Step, StepView, views
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules

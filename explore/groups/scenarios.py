@@ -14,10 +14,14 @@ from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
+from rebalance.model.consumer.either import FAULTS
+from rebalance.model.consumer.group import FAULTS as CONSUMER_KINDS
 from rebalance.model.names import unknown
-from rebalance.model.protocol.group import FAULTS
+from rebalance.model.protocol.group import FAULTS as CLASSIC_FAULTS
 from rebalance.model.protocol.setup import (
+    CLASSIC,
     CONNECTION_FAULTS,
+    CONSUMER,
     RARE_FAULTS,
     AssignorFactory,
     Consumer,
@@ -29,10 +33,14 @@ from rebalance.model.protocol.state import Parts, Topics
 COOPERATIVE = ("cooperative-sticky",)
 BOTH = ("range", "cooperative-sticky")
 EAGER = ("range",)
+UNIFORM = ("uniform",)
+"""The list of a member of the consumer protocol (KIP-848): the assignor that it asks the coordinator for."""
 
 TOPIC_FAULTS = ("topic grows", "topic shrinks", "topic deleted")
 ALWAYS_POSSIBLE = tuple(
-    fault for fault in FAULTS if fault not in ("resubscribe", "failover", *CONNECTION_FAULTS, *RARE_FAULTS)
+    fault
+    for fault in CLASSIC_FAULTS
+    if fault not in ("resubscribe", "failover", *CONNECTION_FAULTS, *RARE_FAULTS)
 )
 """Kinds of faults that mean something in every group; resubscribing takes two topics, a failover makes every
 state remember the coordinator's log, and connections that break what is under way on them. The rare ones have
@@ -95,6 +103,8 @@ class NamedScenario:
 
         Raises ScenarioError where it lists none.
         """
+        if self.modern:
+            raise ScenarioError(f"leads no group of {self.name}, whose coordinator assigns")
         kind = reference(replaces).protocols
         names = sorted({name for stages in self.lists for stage in stages for name in stage})
         if not any(reference(name).protocols == kind for name in names):
@@ -105,6 +115,11 @@ class NamedScenario:
             return tuple(replaces if reference(name).protocols == kind else name for name in stage)
 
         return replace(self, lists=tuple(tuple(map(stood_for, stages)) for stages in self.lists))
+
+    @property
+    def modern(self) -> bool:
+        """Whether somebody in it speaks the consumer protocol (KIP-848)."""
+        return any(stage == UNIFORM for stages in self.lists for stage in stages)
 
     def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
         """The setup of this scenario in the given size.
@@ -141,6 +156,12 @@ class NamedScenario:
             steps=size.steps,
             factory=size.factory,
         )
+
+    def classic_setup(self, size: ScenarioSize) -> Setup:
+        """The same for Kafka's own code, which plays no consumer group yet. Raises ScenarioError."""
+        if self.modern:
+            raise ScenarioError(f"{self.name} is a consumer group (KIP-848): not yet on Kafka's code")
+        return self.setup(size)
 
     def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
         """Where the runs of a setup come from: what was chosen of ``size``, for a trace; an ``assignor`` of
@@ -196,6 +217,7 @@ def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = (
         switches=release.switches + tuple(s for s in switches if s in SWITCHES and s not in DECISIONS),
         version=release.metadata_version,
         tells=release.user_data_generation,
+        group_protocol=CONSUMER if assignors == UNIFORM else CLASSIC,
     )
 
 
@@ -217,6 +239,9 @@ def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...]
         at += count + more
     return tuple(sets), Parts(exist)
 
+
+CONSUMER_FAULTS = tuple(fault for fault in CONSUMER_KINDS if fault not in ("resubscribe", "topic grows"))
+"""Kinds of faults that mean something in every consumer group of one topic that does not grow."""
 
 _STATIC_FAULTS = ("crash", "pause", "close", "disconnect", "slow member")
 
@@ -282,6 +307,13 @@ _TABLE = (
     NamedScenario(name="downgrade",
         sentence="a member that lists cooperative-sticky first, and one with range only", members=2,
         partitions=2, lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),
+    NamedScenario(name="consumer", sentence="a consumer group (KIP-848) of one topic, every kind of fault",
+        lists=((UNIFORM,),), faults=CONSUMER_FAULTS),
+    NamedScenario(name="consumer-static", sentence="a consumer group of static members", members=2,
+        partitions=2, lists=((UNIFORM,),), static=True, faults=CONSUMER_FAULTS),
+    NamedScenario(name="consumer-topics", sentence="a consumer group of two topics; members change their "
+        "subscriptions, topics grow and go", members=2, partitions=2, lists=((UNIFORM,),), topics=2, spare=1,
+        faults=("resubscribe", "topic grows", "topic deleted", "disconnect", "slow callback", "crash")),
 )  # fmt: skip
 
 SCENARIOS: Mapping[str, NamedScenario] = {scenario.name: scenario for scenario in _TABLE}

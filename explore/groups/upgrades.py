@@ -22,9 +22,9 @@ from rebalance.explore.liveness import liveness
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import Event, Machine, State
 from rebalance.model.names import unknown
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Error, Parts, Topics
 from rebalance.properties.group.clauses import CONVERGES, rules

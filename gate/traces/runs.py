@@ -20,11 +20,10 @@ from rebalance.gate.targets.plugged import Plugged, plugged
 from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import codec, files
 from rebalance.gate.traces.files import SUITE, TraceError, dump
-from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.switches import SWITCHES
+from rebalance.model.consumer.either import ASSIGNORS, FAULTS, machine
 from rebalance.model.machine import NOBODY, Event, StepOwner
-from rebalance.model.protocol.group import FAULTS, machine
 from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics, each, union
 from rebalance.model.steps import Step, steps
@@ -37,7 +36,7 @@ SCHEMA = 1
 
 _BRIEF = (
     *("who", "choice", "upgrade_from", "leaves", "instance"),
-    *("lowers", "rack", "racks", "moved", "assignor"),
+    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol"),
 )
 """Fields that are left out where they are at their default."""
 
@@ -334,7 +333,7 @@ def _consumer(saved: _SavedMember, where: str, topics: Sequence[str]) -> Consume
             raise codec.wrong(f"{where}.{name}", "is empty")
     for number, stage in enumerate(saved.stages):
         inside = f"{where}.stages[{number}]"
-        _known(f"{inside}.assignors", stage.assignors, NAMES)
+        _known(f"{inside}.assignors", stage.assignors, ASSIGNORS)
         _known(f"{inside}.decisions", stage.decisions, DECISIONS)
         _known(f"{inside}.switches", stage.switches, SWITCHES)
         if not stage.assignors:

@@ -127,7 +127,7 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
 
     Raises ScenarioError for what does not fit, ValueError for a release without a profile.
     """
-    chosen = scenario.setup(
+    chosen = scenario.classic_setup(
         replace(
             size,
             profiles=tuple(f"java-{one}" for one in releases.consumers),

@@ -396,7 +396,7 @@ class _Scene:
         for one in self.seen:
             match one:
                 case Callback(call=call, who=who, parts=parts):
-                    what = _CALLBACK[call].removeprefix("onPartitions").lower()
+                    what = CALLBACKS[call].removeprefix("onPartitions").lower()
                     yield StepMark(letter(who), f"{what} {self.setup.spell(parts)}")
                 case Threw(who=who):
                     yield StepMark(letter(who), "poll() throws", fault=True)
@@ -413,7 +413,7 @@ def observation_text(setup: Setup, one: Any) -> str:
     """What a listener, a broker log or a test would have seen, as one line."""
     match one:
         case Callback(call=call, who=who, parts=parts):
-            return f"{letter(who)}: {_CALLBACK[call]}({setup.spell(parts) if parts else ''})"
+            return f"{letter(who)}: {CALLBACKS[call]}({setup.spell(parts) if parts else ''})"
         case Threw(who=who, error="listener"):
             return f"{letter(who)}: poll() throws what the listener threw"
         case Threw(who=who, error=error):
@@ -469,7 +469,7 @@ _AT_COORDINATOR = {
     "join refused": "refuses JoinGroup of",
 }
 _API = {"join": "JoinGroup", "sync": "SyncGroup", "heartbeat": "Heartbeat", "commit": "OffsetCommit"}
-_CALLBACK = {
+CALLBACKS = {
     Call.REVOKED: "onPartitionsRevoked",
     Call.ASSIGNED: "onPartitionsAssigned",
     Call.LOST: "onPartitionsLost",

@@ -223,10 +223,11 @@ def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
         if any(setup.consumers[a] != setup.consumers[b] for a, b in enumerate(slots)):
             continue
         for numbers in renamings:
-            yield _permutation(names, slots, numbers)
+            yield permutation(names, slots, numbers)
 
 
-def _permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[int, int]) -> Permutation:
+def permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[int, int]) -> Permutation:
+    """One renaming of the components ``names``: of members by ``slots``, of partitions by ``numbers``."""
     to = {letter(old): letter(new) for old, new in enumerate(slots)}
     index = {name: i for i, name in enumerate(names)}
     columns = []

@@ -22,6 +22,9 @@ RARE_FAULTS = (
 )
 """Kinds of faults that have scenarios of their own."""
 
+CLASSIC, CONSUMER = "classic", "consumer"
+"""What ``group.protocol`` of a consumer may be."""
+
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
 
@@ -35,7 +38,8 @@ class ConsumerConfig:
     whether CooperativeStickyAssignor's user data carries a generation. ``upgrade_from``: a Streams
     application with that setting is EAGER whatever its assignor can do (KIP-429, upgrade path for Streams).
     ``leaves``: it sends LeaveGroup when it is closed; Streams turns that off
-    (``internal.leave.group.on.close``).
+    (``internal.leave.group.on.close``). ``group_protocol`` is ``group.protocol``; where it is "consumer"
+    (KIP-848), the first of ``assignors`` is the one of the coordinator (``group.remote.assignor``).
     """
 
     assignors: tuple[str, ...]
@@ -45,6 +49,7 @@ class ConsumerConfig:
     tells: bool = True
     upgrade_from: bool = False
     leaves: bool = True
+    group_protocol: str = CLASSIC
 
     @property
     def eager(self) -> bool:
@@ -103,6 +108,21 @@ class Setup:
     @property
     def slots(self) -> range:
         return range(len(self.consumers))
+
+    @property
+    def modern(self) -> bool:
+        """Whether somebody speaks the consumer protocol (KIP-848): a group of ``model.consumer``."""
+        return self._server_assignors != ()
+
+    @property
+    def server_assignor(self) -> str:
+        """The assignor that the coordinator uses: the one that the first member of KIP-848 names."""
+        return self._server_assignors[0]
+
+    @property
+    def _server_assignors(self) -> tuple[str, ...]:
+        stages = [stage for consumer in self.consumers for stage in consumer.stages]
+        return tuple(stage.assignors[0] for stage in stages if stage.group_protocol == CONSUMER)
 
     @property
     def mixed(self) -> bool:

@@ -35,8 +35,8 @@ from rebalance.explore.engine.tables import narrow
 from rebalance.explore.engine.tally import Tally
 from rebalance.explore.engine.visited import Hashes, Visited
 from rebalance.explore.groups.exploration import ExplorationPlan, OtherEngine
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import Machine
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.pipeline.exploration import survey
 from rebalance.pipeline.exploration.states import KEY, SearchSpec, schema

@@ -7,7 +7,6 @@ rules for one setup. The functions see views and observations of ``rebalance.mod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations, permutations
 from typing import Any
@@ -32,22 +31,13 @@ from rebalance.model.protocol.observations import (
 )
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import GroupState
-from rebalance.properties.group import checks
+from rebalance.properties.group import checks, consumer
+from rebalance.properties.group.clause import CONVERGES as CONVERGES
+from rebalance.properties.group.clause import ProtocolClause as ProtocolClause
 from rebalance.properties.group.rules import Always, Bounded, EachChange, EachStep, Finally, Rules, Sometimes
 from rebalance.properties.verdict import Level
 
 Check = Callable[[Setup, Any], str | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProtocolClause:
-    """One sentence that must hold of every run of a group; ``source`` is where it comes from."""
-
-    id: str
-    level: Level
-    kind: str
-    sentence: str
-    source: str
 
 
 def _always(setup: Setup) -> Iterator[Always]:
@@ -208,12 +198,6 @@ def _round(event: Event) -> bool:
     return event.action == "join phase ends"
 
 
-CONVERGES = ProtocolClause(
-    id="group/converges", level=Level.LIVENESS, kind="eventually",
-    sentence="once nothing goes wrong any more the group settles, and every subscribed partition is owned",
-    source="KIP-429",
-)  # fmt: skip
-
 ROUNDS = ProtocolClause(
     id="group/rounds", level=Level.LIVENESS, kind="eventually",
     sentence="once nothing goes wrong any more the group settles within a bounded number of rebalances",
@@ -290,8 +274,9 @@ _CHANGES = tuple(
 TABLE: tuple[ProtocolClause, ...] = (
     *(*_STATES, *(clause for clause, *_ in _STEPS), *_CHANGES),
     *(CONVERGES, ROUNDS),
+    *consumer.TABLE,
 )
-"""All clauses of the protocol."""
+"""All clauses of the protocols, those that only consumer groups of KIP-848 have last."""
 
 CLAUSES: dict[str, ProtocolClause] = {clause.id: clause for clause in TABLE}
 
@@ -315,6 +300,8 @@ def most_rounds(setup: Setup) -> int:
 
 def rules(setup: Setup) -> Rules:
     """The rules that the group of ``setup`` has to keep."""
+    if setup.modern:
+        return consumer.rules(setup)
     return Rules(
         always=tuple(_always(setup)),
         each_step=tuple(

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.bugs import CLASSIC_SHOWN, SHOWN
 from rebalance.gate.report.markup import table
 from rebalance.model.bugs.catalogue import CATALOGUE, entries_of
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 from rebalance.model.protocol.group import FAULTS
-from rebalance.properties.group import clauses
+from rebalance.properties.group import clauses, consumer
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.examine import Variation, steps_of
 from rebalance.specs.necessity.necessity import NECESSITY
@@ -145,10 +145,10 @@ def current() -> str:
 
 
 def shipped_now() -> tuple[str, ...]:
-    """The switches of the newest client and broker, in the order of the catalogue."""
+    """The switches of the newest client and broker in the classic protocol, in the catalogue's order."""
     profiles = CLIENTS["java-current"].decisions | BROKERS["broker-current"].decisions
     switches = (switch for one in CATALOGUE.values() for switch in one.switches)
-    return tuple(dict.fromkeys(switch for switch in switches if switch in profiles))
+    return tuple(dict.fromkeys(switch for switch in switches if switch in profiles & set(CLASSIC_SHOWN)))
 
 
 # -- what was measured ---------------------------------------------------------------------------------
@@ -235,10 +235,12 @@ def counted() -> tuple[Figure, ...]:
         Figure("ranking sets", len(MEASURE), calm),
         Figure("variations", len(NECESSITY), necessity),
         Figure("variations that are needed", len(needed_variations()), necessity),
-        Figure("clauses of a group", len(clauses.TABLE), "`rebalance list clauses --of group`"),
+        Figure(
+            "clauses of a group", len(clauses.TABLE) - len(consumer.TABLE), "`properties/group/clauses.py`"
+        ),
         Figure("kinds of faults", len(FAULTS), "`rebalance list faults`"),
         Figure("entries of the catalogue", len(CATALOGUE), "`model/bugs/catalogue.toml`"),
-        Figure("switches of the group", len(DECISIONS), "`model/bugs/decisions.toml`"),
+        Figure("switches of the group", len(CLASSIC_SHOWN.keys() & DECISIONS), "`explore/groups/bugs.toml`"),
         Figure("switches of the newest release", len(shipped_now()), "`rebalance list releases`"),
         Figure("mutants", mutants, mutation),
         Figure("mutants that were tried", tried, mutation),

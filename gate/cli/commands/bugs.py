@@ -232,7 +232,7 @@ def judged(spec: str, profile: str) -> Any:
 
 
 def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
-    from rebalance.explore.groups.bugs import SHOWN
+    from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
     from rebalance.explore.groups.matrix import cells
     from rebalance.gate.report.terminal.matrix import data, render, unexplained
     from rebalance.model.bugs.observed import OBSERVED

@@ -30,9 +30,9 @@ from rebalance.gate.report.diagram.diagram import (
     overlaps,
     stretches,
 )
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import NOBODY, Event, StepDetails, StepMark, StepMessage, StepOwner
 from rebalance.model.protocol.describe import ASKS, event_text
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import each
 from rebalance.model.steps import Step, walked

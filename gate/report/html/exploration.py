@@ -21,8 +21,8 @@ from rebalance.gate.report.terminal.exploration import (
     method,
 )
 from rebalance.gate.traces.runs import run_id, to_text
+from rebalance.model.consumer.either import machine
 from rebalance.model.machine import StepOwner
-from rebalance.model.protocol.group import machine
 from rebalance.model.steps import Step, walked
 from rebalance.properties.group.clauses import CLAUSES
 

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
 from rebalance.explore.groups.released import runs_for_code
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun

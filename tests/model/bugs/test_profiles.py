@@ -30,8 +30,11 @@ FAITHFUL = {
         "keep_owned_on_sync_rip",
         "late_commit_resets",
         "static_forgets_id",
+        *("claims_reconciled_only", "group_not_found_fatal", "unreleased_fatal"),
     },
     "broker": {
+        *("commit_any_at_epoch", "commit_epoch_equality"),
+        *("previous_epoch_overwritten", "reject_epoch0_of_known"),
         "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",
@@ -131,7 +134,11 @@ STEPS = {
         ("max_generation_only", "third_round_general"),
     ),
     "java-3.5": (set(), set(), ("third_round_general",)),
-    "java-current": (set(), set(), ("third_round_general",)),
+    "java-current": (
+        set(),
+        {"claims_reconciled_only", "group_not_found_fatal", "unreleased_fatal"},
+        ("third_round_general",),
+    ),
 }
 
 

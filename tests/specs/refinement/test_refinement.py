@@ -12,7 +12,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups import upgrades
-from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.protocol import observations
 from rebalance.model.protocol import state as values

@@ -1,0 +1,328 @@
+"""The coordinator's consumer group: heartbeats, targets, removals. ``GroupMetadataManager`` of KIP-848.
+
+One heartbeat is one atomic step that writes one batch of records, so a failover loses none of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import cache
+from itertools import permutations
+from typing import NamedTuple
+
+from rebalance.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
+from rebalance.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
+from rebalance.model.consumer.reconcile import accepts, reconcile
+from rebalance.model.consumer.state import (
+    Beat,
+    BeatError,
+    BeatKind,
+    BeatOk,
+    BeatRefused,
+    BeatWire,
+    ConsumerGroup,
+    ConsumerRecord,
+    ConsumerRecords,
+    LateCommit,
+    find,
+    put,
+)
+from rebalance.model.machine import Outcome
+from rebalance.model.protocol.observations import Noted, Seen
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
+from rebalance.model.protocol.state import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Generation,
+    Late,
+    Parts,
+    Slot,
+    each,
+    union,
+)
+
+Book = tuple[ConsumerRecords, ...]
+"""The records of every slot."""
+
+
+class Handled(NamedTuple):
+    """What a heartbeat does: group and records afterwards, the answer, what was seen, which target."""
+
+    group: ConsumerGroup
+    book: Book
+    answer: BeatOk | BeatRefused
+    seen: Seen = ()
+    choice: str = ""
+
+
+# -- the target ----------------------------------------------------------------------------------------
+
+
+class TargetMember(NamedTuple):
+    """One member as the target is computed for it."""
+
+    slot: Slot
+    id: int
+    subscribed: Parts
+    before: Parts
+
+
+def target_members(setup: Setup, book: Book, cluster: Parts) -> tuple[TargetMember, ...]:
+    """The members of the group, and what there is for each."""
+    return tuple(
+        TargetMember(Slot(slot), r.id, Parts(setup.parts(r.topics) & cluster), Parts(r.target & cluster))
+        for slot, records in enumerate(book)
+        for r in records
+    )
+
+
+def targets(setup: Setup, members: tuple[TargetMember, ...]) -> tuple[tuple[Parts, ...], ...]:
+    """Every target that the group's assignor may compute, since ids are random and decide the order; under
+    given names one."""
+    return _targets(setup.topics, setup.server_assignor, setup.naming, members)
+
+
+@cache
+def _targets(
+    topics: tuple[Parts, ...], name: str, naming: str, members: tuple[TargetMember, ...]
+) -> tuple[tuple[Parts, ...], ...]:
+    assign = SERVER_ASSIGNORS[name]
+    groups = [Parts(0)] if name == "uniform" else list(topics)
+    every = each(union(topics))
+    orders: Sequence[Sequence[int]] = [every]
+    lines: Sequence[Sequence[int]] = [range(len(members))]
+    if naming == "every":
+        orders, lines = list(permutations(every)), list(permutations(range(len(members))))
+    found: dict[tuple[Parts, ...], None] = {}
+    for line in lines:
+        for order in orders:
+            result = [0] * len(members)
+            for group in groups:
+                within = group or union(topics)
+                seen = [Subscriber(Parts(members[i].subscribed & within), members[i].before) for i in line]
+                parts = assign(seen, [p for p in order if within >> p & 1], ())
+                for i, some in zip(line, parts, strict=True):
+                    result[i] |= some
+            found[tuple(map(Parts, result))] = None
+    return tuple(sorted(found))
+
+
+def spelled(setup: Setup, members: Sequence[TargetMember], parts: Sequence[Parts]) -> str:
+    """A target as text: ``A t-0, B t-1 t-2``."""
+    return ", ".join(
+        f"{letter(member.slot)} {setup.spell(some)}" for member, some in zip(members, parts, strict=True)
+    )
+
+
+def retarget(
+    setup: Setup, group: ConsumerGroup, book: Book, cluster: Parts
+) -> Iterator[tuple[ConsumerGroup, Book, str]]:
+    """The group with a target of its epoch; several where the assignor has a choice."""
+    if group.epoch == group.assigned:
+        yield group, book, ""
+        return
+    members = target_members(setup, book, cluster)
+    group = group._replace(assigned=group.epoch)
+    for parts in targets(setup, members):
+        after = list(book)
+        for member, some in zip(members, parts, strict=True):
+            record = find(after[member.slot], member.id)
+            assert record is not None
+            after[member.slot] = put(after[member.slot], record._replace(target=some))
+        yield group, tuple(after), spelled(setup, members, parts)
+
+
+def bumped(group: ConsumerGroup) -> ConsumerGroup:
+    """The next epoch."""
+    return group._replace(epoch=Generation(group.epoch + 1))
+
+
+def held_by_others(book: Book, slot: int, member_id: int) -> Parts:
+    """What members other than this one hold, and what looks so: partitions that have an epoch."""
+    held = 0
+    for other, records in enumerate(book):
+        for record in records:
+            if (other, record.id) != (slot, member_id):
+                held |= record.held & ~record.unmarked
+    return Parts(held)
+
+
+# -- heartbeats ----------------------------------------------------------------------------------------
+
+
+def heartbeat(
+    me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, cluster: Parts
+) -> Iterator[Handled]:
+    """``consumerGroupHeartbeat``."""
+    record = find(book[me.slot], beat.id)
+    if beat.kind in (BeatKind.LEAVE, BeatKind.AWAY):
+        yield _leaves(me, beat, group, book, record)
+        return
+    error = _refusal(me, beat, group, book, record)
+    if error is not None:
+        yield _refused(me, beat, group, book, error)
+        return
+    seen: Seen = ()
+    if record is None:
+        record, book, seen = _joins(me, beat, book)
+    elif beat.kind is BeatKind.STEADY and beat.epoch != record.epoch:
+        seen = (Noted("heartbeat at the previous epoch"),)
+    elif beat.kind is BeatKind.JOIN:
+        seen = (Noted("known member joins again"),)
+    group, record = _news(me.setup, group, record, beat, cluster)
+    book = _with(book, me.slot, record)
+    for after, computed, choice in retarget(me.setup, group, book, cluster):
+        yield _reconciled(me, beat, after, computed, cluster, seen, choice)
+
+
+def _refusal(
+    me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, record: ConsumerRecord | None
+) -> BeatError | None:
+    """Why a heartbeat that joins or goes on is refused, None if it is not."""
+    records = book[me.slot]
+    other = next((r for r in records if r.id != beat.id), None) if me.static else None
+    if beat.kind is BeatKind.JOIN:
+        if other is not None and not other.away:
+            return BeatError.UNRELEASED_INSTANCE_ID
+        if record is None or "reject_epoch0_of_known" not in me.setup.coordinator:
+            return None
+        return None if record.previous == NONE else BeatError.FENCED_MEMBER_EPOCH
+    if not group.exists:
+        return BeatError.GROUP_ID_NOT_FOUND
+    if record is None:
+        return BeatError.FENCED_INSTANCE_ID if other is not None else BeatError.UNKNOWN_MEMBER_ID
+    return None if accepts(record, beat.epoch, beat.owned) else BeatError.FENCED_MEMBER_EPOCH
+
+
+def _refused(me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, error: BeatError) -> Handled:
+    inside = find(book[me.slot], beat.id) is not None
+    seen = (BeatAnswered(me.slot, beat.kind, error, inside),)
+    return Handled(group, book, BeatRefused(beat.id, error), seen)
+
+
+def _joins(me: MemberContext, beat: Beat, book: Book) -> tuple[ConsumerRecord, Book, Seen]:
+    """A new member id: a new member, or a static one that comes back in the name of the one before."""
+    away = next((r for r in book[me.slot] if r.away), None) if me.static else None
+    if away is None:
+        return ConsumerRecord(beat.id), book, (Noted("member joins"),)
+    record = away._replace(id=beat.id, epoch=NONE, previous=NONE, away=False)
+    records = tuple(r for r in book[me.slot] if r.id != away.id)
+    return record, (*book[: me.slot], records, *book[me.slot + 1 :]), (Noted("static member returns"),)
+
+
+def _news(
+    setup: Setup, group: ConsumerGroup, record: ConsumerRecord, beat: Beat, cluster: Parts
+) -> tuple[ConsumerGroup, ConsumerRecord]:
+    """The group's epoch after what the heartbeat brings: another subscription; and other metadata."""
+    if not group.exists:
+        group = group._replace(exists=True, known=cluster)
+    if record.topics != beat.topics or group.known != cluster:
+        group = bumped(group)
+    return group._replace(known=cluster), record._replace(topics=beat.topics)
+
+
+def _reconciled(
+    me: MemberContext,
+    beat: Beat,
+    group: ConsumerGroup,
+    book: Book,
+    cluster: Parts,
+    seen: Seen,
+    choice: str,
+) -> Handled:
+    """The member that calls takes its next step to the target, and is answered."""
+    record = find(book[me.slot], beat.id)
+    assert record is not None
+    subscribed = me.setup.parts(record.topics)
+    others = held_by_others(book, me.slot, beat.id)
+    after = reconcile(
+        record,
+        target=Parts(record.target & subscribed),
+        owned=beat.owned,
+        epoch=group.assigned,
+        shown=beat.epoch,
+        others=others,
+        decisions=me.setup.coordinator,
+    )
+    gained = Parts(after.assigned & ~record.held)
+    truly_held = union([r.held for s, rs in enumerate(book) for r in rs if (s, r.id) != (me.slot, beat.id)])
+    notes: list[object] = []
+    if gained:
+        notes.append(Granted(me.slot, gained, truly_held, Parts(gained & ~subscribed)))
+    if after.assigned & record.pending:
+        notes.append(Noted("partition returns to its owner"))
+    if after.state is not record.state:
+        notes.append(Noted(f"member is {after.state}"))
+    before = (record.epoch, group.assigned, group.epoch)
+    notes.append(Advanced(me.slot, before, (after.epoch, group.assigned, group.epoch)))
+    news = beat.full or after.assigned != record.assigned
+    answer = BeatOk(beat.id, after.epoch, after.assigned if news else None)
+    return Handled(group, _with(book, me.slot, after), answer, (*seen, *notes), choice)
+
+
+def _leaves(
+    me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, record: ConsumerRecord | None
+) -> Handled:
+    """Epoch -1: out of the group. Epoch -2: a static member that keeps what it has."""
+    if record is None:
+        return _refused(me, beat, group, book, BeatError.UNKNOWN_MEMBER_ID)
+    answer = BeatOk(beat.id, NONE, None)
+    if beat.kind is BeatKind.AWAY:
+        gone = record._replace(epoch=NONE, previous=NONE, pending=NOTHING, away=True)
+        return Handled(group, _with(book, me.slot, gone), answer)
+    group, records = removed(group, book[me.slot], beat.id)
+    return Handled(group, (*book[: me.slot], records, *book[me.slot + 1 :]), answer)
+
+
+def removed(
+    group: ConsumerGroup, records: ConsumerRecords, member_id: int
+) -> tuple[ConsumerGroup, ConsumerRecords]:
+    """Out of the group; the target of the others is computed at the next heartbeat of anybody."""
+    left = tuple(record for record in records if record.id != member_id)
+    return (group, records) if left == records else (bumped(group), left)
+
+
+def _with(book: Book, slot: int, record: ConsumerRecord) -> Book:
+    return (*book[:slot], put(book[slot], record), *book[slot + 1 :])
+
+
+# -- commits -------------------------------------------------------------------------------------------
+
+
+def accepted(
+    me: MemberContext, records: ConsumerRecords, member_id: int, epoch: Generation, parts: Parts
+) -> Parts:
+    """The partitions of a commit that are stored (KIP-1251): those that the member still holds. As shipped
+    all at its epoch, which stays when a revocation is followed by another one."""
+    record = find(records, member_id)
+    if record is None or epoch == NONE or epoch > record.epoch:
+        return NOTHING
+    if epoch == record.epoch:
+        return parts if "commit_any_at_epoch" in me.setup.coordinator else Parts(parts & record.held)
+    return NOTHING if "commit_epoch_equality" in me.setup.coordinator else Parts(parts & record.held)
+
+
+def late_arrives(me: MemberContext, stray: LateCommit, records: ConsumerRecords) -> Iterator[Outcome]:
+    """A commit that took long arrives; its answer changes nothing at the client."""
+    assert isinstance(stray, Late)
+    stored = accepted(me, records, stray.id, stray.generation, stray.parts)
+    record = find(records, stray.id)
+    held = NOTHING if record is None or record.away else Parts(stray.parts & record.held)
+    yield Outcome((None,), seen=(Committed(me.slot, stray.parts, stored, held),))
+
+
+# -- as actions ----------------------------------------------------------------------------------------
+
+
+def arrives(
+    me: MemberContext,
+    wire: BeatWire,
+    group: ConsumerGroup,
+    cluster: ClusterState,
+    *book: ConsumerRecords,
+) -> Iterator[Outcome]:
+    """A heartbeat reaches the coordinator."""
+    assert isinstance(wire, Beat)
+    for done in heartbeat(me, wire, group, book, cluster.parts):
+        yield Outcome((done.answer, done.group, *done.book), done.choice, done.seen)

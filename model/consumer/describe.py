@@ -1,0 +1,276 @@
+"""What a consumer group does, in Kafka's words; ``description`` is what ``Machine.describe`` of one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+from rebalance.model.consumer.observations import (
+    Acknowledged,
+    BeatAnswered,
+    Committed,
+    Ended,
+)
+from rebalance.model.consumer.state import (
+    Beat,
+    BeatKind,
+    BeatOk,
+    BeatRefused,
+    BeatWire,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerRecords,
+    find,
+    participates,
+)
+from rebalance.model.machine import (
+    NOBODY,
+    Description,
+    Event,
+    State,
+    StepDetails,
+    StepMark,
+    StepMessage,
+    StepOwner,
+)
+from rebalance.model.protocol.describe import CALLBACKS, event_text
+from rebalance.model.protocol.observations import Callback, Noted
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import NONE, ClusterState, Life, union
+
+HEARTBEAT = "ConsumerGroupHeartbeat"
+
+_PLAIN = {
+    "lose": "{} loses what it had, and joins again",
+    "reconcile late": "{} begins to reconcile its assignment, and that takes long",
+    "revoke": "{} revokes what it has to give up",
+    "assign": "{} is assigned what it reconciles",
+    "acknowledge": "{} has reconciled its assignment",
+    "assign late": "{} is assigned what it reconciles, and its listener takes long",
+    "resume": "{} goes on where it stopped",
+    "late request arrives": "{}'s slow commit arrives",
+    "late request": "{} sends a commit that takes long",
+    "poll interval": "max.poll.interval.ms passes for {}, which hangs: it leaves the group",
+    "max poll": "{} exceeds max.poll.interval.ms, and leaves the group",
+    "crash": "{} crashes",
+    "pause": "{} stops, and does not notice",
+    "hang": "{} hangs in a call, its heartbeats go on",
+    "close": "{} closes",
+    "unsubscribe": "{} unsubscribes",
+    "disconnect": "{} loses its connection to the coordinator",
+}
+
+_SENT = {
+    "heartbeat": "",
+    "heartbeat late": ", which is slow",
+    "heartbeat lost": ", which gets lost",
+    "heartbeat unanswered": ", whose answer gets lost",
+    "answer late": ", whose answer is slow",
+    "callback late": ", and does not handle the answer yet",
+}
+"""Actions by which a heartbeat leaves, and what becomes of it."""
+
+
+def description(setup: Setup, components: tuple[str, ...]) -> Description:
+    """How the group of ``setup`` is described; ``components`` names the values of a state, in order."""
+    position = {name: index for index, name in enumerate(components)}
+
+    def scene(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> _ConsumerScene:
+        return _ConsumerScene(
+            setup=setup, position=position, event=event, before=before, after=after, seen=seen
+        )
+
+    def step(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> tuple[str, tuple[str, ...]]:
+        extra = tuple(observation_text(setup, one) for one in seen if _adds(one))
+        return scene(before, event, after, seen).sentence(), extra
+
+    return Description(
+        event=event_text,
+        state=partial(_caption, setup, position),
+        owners=lambda state: tuple(_owners(setup, position, state)),
+        observation=partial(observation_text, setup),
+        step=step,
+        details=lambda *step: scene(*step).details(),
+    )
+
+
+def _caption(setup: Setup, position: Mapping[str, int], state: State) -> str:
+    group = cast(ConsumerGroup, state[position["group"]])
+    lines = [f"epoch {group.epoch}, target of {group.assigned}"]
+    for slot in setup.slots:
+        me = cast(ConsumerMember, state[position[f"member {letter(slot)}"]])
+        life = me.state if me.life is Life.UP else me.life
+        lines.append(f"{letter(slot)} {life} {setup.spell(me.owned)}")
+    return "\n".join(lines)
+
+
+def _owners(setup: Setup, position: Mapping[str, int], state: State) -> Iterator[StepOwner]:
+    for slot in setup.slots:
+        me = cast(ConsumerMember, state[position[f"member {letter(slot)}"]])
+        life = "" if me.life is Life.UP else me.life.value
+        owned = tuple(setup.spell(me.owned).split()) if me.owned else ()
+        yield StepOwner(letter(slot), life, None if me.epoch == NONE else int(me.epoch), owned)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _ConsumerScene:
+    """One step with everything that its sentence may need."""
+
+    setup: Setup
+    position: Mapping[str, int]
+    event: Event
+    before: State
+    after: State
+    seen: tuple[Any, ...]
+
+    @property
+    def name(self) -> str:
+        return "" if self.event.who == NOBODY else letter(self.event.who)
+
+    def _part(self, state: State, kind: str) -> Any:
+        return state[self.position[f"{kind} {self.name}"]]
+
+    def _me(self, state: State) -> ConsumerMember:
+        return cast(ConsumerMember, self._part(state, "member"))
+
+    def _topics(self, topics: int) -> str:
+        parts = self.setup.spell(self.setup.parts(topics)).split()
+        return " ".join(sorted({name.rpartition("-")[0] for name in parts})) or "nothing"
+
+    def sentence(self) -> str:
+        """What happens, in one sentence without a full stop."""
+        name, action, choice = self.name, self.event.action, self.event.choice
+        if action in _SENT:
+            return self._sends() + _SENT[action] + self._answer()
+        match action:
+            case "heartbeat arrives":
+                return f"{name}'s heartbeat arrives{self._answer()}"
+            case "answer":
+                return f"{name} hears the answer{self._answer()}"
+            case "start":
+                instance = self.setup.consumers[self.event.who].instance
+                static = f" as static member i{instance}" if instance is not None else ""
+                return f"{name} starts{static}, subscribed to {self._topics(self._me(self.after).topics)}"
+            case "subscribe" | "resubscribe":
+                return f"{name} subscribes to {self._topics(self._me(self.after).topics)}"
+            case "reconcile":
+                return f"{name} reconciles: it has {self.setup.spell(self._me(self.after).owned)}"
+            case "session expires":
+                return f"the session of {name} ({choice}) expires"
+            case "session timeout":
+                return f"the session of {name} ({choice}) expires although it is at work"
+            case "slow member":
+                return f"the rebalance timeout passes for {name}, which is slow to revoke ({choice})"
+            case "member removed":
+                return f"an administrator removes {name} ({choice})"
+            case "leave lost":
+                return f"{name} leaves ({choice}), and its heartbeat gets lost"
+            case "failover":
+                return "the coordinator fails over"
+            case "group expires":
+                return "the empty group is deleted"
+            case "topic grows":
+                return f"partition {choice} is added"
+            case "topic deleted":
+                return f"{choice} is deleted"
+        return _PLAIN[action].format(name) if action in _PLAIN else event_text(self.event)
+
+    def _sends(self) -> str:
+        me = self._me(self.before)
+        if me.epoch == NONE:
+            return f"{self.name} joins with epoch 0"
+        text = f"{self.name} sends a heartbeat of epoch {me.epoch}"
+        claim = next((one.claim for one in self.seen if isinstance(one, Acknowledged)), None)
+        return text + ("" if claim is None else f", has {self.setup.spell(claim)}")
+
+    def _answer(self) -> str:
+        """What of the coordinator's answer shows in the records afterwards."""
+        refused = next((one for one in self.seen if isinstance(one, BeatAnswered)), None)
+        if refused is not None:
+            return f": {refused.error}"
+        before, after = (
+            cast(ConsumerRecords, self._part(state, "record")) for state in (self.before, self.after)
+        )
+        changed = [record for record in after if record not in before]
+        if not changed:
+            return ""
+        record, spell = changed[0], self.setup.spell
+        gives = f", gives up {spell(record.pending)}" if record.pending else ""
+        return f": epoch {record.epoch}, {record.state}, has {spell(record.assigned)}{gives}"
+
+    # -- what is drawn ---------------------------------------------------------------------------------
+
+    def details(self) -> StepDetails:
+        """What a drawing shows of it."""
+        parts = {name: self.after[at] for name, at in self.position.items()}
+        members = {letter(s): cast(ConsumerMember, parts[f"member {letter(s)}"]) for s in self.setup.slots}
+        records = {name: cast(ConsumerRecords, parts[f"record {name}"]) for name in members}
+        inside = {name for name, me in members.items() if participates(me, records[name])}
+        group, exist = cast(ConsumerGroup, parts["group"]), cast(ClusterState, parts["cluster"]).parts
+        unowned = exist & ~union([me.owned for me in members.values()]) if group.epoch else 0
+        return StepDetails(
+            generation=int(group.epoch),
+            removed=frozenset(members.keys() - inside),
+            unowned=tuple(self.setup.spell(unowned).split()) if unowned else (),
+            messages=tuple(self._messages()),
+            marks=tuple(self._marks()),
+        )
+
+    def _messages(self) -> Iterator[StepMessage]:
+        name, action = self.name, self.event.action
+        if not name:
+            return
+        message = partial(StepMessage, member=name, api=HEARTBEAT)
+        before, after = (cast(BeatWire, self._part(state, "wire")) for state in (self.before, self.after))
+        if action in _SENT:
+            me = self._me(self.before)
+            yield message(
+                generation=None if me.epoch == NONE else int(me.epoch), lost=action == "heartbeat lost"
+            )
+        refused = next((one for one in self.seen if isinstance(one, BeatAnswered)), None)
+        answered = action in ("heartbeat", "heartbeat unanswered", "callback late")
+        if answered and refused is not None:
+            yield message(answer=True, text=refused.error, lost=action == "heartbeat unanswered")
+        elif answered:
+            record = find(cast(ConsumerRecords, self._part(self.after, "record")), self._me(self.after).id)
+            epoch = None if record is None or record.epoch == NONE else int(record.epoch)
+            yield message(answer=True, generation=epoch, lost=action == "heartbeat unanswered")
+        elif isinstance(before, BeatOk | BeatRefused) and after is None:
+            text = before.error if isinstance(before, BeatRefused) else ""
+            epoch = int(before.epoch) if isinstance(before, BeatOk) and before.epoch != NONE else None
+            yield message(answer=True, generation=epoch, text=text)
+        elif isinstance(before, Beat) and isinstance(after, BeatRefused) and action == "disconnect":
+            yield message(lost=True)
+
+    def _marks(self) -> Iterator[StepMark]:
+        for one in self.seen:
+            if isinstance(one, Callback):
+                yield StepMark(letter(one.who), f"{CALLBACKS[one.call]} {self.setup.spell(one.parts)}")
+            elif isinstance(one, Ended):
+                yield StepMark(letter(one.who), f"poll throws {one.error}", fault=True)
+        if self.event.action in ("session expires", "session timeout", "slow member", "member removed"):
+            yield StepMark("", f"removes {self.name}")
+
+
+def observation_text(setup: Setup, one: Any) -> str:
+    """One observation as text."""
+    match one:
+        case Callback(call=call, who=who, parts=parts):
+            return f"{letter(who)}: {CALLBACKS[call]}({setup.spell(parts)})"
+        case BeatAnswered(who=who, kind=kind, error=error):
+            asks = {BeatKind.JOIN: "joins", BeatKind.STEADY: "sends a heartbeat"}.get(kind, "leaves")
+            return f"{letter(who)} {asks} and hears {error}"
+        case Ended(who=who, error=error):
+            return f"{letter(who)}: poll throws {error}"
+        case Committed(who=who, parts=parts, accepted=stored):
+            return f"{letter(who)} commits for {setup.spell(parts)}, stored are {setup.spell(stored)}"
+        case Noted(text):
+            return text
+    return str(one)
+
+
+def _adds(one: Any) -> bool:
+    """Whether it carries what the sentence of its step does not."""
+    return isinstance(one, Callback | Ended | Committed)

@@ -1,0 +1,24 @@
+"""A group, whichever protocol its members speak."""
+
+from __future__ import annotations
+
+from rebalance.model.assignors import NAMES
+from rebalance.model.consumer import group as consumer
+from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
+from rebalance.model.machine import Machine
+from rebalance.model.protocol import group as classic
+from rebalance.model.protocol.setup import Setup
+
+ASSIGNORS = (*NAMES, *SERVER_ASSIGNORS)
+"""Every name that a member's list may have: assignors of clients, and those of the coordinator."""
+
+FAULTS = (*classic.FAULTS, *(kind for kind in consumer.FAULTS if kind not in classic.FAULTS))
+"""Every kind of fault of either protocol."""
+
+
+def machine(setup: Setup) -> Machine:
+    """The group of ``setup``: nobody started, no group on the broker.
+
+    Raises ValueError for what no such group has, as the machines of the two protocols do.
+    """
+    return consumer.consumer_machine(setup) if setup.modern else classic.machine(setup)

@@ -1,0 +1,117 @@
+"""What nobody in the group decides: timers, a coordinator that fails over, topics that change.
+
+Timers have no clock. One that nobody can prevent may run out at any time; one that runs out although the
+client is at work is a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance.model.consumer.client import ACTIVE, beats, works
+from rebalance.model.consumer.coordinator import removed
+from rebalance.model.consumer.state import (
+    BeatError,
+    BeatRefused,
+    BeatWire,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerRecord,
+    ConsumerRecords,
+    RecordState,
+)
+from rebalance.model.machine import Outcome
+from rebalance.model.protocol.observations import Noted
+from rebalance.model.protocol.setup import MemberContext, Setup
+from rebalance.model.protocol.state import ClusterState, Parts, each, union
+
+
+def able(member: ConsumerMember, record: ConsumerRecord) -> bool:
+    """Whether the client of ``record`` goes on sending heartbeats."""
+    comes_back = works(member) or (beats(member) and member.state in ACTIVE)
+    return comes_back and member.id == record.id and bool(member.topics)
+
+
+def _session(
+    member: ConsumerMember, group: ConsumerGroup, records: ConsumerRecords, *, at_work: bool
+) -> Iterator[Outcome]:
+    for record in records:
+        if able(member, record) is at_work:
+            yield Outcome(removed(group, records, record.id), f"id {record.id}")
+
+
+def session_expires(
+    me: MemberContext, records: ConsumerRecords, member: ConsumerMember, group: ConsumerGroup
+) -> Iterator[Outcome]:
+    """The session of a client that is dead, paused or gone, or of a static member that is away."""
+    yield from _session(member, group, records, at_work=False)
+
+
+def session_lost(
+    me: MemberContext, budget: int, member: ConsumerMember, group: ConsumerGroup, records: ConsumerRecords
+) -> Iterator[Outcome]:
+    """The session of a client that is at work: its heartbeats did not arrive."""
+    for outcome in _session(member, group, records, at_work=True):
+        yield Outcome((budget - 1, *outcome.values), outcome.choice)
+
+
+def too_slow(
+    me: MemberContext, budget: int, member: ConsumerMember, group: ConsumerGroup, records: ConsumerRecords
+) -> Iterator[Outcome]:
+    """The rebalance timeout passes for a client that is slow to revoke."""
+    for record in records:
+        if record.state is RecordState.UNREVOKED and able(member, record) and not record.away:
+            group, left = removed(group, records, record.id)
+            yield Outcome((budget - 1, group, left), f"id {record.id}", (Noted("revocation took too long"),))
+
+
+def member_removed(
+    me: MemberContext, budget: int, group: ConsumerGroup, records: ConsumerRecords
+) -> Iterator[Outcome]:
+    """An administrator removes a member (LeaveGroup)."""
+    for record in records:
+        yield Outcome((budget - 1, *removed(group, records, record.id)), f"id {record.id}")
+
+
+def failover(
+    setup: Setup, budget: int, *parts: ConsumerMember | BeatWire | ConsumerRecords
+) -> Iterator[Outcome]:
+    """The coordinator moves: its log has everything, what is under way is lost, and every client sends all
+    fields again. ``parts``: the members, then the wires, then the records."""
+    size = len(setup.slots)
+    members = [one for one in parts[:size] if isinstance(one, ConsumerMember)]
+    moved: list[ConsumerMember] = []
+    lost: list[BeatWire] = []
+    for member, wire in zip(members, parts[size : 2 * size], strict=True):
+        assert not isinstance(wire, ConsumerMember)
+        moved.append(member._replace(full=True) if member.state in ACTIVE else member)
+        gone = wire is not None and beats(member)
+        lost.append(BeatRefused(wire.id, BeatError.DISCONNECT) if gone else None)  # type: ignore[union-attr]
+    books = [one for one in parts[2 * size :] if isinstance(one, tuple)]
+    records = [r for some in books for r in some if isinstance(r, ConsumerRecord)]
+    waits = any(record.state is RecordState.UNREVOKED for record in records)
+    seen = (Noted("failover with a revocation pending"),) if waits else ()
+    yield Outcome((budget - 1, *moved, *lost), seen=seen)
+
+
+def group_expires(
+    setup: Setup, budget: int, group: ConsumerGroup, *book: ConsumerRecords
+) -> Iterator[Outcome]:
+    """An empty group is deleted."""
+    if group.exists and not any(book):
+        yield Outcome((budget - 1, group._replace(exists=False)))
+
+
+def topic_grows(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
+    """One more partition of a topic."""
+    for number in each(union(setup.topics) & ~cluster.parts):
+        more = cluster._replace(parts=Parts(cluster.parts | 1 << number))
+        yield Outcome((budget - 1, more), str(setup.partition(number)))
+
+
+def topic_deleted(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
+    """A topic goes, with all its partitions."""
+    for topic, parts in enumerate(setup.topics):
+        if cluster.parts & parts:
+            gone = cluster._replace(parts=Parts(cluster.parts & ~parts))
+            yield Outcome((budget - 1, gone), f"topic {topic}")

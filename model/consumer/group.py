@@ -1,0 +1,304 @@
+"""A consumer group of KIP-848 as one machine: components, initial state, actions, views, symmetries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import permutations
+from math import factorial, prod
+
+from rebalance.model.consumer import client, coordinator, environment
+from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
+from rebalance.model.consumer.atomic import atomic
+from rebalance.model.consumer.client import ACTIVE
+from rebalance.model.consumer.describe import description
+from rebalance.model.consumer.state import (
+    INSIDE,
+    Beat,
+    BeatKind,
+    BeatOk,
+    BeatWire,
+    ClientState,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerRecords,
+    LateCommit,
+    RecordState,
+    epochs,
+    find,
+    participates,
+    relabel,
+)
+from rebalance.model.machine import (
+    Action,
+    Fairness,
+    Footprint,
+    Labels,
+    Machine,
+    Permutation,
+    Run,
+    State,
+    Value,
+    View,
+    fault,
+)
+from rebalance.model.protocol.group import MOST_NAMINGS, permutation
+from rebalance.model.protocol.setup import MemberContext, Setup, letter
+from rebalance.model.protocol.state import ClusterState, Late, Life, Parts, Slot, each
+
+FAULTS = (
+    *("crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "disconnect"),
+    *("slow network", "slow callback", "late request", "session timeout", "slow member", "leave lost"),
+    *("member removed", "failover", "group expires", "topic grows", "topic deleted"),
+)
+"""Every kind of fault of a consumer group; each draws one on the common budget. Those that the classic
+protocol has too are called the same."""
+
+
+def consumer_machine(setup: Setup) -> Machine:
+    """The group of ``setup``: nobody started, no group on the broker.
+
+    Raises ValueError for an unknown fault, an assignor that no broker has, and a group with too many namings.
+    """
+    unknown = [kind for kind in setup.faults if kind not in FAULTS]
+    if unknown:
+        raise ValueError(f"a consumer group has no fault {unknown[0]!r}; there are {', '.join(FAULTS)}")
+    if setup.server_assignor not in SERVER_ASSIGNORS:
+        raise ValueError(
+            f"no assignor {setup.server_assignor!r} on the broker; there are {', '.join(SERVER_ASSIGNORS)}"
+        )
+    namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
+    if setup.naming == "every" and namings > MOST_NAMINGS:
+        raise ValueError(
+            f"{len(setup.consumers)} members and their partitions have {namings:,} namings, too many to "
+            f"ask an assignor under each of them (at most {MOST_NAMINGS:,}): fewer, or naming 'given'"
+        )
+    names = _components(setup)
+    mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
+    actions: tuple[Action, ...] = (
+        *(action for me in mes for action in _of_member(me)),
+        *_of_environment(setup),
+    )
+    if setup.steps == "atomic":
+        actions = tuple(atomic(actions, setup.faults))
+    return Machine(
+        components=names,
+        initial=(tuple(_initial(setup, name) for name in names),),
+        actions=actions,
+        views=tuple(_views(setup, mes)),
+        labels=Labels(epochs, relabel),
+        symmetries=tuple(_symmetries(setup, names)),
+        describe=description(setup, names),
+    )
+
+
+def _components(setup: Setup) -> tuple[str, ...]:
+    parts = ("member", "wire", "stray", "record")
+    return ("budget", "cluster", "group", *(f"{part} {letter(s)}" for s in setup.slots for part in parts))
+
+
+def _initial(setup: Setup, name: str) -> Value:
+    values: dict[str, Value] = {
+        "budget": setup.budget,
+        "cluster": ClusterState(setup.exist),
+        "group": ConsumerGroup(),
+        "member": ConsumerMember(),
+        "wire": None,
+        "stray": None,
+        "record": (),
+    }
+    return values[name.split()[0]]
+
+
+# -- actions -------------------------------------------------------------------------------------------
+
+
+def _up(member: ConsumerMember) -> bool:
+    return member.life is Life.UP
+
+
+def _active(member: ConsumerMember) -> bool:
+    return member.life in (Life.UP, Life.HUNG) and (
+        member.state in ACTIVE or member.state is ClientState.FENCED
+    )
+
+
+def _request(wire: BeatWire) -> bool:
+    return isinstance(wire, Beat)
+
+
+def _answer(wire: BeatWire) -> bool:
+    return wire is not None and not isinstance(wire, Beat)
+
+
+def _hung(member: ConsumerMember) -> bool:
+    return member.life is Life.HUNG
+
+
+def _of_member(me: MemberContext) -> Iterator[Action]:
+    m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
+    book = tuple(f"record {letter(slot)}" for slot in me.setup.slots)
+    # What it reads, what it writes, what it does, its guard.
+    own: tuple[tuple[str, Footprint, Footprint, Run, Callable[..., bool] | None], ...] = (
+        ("heartbeat", (m, w), (m, w), client.send, _active),
+        (
+            "heartbeat arrives", (w, "group", "cluster", *book), (w, "group", *book),
+            coordinator.arrives, _request,
+        ),
+        ("answer", (w, m), (m, w), client.receive, _answer),
+        ("lose", (m,), (m,), client.lose, _up),
+        ("reconcile", (m,), (m,), client.begin, _up),
+        ("revoke", (m,), (m,), client.revoke, _up),
+        ("assign", (m,), (m,), client.assign, _up),
+        ("acknowledge", (m,), (m,), client.acknowledge, _up),
+        ("resume", (m,), (m,), client.resume, None),
+        ("late request arrives", (s, r), (s,), coordinator.late_arrives, bool),
+        ("session expires", (r, m, "group"), ("group", r), environment.session_expires, bool),
+        (
+            "poll interval", (m, w, s, "group", "cluster", *book), (m, w, s, "group", *book),
+            client.poll_interval, _hung,
+        ),
+        ("start", (m, w, s, r), (m, w, s), client.start, None),
+        ("subscribe", (m,), (m,), client.subscribe, _up),
+    )  # fmt: skip
+    left = ("budget", m, w, s, "group", *book)
+    leaving = ("budget", m, w, s, "group", "cluster", *book)
+    costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
+        ("crash", ("budget", m, w, s), ("budget", m, w, s), client.crash),
+        ("pause", ("budget", m), ("budget", m), client.pause),
+        ("hang", ("budget", m), ("budget", m), client.hang),
+        ("close", leaving, left, client.close),
+        ("unsubscribe", leaving, left, client.unsubscribe),
+        ("max poll", leaving, left, client.max_poll),
+        ("resubscribe", ("budget", m), ("budget", m), client.resubscribe),
+        ("disconnect", ("budget", m, w), ("budget", w), client.disconnect),
+        ("late request", ("budget", m, s), ("budget", s), client.send_late),
+        ("leave lost", ("budget", m, w, s), ("budget", m, w, s), client.leave_lost),
+        ("session timeout", ("budget", m, "group", r), ("budget", "group", r), environment.session_lost),
+        ("slow member", ("budget", m, "group", r), ("budget", "group", r), environment.too_slow),
+        ("member removed", ("budget", "group", r), ("budget", "group", r), environment.member_removed),
+    )
+    for name, reads, writes, run, guard in own:
+        action = Action(name=name, who=me.slot, reads=reads, writes=writes, run=partial(run, me), guard=guard)
+        free = name in ("start", "subscribe")
+        yield action._replace(fault=True, fairness=Fairness.NONE) if free else action
+    for name, reads, writes, run in costly:
+        if name in me.setup.faults:
+            yield fault(name, me.slot, reads, writes, partial(run, me))
+
+
+def _of_environment(setup: Setup) -> Iterator[Action]:
+    members, wires, book = (
+        tuple(f"{part} {letter(slot)}" for slot in setup.slots) for part in ("member", "wire", "record")
+    )
+    costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
+        ("failover", ("budget", *members, *wires, *book), ("budget", *members, *wires), environment.failover),
+        ("group expires", ("budget", "group", *book), ("budget", "group"), environment.group_expires),
+        ("topic grows", ("budget", "cluster"), ("budget", "cluster"), environment.topic_grows),
+        ("topic deleted", ("budget", "cluster"), ("budget", "cluster"), environment.topic_deleted),
+    )
+    for name, reads, writes, run in costly:
+        if name in setup.faults:
+            yield fault(name, -1, reads, writes, partial(run, setup))
+
+
+# -- views ---------------------------------------------------------------------------------------------
+
+
+def held(me: ConsumerMember, records: ConsumerRecords) -> Parts:
+    """What a participant consumes."""
+    return me.owned if participates(me, records) else Parts(0)
+
+
+def commits(me: MemberContext, m: ConsumerMember, stray: LateCommit, records: ConsumerRecords) -> Parts:
+    """The partitions for which an offset commit would be stored: sent now, or under way and arriving now."""
+    total = 0
+    if m.state in INSIDE:
+        total |= coordinator.accepted(me, records, m.id, m.epoch, m.owned)
+    if isinstance(stray, Late):
+        total |= coordinator.accepted(me, records, stray.id, stray.generation, stray.parts)
+    return Parts(total)
+
+
+def _idle(m: ConsumerMember, wire: BeatWire) -> bool:
+    """Whether what is under way is nothing, or a heartbeat without news."""
+    if isinstance(wire, Beat):
+        return wire.kind is BeatKind.STEADY and wire.owned is None and wire.epoch == m.epoch
+    return wire is None or (isinstance(wire, BeatOk) and wire.parts is None and wire.epoch == m.epoch)
+
+
+def settled(m: ConsumerMember, wire: BeatWire, group: ConsumerGroup, records: ConsumerRecords) -> str:
+    """Empty if this slot has nothing left to do, else what is amiss."""
+    if m.life in (Life.DOWN, Life.FAILED) or (m.life is Life.UP and m.state is ClientState.UNSUBSCRIBED):
+        return "still in the group" if records else ""
+    if m.life is Life.PAUSED:
+        return "paused"
+    if m.life is Life.HUNG:
+        return "still in the group" if records else ""
+    record = find(records, m.id)
+    if record is None or len(records) > 1:
+        return "not in the group, or not alone under its name"
+    if m.state is not ClientState.STABLE or m.unsent or m.epoch != record.epoch or not _idle(m, wire):
+        return "has something to do"
+    if record.state is not RecordState.STABLE or record.epoch != group.epoch:
+        return "not at the epoch of the group"
+    if not m.owned == record.assigned == record.target or record.topics != m.topics:
+        return "owns or subscribes to something else than it was assigned"
+    return ""
+
+
+def _epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, int, int, int], ...]:
+    """Of each record: its previous epoch, its own, that of the target, that of the group."""
+    return tuple((r.previous, r.epoch, group.assigned, group.epoch) for r in records)
+
+
+def _holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
+    """What the records of a slot hold: once at least, and more than once."""
+    once = twice = 0
+    for record in records:
+        mine = (record.assigned & record.pending) | ((record.assigned | record.pending) & once)
+        once, twice = once | record.held, twice | mine
+    return Parts(once), Parts(twice)
+
+
+def _share(setup: Setup, m: ConsumerMember) -> tuple[Parts, Parts]:
+    """Of a client at work: what it owns, and what it subscribes to."""
+    return (m.owned, setup.parts(m.topics)) if m.life is Life.UP else (Parts(0), Parts(0))
+
+
+def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
+    yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
+    yield View("group", ("group",), lambda group: (group.exists, group.epoch == group.assigned))
+    for me in mes:
+        a = letter(me.slot)
+        m, w, r, s = (me.name(part) for part in ("member", "wire", "record", "stray"))
+        yield View(f"held {a}", (m, r), held)
+        yield View(f"commits {a}", (m, s, r), partial(commits, me))
+        yield View(f"listener {a}", (m,), lambda m: (m.believed, m.owned, m.life))
+        yield View(f"records {a}", (r,), _holds)
+        yield View(f"epochs {a}", ("group", r), _epochs)
+        yield View(f"settled {a}", (m, w, "group", r), settled)
+        yield View(f"share {a}", (m,), partial(_share, setup))
+        yield View(f"life {a}", (m,), lambda m: m.life)
+        yield View(f"owned {a}", (m,), lambda m: m.owned)
+        if me.static:
+            yield View(f"ids {a}", (r,), len)
+
+
+# -- symmetry ------------------------------------------------------------------------------------------
+
+
+def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
+    """Renamings of equal members and of the partitions of a topic."""
+    if setup.naming != "every":
+        return
+    for slots in permutations(setup.slots):
+        if any(setup.consumers[a] != setup.consumers[b] for a, b in enumerate(slots)):
+            continue
+        for numbers in setup.renamings(kept=setup.exist):
+            yield permutation(names, slots, numbers)
+
+
+def initial(setup: Setup) -> State:
+    """The one initial state."""
+    return consumer_machine(setup).initial[0]

@@ -1,0 +1,219 @@
+"""The values that a consumer group (KIP-848) is made of: client, coordinator, what is on the wire.
+
+Made as those of the classic protocol (``rebalance.model.protocol.state``), whose names for sets of
+partitions, generations and slots are used here too: an epoch is a ``Generation``. Epochs that the wire writes
+as 0, -1 and -2 are no numbers here: a heartbeat joins, leaves or goes away.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import NamedTuple
+
+from rebalance.model.protocol.state import (
+    NO_ID,
+    NONE,
+    NOTHING,
+    Generation,
+    Late,
+    Life,
+    Names,
+    Parts,
+    Topics,
+    rename,
+)
+
+# -- the client ----------------------------------------------------------------------------------------
+
+
+class ClientState(StrEnum):
+    """``MemberState`` of the Java client, as far as it is seen between two steps.
+
+    FENCED: the membership is gone, and onPartitionsLost has not run. STALE: the same after the client left
+    because its application polled too late.
+    """
+
+    UNSUBSCRIBED = "UNSUBSCRIBED"
+    JOINING = "JOINING"
+    RECONCILING = "RECONCILING"
+    ACKNOWLEDGING = "ACKNOWLEDGING"
+    STABLE = "STABLE"
+    FENCED = "FENCED"
+    STALE = "STALE"
+
+
+INSIDE = (ClientState.RECONCILING, ClientState.ACKNOWLEDGING, ClientState.STABLE)
+"""States of a client that believes to be a member."""
+
+
+class ConsumerMember(NamedTuple):
+    """One client, as its own fields show it.
+
+    ``owned`` is what it consumes, ``believed`` what its listener must believe. ``claim`` is the assignment
+    that it has reconciled last, which it acknowledges; ``unsent``: it has not. ``target`` is the newest
+    assignment it received; ``fresh``: it has not begun to reconcile it. ``goal`` is the one that it is
+    reconciling; ``calls``: it consumes that already, and onPartitionsAssigned runs. ``full``: its next
+    heartbeat carries every field, since an answer was lost.
+    """
+
+    life: Life = Life.DOWN
+    stage: int = 0
+    state: ClientState = ClientState.UNSUBSCRIBED
+    id: int = NO_ID
+    epoch: Generation = NONE
+    owned: Parts = NOTHING
+    believed: Parts = NOTHING
+    claim: Parts = NOTHING
+    unsent: bool = False
+    target: Parts | None = None
+    fresh: bool = False
+    goal: Parts | None = None
+    calls: bool = False
+    full: bool = False
+    topics: Topics = Topics(0)
+
+
+# -- what is sent --------------------------------------------------------------------------------------
+
+
+class BeatKind(StrEnum):
+    """What a heartbeat is for, by its epoch: 0, greater, -1, -2."""
+
+    JOIN = "join"
+    STEADY = "steady"
+    LEAVE = "leave"
+    AWAY = "away"
+
+
+class BeatError(StrEnum):
+    """``org.apache.kafka.common.protocol.Errors``; DISCONNECT is the client's own."""
+
+    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
+    FENCED_MEMBER_EPOCH = "FENCED_MEMBER_EPOCH"
+    UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
+    FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
+    GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
+    DISCONNECT = "disconnect"
+
+
+class Beat(NamedTuple):
+    """ConsumerGroupHeartbeat request on its way. ``owned`` is its topicPartitions, None where the field is
+    absent; ``full``: it carries every field."""
+
+    kind: BeatKind
+    id: int
+    epoch: Generation
+    owned: Parts | None
+    full: bool
+    topics: Topics
+
+
+class BeatOk(NamedTuple):
+    """ConsumerGroupHeartbeat response; ``parts`` is None for no news of the assignment."""
+
+    id: int
+    epoch: Generation
+    parts: Parts | None
+
+
+class BeatRefused(NamedTuple):
+    """An error response to a heartbeat of ``id``."""
+
+    id: int
+    error: BeatError
+
+
+BeatWire = Beat | BeatOk | BeatRefused | None
+"""The heartbeat of one client: at most one is outstanding."""
+
+LateCommit = Late | None
+"""Beside it: a commit that takes long."""
+
+
+# -- the coordinator -----------------------------------------------------------------------------------
+
+
+class RecordState(StrEnum):
+    """``modern.MemberState``: UNREVOKED waits for the member, UNRELEASED for others."""
+
+    STABLE = "STABLE"
+    UNREVOKED = "UNREVOKED_PARTITIONS"
+    UNRELEASED = "UNRELEASED_PARTITIONS"
+
+
+class ConsumerRecord(NamedTuple):
+    """What the coordinator knows of one member id.
+
+    ``epoch`` is that of the last target it reached, NONE while it joins or is ``away`` (a static member that
+    left with epoch -2). ``previous`` is the epoch that it may still show after a lost answer. ``assigned``
+    and ``pending`` (to be revoked) are disjoint. ``unmarked`` is held and looks free: a mistake makes it so.
+    """
+
+    id: int
+    epoch: Generation = NONE
+    previous: Generation = NONE
+    state: RecordState = RecordState.STABLE
+    assigned: Parts = NOTHING
+    pending: Parts = NOTHING
+    target: Parts = NOTHING
+    topics: Topics = Topics(0)
+    away: bool = False
+    unmarked: Parts = NOTHING
+
+    @property
+    def held(self) -> Parts:
+        """What nobody else may be given."""
+        return Parts(self.assigned | self.pending)
+
+
+ConsumerRecords = tuple[ConsumerRecord, ...]
+"""Of one slot, by incarnation: usually none or one; ids left behind are ghosts."""
+
+
+class ConsumerGroup(NamedTuple):
+    """The group: whether it ``exists``, its epoch, that of its target, the partitions that were known then.
+
+    One that is made again counts on here and begins anew in Kafka; member ids are unique, so that nobody can
+    see the difference.
+    """
+
+    exists: bool = False
+    epoch: Generation = Generation(0)
+    assigned: Generation = Generation(0)
+    known: Parts = NOTHING
+
+
+# -- renaming ------------------------------------------------------------------------------------------
+
+
+def epochs(value: object) -> int:
+    """The epochs in ``value`` as a bit mask. None is beyond the group's, so the next is new to everybody."""
+    found = 0
+
+    def note(epoch: int) -> int:
+        nonlocal found
+        found |= 1 << epoch
+        return epoch
+
+    rename(value, Names(lambda p: p, note, lambda s: s))
+    return found
+
+
+def relabel(value: object, names: Mapping[int, int]) -> object:
+    """``value`` with epoch ``e`` renamed to ``names[e]``."""
+    return rename(value, Names(lambda p: p, names.__getitem__, lambda s: s))
+
+
+def find(records: ConsumerRecords, member_id: int) -> ConsumerRecord | None:
+    return next((record for record in records if record.id == member_id), None)
+
+
+def put(records: ConsumerRecords, record: ConsumerRecord) -> ConsumerRecords:
+    """``records`` with the one of the same id replaced, or with a new one."""
+    return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
+
+
+def participates(me: ConsumerMember, records: ConsumerRecords) -> bool:
+    """A member of the group that believes to be one, too. One that was removed is a zombie."""
+    return me.epoch != NONE and find(records, me.id) is not None

@@ -1,0 +1,194 @@
+"""The clauses of a consumer group (KIP-848), and the rules that a setup of one has to keep."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import combinations, permutations
+from typing import Any
+
+from rebalance.model.consumer.observations import (
+    Acknowledged,
+    Advanced,
+    BeatAnswered,
+    Committed,
+    Ended,
+    Granted,
+)
+from rebalance.model.machine import Event
+from rebalance.model.protocol.observations import Call, Callback, Noted, Seen
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.properties.group import checks, consumer_checks
+from rebalance.properties.group.clause import CONVERGES, ProtocolClause
+from rebalance.properties.group.rules import Always, Bounded, EachChange, EachStep, Finally, Rules, Sometimes
+from rebalance.properties.verdict import Level
+
+Check = Callable[[Setup, Any], str | None]
+
+
+def _clause(name: str, level: Level, kind: str, source: str, sentence: str) -> ProtocolClause:
+    return ProtocolClause(id=name, level=level, kind=kind, sentence=sentence, source=source)
+
+
+HOLDER = _clause("epoch/holder", Level.SAFETY, "always", "KIP-848, reconciliation",
+    "the coordinator holds a partition for one member at most, to be revoked or not")  # fmt: skip
+ORDER = _clause("epoch/order", Level.SAFETY, "always", "KIP-848, member epoch",
+    "a member's epoch is not beyond that of the target, nor that beyond the group's")  # fmt: skip
+HEARTBEATS = _clause("group/heartbeats", Level.LIVENESS, "eventually", "KIP-848, reconciliation",
+    "once nothing goes wrong any more a consumer group settles within a bounded number of heartbeats "
+    "that change something")  # fmt: skip
+
+_STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
+    (_clause(name, level, "always", source, sentence), seen, check)
+    for name, level, seen, check, source, sentence in (
+        ("epoch/monotone", Level.SAFETY, Advanced, consumer_checks.monotone, "KIP-848, group epoch",
+         "no heartbeat takes an epoch back"),
+        ("epoch/granted", Level.SAFETY, Granted, consumer_checks.granted, "KIP-848, reconciliation",
+         "a partition is given to a member after the one before has revoked it"),
+        ("epoch/subscribed", Level.SAFETY, Granted, consumer_checks.subscribed, "KAFKA-19431",
+         "a member is given only what it subscribes to"),
+        ("epoch/acknowledged", Level.SAFETY, Acknowledged, consumer_checks.acknowledged, "KIP-848, client",
+         "a client gives up a partition before it acknowledges that it has"),
+        ("epoch/fenced", Level.LIVENESS, BeatAnswered, consumer_checks.fenced, "KIP-848, member epoch",
+         "a member of the group is not fenced, however many answers are lost"),
+        ("member/ends", Level.LIVENESS, Ended, consumer_checks.ends, "KIP-848, error handling",
+         "no error ends a client that could join again"),
+        ("commit/stored", Level.LIVENESS, Committed, consumer_checks.stored, "KIP-1251",
+         "a commit for what its sender holds is stored, however late it comes"),
+    )
+)  # fmt: skip
+
+TABLE: tuple[ProtocolClause, ...] = (HOLDER, ORDER, *(clause for clause, *_ in _STEPS), HEARTBEATS)
+"""The clauses that only a consumer group has."""
+
+_SHARED: tuple[tuple[str, type | None, Check], ...] = (
+    ("callback/revoked", Callback, checks.revoked),
+    ("callback/lost", Callback, checks.lost),
+    ("callback/owned", Callback, checks.while_owned),
+    ("callback/assigned", None, checks.assigned),
+    ("callback/order", None, checks.order),
+)
+"""Clauses of steps that both protocols have, with what they ask."""
+
+
+def _always(setup: Setup) -> Iterator[Always]:
+    slots = [letter(slot) for slot in setup.slots]
+    for a, b in combinations(slots, 2):
+        yield Always("group/owner", (f"held {a}", f"held {b}"), partial(checks.owner, setup, a, b))
+        yield Always(
+            HOLDER.id, (f"records {a}", f"records {b}"), partial(consumer_checks.holder, setup, a, b)
+        )
+    for a, b in permutations(slots, 2):
+        yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(checks.commit, setup, a, b))
+    for slot, a in enumerate(slots):
+        yield Always(ORDER.id, (f"epochs {a}",), partial(consumer_checks.order, a))
+        yield Always("callback/told", (f"listener {a}",), partial(checks.listener, setup, a))
+        if setup.consumers[slot].instance is not None:
+            yield Always("group/instance", (f"ids {a}",), partial(checks.instance, a))
+
+
+_POLLS = frozenset(
+    (
+        "reconcile",
+        "reconcile late",
+        "assign late",
+        "revoke",
+        "assign",
+        "acknowledge",
+        "lose",
+        "subscribe",
+        "unsubscribe",
+        "close",
+    )
+)
+"""What a client does in its poll, and what its application does with it."""
+
+
+def _each_change(setup: Setup) -> Iterator[EachChange]:
+    for slot, a in enumerate(map(letter, setup.slots)):
+        yield EachChange("member/runs", slot, _POLLS, (f"life {a}",), partial(checks.runs, a))
+
+
+def _at_step(kind: type | None, check: Check, setup: Setup, event: Event, seen: Seen) -> str | None:
+    if kind is None:
+        return check(setup, seen)
+    return next((found for one in seen if isinstance(one, kind) and (found := check(setup, one))), None)
+
+
+WITNESSES = (
+    "member is UNREVOKED_PARTITIONS",
+    "member is UNRELEASED_PARTITIONS",
+    "partition returns to its owner",
+    "heartbeat at the previous epoch",
+    "known member joins again",
+    "member is fenced",
+    "partitions lost by a fence",
+    "crash with a revocation under way",
+    "failover with a revocation pending",
+    "revocation took too long",
+    "static member returns",
+)
+"""Situations that runs of a consumer group should reach; which of them can be depends on the faults."""
+
+
+def _shows(name: str, event: Event, seen: Seen) -> bool:
+    if name == "partitions lost by a fence":
+        return any(isinstance(item, Callback) and item.call is Call.LOST for item in seen)
+    return Noted(name) in seen
+
+
+# -- in the end ----------------------------------------------------------------------------------------
+
+
+def _settles(setup: Setup, cluster: int, group: tuple[bool, bool], *views: object) -> bool:
+    """Every client settled, and every partition that somebody subscribes to is owned."""
+    count = len(setup.consumers)
+    if any(views[:count]):
+        return False
+    owned = wanted = 0
+    for share in views[count:]:
+        assert isinstance(share, tuple)
+        owned, wanted = owned | share[0], wanted | share[1]
+    return not (owned & ~cluster or cluster & wanted & ~owned)
+
+
+def _finally(setup: Setup) -> Finally:
+    slots = [letter(slot) for slot in setup.slots]
+    views = ("cluster", "group", *(f"settled {a}" for a in slots), *(f"share {a}" for a in slots))
+    return Finally(CONVERGES.id, views, partial(_settles, setup))
+
+
+def _beats(event: Event) -> bool:
+    return event.action in ("heartbeat", "heartbeat arrives")
+
+
+def most_heartbeats(setup: Setup) -> int:
+    """The most heartbeats that change something and may follow the last fault.
+
+    Each of N members joins, and acknowledges what it is given: 2 N. Each join makes a target, of which those
+    who are members hear: N (N - 1) / 2. The k-th to join is given P / k partitions at most, so at most so
+    many of the k - 1 before it give something up; each of these acknowledges that, and what it gave up is
+    received and acknowledged: 3 heartbeats. A fault removes a member, of which the others hear, who comes
+    back, hears and acknowledges, and each of the others may give something up to it. The bound is met without
+    faults (``tests/explore/groups/test_consumer_scenarios.py``).
+    """
+    members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
+    givers = sum(min(k - 1, partitions // k) for k in range(2, members + 1))
+    again = members + 1 + 3 * min(members - 1, partitions)
+    return 2 * members + members * (members - 1) // 2 + 3 * givers + again * setup.budget
+
+
+def rules(setup: Setup) -> Rules:
+    """The rules that a consumer group of ``setup`` has to keep."""
+    steps = [(clause.id, kind, check) for clause, kind, check in _STEPS]
+    atomic = setup.steps == "atomic"  # else heartbeats that change nothing are steps, too
+    return Rules(
+        always=tuple(_always(setup)),
+        each_step=tuple(
+            EachStep(name, partial(_at_step, kind, check, setup)) for name, kind, check in (*_SHARED, *steps)
+        ),
+        each_change=tuple(_each_change(setup)),
+        sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in WITNESSES),
+        finally_=(_finally(setup),),
+        bounded=(Bounded(HEARTBEATS.id, _beats, most_heartbeats(setup)),) if atomic else (),
+    )

@@ -1,0 +1,84 @@
+"""What the clauses of a consumer group (KIP-848) ask, each as one function, beside those of ``checks``.
+
+A function returns what is wrong, or None. ``consumer`` says which clause it stands for.
+"""
+
+from __future__ import annotations
+
+from rebalance.model.consumer.observations import (
+    Acknowledged,
+    Advanced,
+    BeatAnswered,
+    Committed,
+    Ended,
+    Granted,
+)
+from rebalance.model.consumer.state import BeatError
+from rebalance.model.protocol.setup import Setup, letter
+from rebalance.model.protocol.state import NONE, Parts
+
+Holds = tuple[Parts, Parts]
+"""What the records of one slot hold, and what more than one of them does."""
+
+
+def holder(setup: Setup, a: str, b: str, x: Holds, y: Holds) -> str | None:
+    """One holder: of two slots, and of the records of each."""
+    for name, (_, twice) in ((a, x), (b, y)):
+        if twice:
+            return f"{setup.spell(twice)} is held twice by {name}"
+    both = x[0] & y[0]
+    return f"{setup.spell(both)} is held by {a} and by {b}" if both else None
+
+
+def order(a: str, epochs: tuple[tuple[int, int, int, int], ...]) -> str | None:
+    for previous, own, target, group in epochs:
+        if not previous <= own <= target <= group:
+            numbers = f"previous {previous}, own {own}, of the target {target}, of the group {group}"
+            return f"the epochs of {a} are out of order: {numbers}"
+    return None
+
+
+def monotone(setup: Setup, item: Advanced) -> str | None:
+    names = ("its own", "that of the target", "that of the group")
+    for name, before, after in zip(names, item.before, item.after, strict=True):
+        if after < before != NONE:
+            return f"a heartbeat of {letter(item.who)} takes {name} epoch from {before} back to {after}"
+    return None
+
+
+def granted(setup: Setup, item: Granted) -> str | None:
+    early = item.parts & item.held
+    return f"{letter(item.who)} is given {setup.spell(early)}, which another member holds" if early else None
+
+
+def subscribed(setup: Setup, item: Granted) -> str | None:
+    who, parts = letter(item.who), setup.spell(item.foreign)
+    return f"{who} is given {parts} and does not subscribe to it" if item.foreign else None
+
+
+def acknowledged(setup: Setup, item: Acknowledged) -> str | None:
+    kept = item.owned & ~item.claim
+    return (
+        f"{letter(item.who)} acknowledges to have given up {setup.spell(kept)}, and has it" if kept else None
+    )
+
+
+def fenced(setup: Setup, item: BeatAnswered) -> str | None:
+    if item.error is not BeatError.FENCED_MEMBER_EPOCH or not item.inside:
+        return None
+    return f"{letter(item.who)}, a member, is fenced: {item.kind}"
+
+
+def ends(setup: Setup, item: Ended) -> str | None:
+    if item.error is BeatError.FENCED_INSTANCE_ID:
+        return None
+    return f"{letter(item.who)} ends by {item.error}, which joining again would cure"
+
+
+def stored(setup: Setup, item: Committed) -> str | None:
+    refused = item.held & ~item.accepted
+    return (
+        f"a commit of {letter(item.who)} for {setup.spell(refused)}, which it holds, is refused"
+        if refused
+        else None
+    )
