@@ -175,6 +175,9 @@ public final class Cell {
                 state(Boolean.TRUE.equals(command.get("changes")));
                 out.close('}').close('}');
                 return;
+            case "send":
+                played(member(command), command);
+                break;
             case "deliver":
                 deliver(chosen(requests, command, "request"));
                 break;
@@ -211,6 +214,7 @@ public final class Cell {
                 break;
             case "topics":
                 topics(command.get("topics"));
+                coordinator.topics(topics);
                 break;
             default:
                 Member member = member(command);
@@ -361,7 +365,7 @@ public final class Cell {
                 settings.put(name, command.get(name));
             }
         }
-        settings.putIfAbsent("client", String.valueOf((char) ('A' + member.index)));
+        settings.putIfAbsent("client", clientOf(member));
         member.settings = settings;
         member.network = new Link(member);
         Parts.Consumer consumer = (Parts.Consumer) made("consumer:" + settings.get("release"), CONSUMER);
@@ -444,9 +448,30 @@ public final class Cell {
         requests.remove(message.id);
     }
 
+    /** A member without a process sends; its answer is an event, and whoever plays it hears of it by that. */
+    private void played(Member member, Map<String, Object> command) {
+        refuseUnless(member.consumer == null, "member " + member.index + " has a process, which speaks for itself");
+        Message message = new Message();
+        message.id = ++messages;
+        message.member = member;
+        message.request = coordinator.played((String) command.get("api"), clientOf(member), command);
+        requests.put(message.id, message);
+        member.open.add(message);
+        out.open('{').put("event", "request").put("member", member.index).put("id", message.id);
+        coordinator.describe(message.request, out);
+        out.close('}');
+    }
+
+    private static String clientOf(Member member) {
+        return (String) member.settings.getOrDefault("client", String.valueOf((char) ('A' + member.index)));
+    }
+
     private void respond(Message message) {
         responses.remove(message.id);
         message.member.open.remove(message);
+        if (message.member.consumer == null) {
+            return; // who plays it has it by the event of the response
+        }
         message.member.consumer.respond(message.correlation, message.response);
     }
 

@@ -219,7 +219,7 @@ final class Descriptions {
         for (String name : wanted) {
             Integer count = topics.get(name);
             MetadataResponseData.MetadataResponseTopic topic = new MetadataResponseData.MetadataResponseTopic()
-                .setName(name).setTopicId(count == null ? Uuid.ZERO_UUID : new Uuid(1, name.hashCode()))
+                .setName(name).setTopicId(count == null ? Uuid.ZERO_UUID : Images.id(name))
                 .setErrorCode((count == null ? Errors.UNKNOWN_TOPIC_OR_PARTITION : Errors.NONE).code());
             for (int i = 0; count != null && i < count; i++) {
                 topic.partitions().add(new MetadataResponseData.MetadataResponsePartition().setPartitionIndex(i)

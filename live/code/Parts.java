@@ -20,6 +20,9 @@ public final class Parts {
         /** A request as on the wire, header and body, read. */
         Object read(ByteBuffer request);
 
+        /** A request of a member who is played, read: its fields by the names that {@link #describe} has. */
+        Object played(String api, String client, Map<String, Object> fields);
+
         /** The fields of a request that was read. */
         void describe(Object request, Out out);
 

@@ -139,6 +139,15 @@ public final class Shapes {
         return null;
     }
 
+    /** The method without parameters, of the class or one that it extends. */
+    public static Method plain(Class<?> type, String name) {
+        Method found = exact(type, name);
+        if (found == null) {
+            throw new Missing(type.getName() + "." + name + "()");
+        }
+        return found;
+    }
+
     public static Field field(Class<?> type, String... names) {
         for (Class<?> one = type; one != null; one = one.getSuperclass()) {
             for (String name : names) {

@@ -23,6 +23,7 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.AbstractConfig;
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.common.errors.ApiException;
+import org.apache.kafka.common.message.ConsumerGroupHeartbeatResponseData;
 import org.apache.kafka.common.message.HeartbeatRequestData;
 import org.apache.kafka.common.message.HeartbeatResponseData;
 import org.apache.kafka.common.message.JoinGroupResponseData;
@@ -36,6 +37,8 @@ import org.apache.kafka.common.protocol.ApiKeys;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.requests.AbstractRequest;
 import org.apache.kafka.common.requests.AbstractResponse;
+import org.apache.kafka.common.requests.ConsumerGroupHeartbeatRequest;
+import org.apache.kafka.common.requests.ConsumerGroupHeartbeatResponse;
 import org.apache.kafka.common.requests.HeartbeatRequest;
 import org.apache.kafka.common.requests.HeartbeatResponse;
 import org.apache.kafka.common.requests.JoinGroupRequest;
@@ -85,16 +88,17 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     private static final Method LEAVE = Shapes.method(GroupCoordinatorShard.class, "classicGroupLeave");
     private static final Method COMMIT = Shapes.method(GroupCoordinatorShard.class, "commitOffset");
     private static final Method REPLAY = replayOf();
-    private static final Method LOADED = Shapes.method(GroupCoordinatorShard.class, "onLoaded");
+    private static final Method SERVE = Shapes.method(GroupCoordinatorShard.class, "consumerGroupHeartbeat");
     private static final Field MANAGER = Shapes.field(GroupCoordinatorShard.class, "groupMetadataManager");
     private static final Field PENDING_JOINS = Shapes.field(ClassicGroup.class, "pendingJoinMembers");
     private static final Field PENDING_SYNCS = Shapes.field(ClassicGroup.class, "pendingSyncMembers");
-    private static final Object NO_IMAGE = noImage();
     private static final String GROUP = "g";
 
     private final GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics();
     private final Object logContext = Shapes.make(LOG_CONTEXT);
     private final Descriptions descriptions = new Descriptions();
+    private final ConsumerGroups consumerGroups = new ConsumerGroups();
+    private final Images images = new Images();
     private final Map<Map<String, Object>, GroupCoordinatorConfig> configs = new HashMap<>();
     private final Object timer = Proxy.newProxyInstance(LOADER, new Class<?>[] {TIMER}, this::scheduled);
     private final Object executor = executorOf();
@@ -145,11 +149,6 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
             }
         }
         throw new IllegalStateException("GroupCoordinatorShard.replay");
-    }
-
-    private static Object noImage() {
-        Class<?> image = LOADED.getParameterTypes()[0];
-        return Shapes.get(Shapes.field(image, "EMPTY"), null);
     }
 
     /** Only regular expressions of the consumer protocol run there. */
@@ -411,13 +410,14 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
         for (Object record : log) {
             replay(offset++, record);
         }
-        Shapes.call(LOADED, shard, NO_IMAGE);
+        images.loaded(shard, topics);
     }
 
     @Override
     public void reset(Map<String, Object> given, Map<String, Integer> existing) {
         config = configs.computeIfAbsent(given, this::configOf);
         topics = existing;
+        consumerGroups.topics(existing.keySet());
         now = 1_000_000;
         sequence = 0;
         unavailable = null;
@@ -431,6 +431,10 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     @Override
     public void topics(Map<String, Integer> existing) {
         topics = existing;
+        consumerGroups.topics(existing.keySet());
+        if (shard != null) {
+            images.updated(shard, existing);
+        }
     }
 
     @Override
@@ -450,10 +454,23 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     public Object read(ByteBuffer bytes) {
         RequestHeader header = RequestHeader.parse(bytes);
         Request request = new Request();
-        request.context = new RequestContext(header, "0", InetAddress.getLoopbackAddress(), KafkaPrincipal.ANONYMOUS,
-            new ListenerName("CELL"), SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
+        request.context = context(header);
         request.body = request.context.parseRequest(bytes).request;
         return request;
+    }
+
+    @Override
+    public Object played(String api, String client, Map<String, Object> fields) {
+        AbstractRequest body = consumerGroups.played(api, fields);
+        Request request = new Request();
+        request.context = context(new RequestHeader(body.apiKey(), body.version(), client, 0));
+        request.body = body;
+        return request;
+    }
+
+    private static RequestContext context(RequestHeader header) {
+        return new RequestContext(header, "0", InetAddress.getLoopbackAddress(), KafkaPrincipal.ANONYMOUS,
+            new ListenerName("CELL"), SecurityProtocol.PLAINTEXT, ClientInformation.EMPTY, false);
     }
 
     @Override
@@ -462,8 +479,14 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
             Request request = (Request) object;
             out.put("api", request.context.header.apiKey().name).put("version", request.context.apiVersion());
             descriptions.request(request.body, out);
+            if (request.body instanceof ConsumerGroupHeartbeatRequest) {
+                consumerGroups.request(((ConsumerGroupHeartbeatRequest) request.body).data(), out);
+            }
         } else {
             descriptions.response((AbstractResponse) object, out);
+            if (object instanceof ConsumerGroupHeartbeatResponse) {
+                consumerGroups.response(((ConsumerGroupHeartbeatResponse) object).data(), out);
+            }
         }
     }
 
@@ -481,6 +504,12 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
                 }
                 group(request.context, body, version, answer);
             } catch (ApiException error) {
+                answer.accept(refusal(body, error));
+            } catch (RuntimeException error) { // as CoordinatorRuntime: the client is told UNKNOWN_SERVER_ERROR
+                if (!(body instanceof ConsumerGroupHeartbeatRequest)) {
+                    throw error;
+                }
+                consumerGroups.failed(error);
                 answer.accept(refusal(body, error));
             }
         }
@@ -520,6 +549,10 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
             OffsetCommitRequestData data = ((OffsetCommitRequest) body).data();
             written(Shapes.call(COMMIT, shard, context, data), (response, error) -> answer.accept(error != null
                 ? refusal(body, error) : new OffsetCommitResponse((OffsetCommitResponseData) response)));
+        } else if (body instanceof ConsumerGroupHeartbeatRequest) {
+            Object result = Shapes.call(SERVE, shard, context, ((ConsumerGroupHeartbeatRequest) body).data());
+            written(result, (response, error) -> answer.accept(error != null ? refusal(body, error)
+                : new ConsumerGroupHeartbeatResponse((ConsumerGroupHeartbeatResponseData) response)));
         } else {
             throw Errors.UNSUPPORTED_VERSION.exception();
         }
@@ -577,6 +610,10 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
         out.close('}');
         ClassicGroup group = null;
         try {
+            if (consumerGroups.state(manager.group(GROUP), out)) {
+                out.put("state", (String) null);
+                return;
+            }
             group = manager.getOrMaybeCreateClassicGroup(GROUP, false);
         } catch (ApiException none) {
             // there is none

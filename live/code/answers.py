@@ -33,7 +33,7 @@ class CellRequest:
     """A request left a consumer: ``api`` and ``version`` as on the wire, ``id`` to deliver or drop it by.
 
     ``generation``, ``instance``, ``claims`` (JoinGroup), ``assignments`` (SyncGroup, by member id) and
-    ``partitions`` (OffsetCommit) where the API has them.
+    ``partitions`` (OffsetCommit) where the API has them; ``owned`` of a ConsumerGroupHeartbeat that says it.
     """
 
     member: int
@@ -46,6 +46,7 @@ class CellRequest:
     claims: tuple[CellClaim, ...] = ()
     assignments: Mapping[str, Partitions | None] = field(default_factory=dict)
     partitions: Partitions = frozenset()
+    owned: Partitions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +54,7 @@ class CellResponse:
     """The coordinator answered request ``id``; nobody waits for it if ``abandoned``.
 
     ``error`` is a name of ``org.apache.kafka.common.protocol.Errors``. ``member_ids`` are those that a leader
-    is sent.
+    is sent. ``failure``: what the coordinator threw, where it is no answer of the protocol.
     """
 
     member: int
@@ -68,6 +69,7 @@ class CellResponse:
     assignment: Partitions | None = None
     skip_assignment: bool = False
     abandoned: bool = False
+    failure: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,6 +151,7 @@ def _request(one: JsonLine) -> CellEvent:
         claims=tuple(map(_claim, one.get("protocols", ()))),
         assignments={name: _set(parts) for name, parts in one.get("assignments", {}).items()},
         partitions=frozenset(one.get("partitions", ())),
+        owned=_set(one.get("owned")),
     )
 
 
@@ -166,6 +169,7 @@ def _response(one: JsonLine) -> CellEvent:
         assignment=_set(one.get("assignment")),
         skip_assignment=one.get("skip_assignment", False),
         abandoned=one.get("abandoned", False),
+        failure=one.get("failure", ""),
     )
 
 
@@ -228,8 +232,39 @@ class RegisteredMember:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ServedMember:
+    """A member of a consumer group (KIP-848), of the classic protocol if ``classic``.
+
+    ``epoch``, ``previous``: member epochs; ``state`` is a name of MemberState. What it is ``assigned``,
+    what is ``pending`` its revocation, and its ``target``.
+    """
+
+    id: str
+    client: str
+    instance: str | None
+    epoch: int
+    previous: int
+    state: str
+    classic: bool
+    assigned: Partitions
+    pending: Partitions
+    target: Partitions
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ServedGroup:
+    """A consumer group: ``state`` is a name of ConsumerGroupState."""
+
+    state: str
+    epoch: int
+    assignment_epoch: int
+    members: tuple[ServedMember, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorState:
-    """The coordinator. ``state`` is a name of ClassicGroupState, None without a group.
+    """The coordinator. ``state`` is a name of ClassicGroupState, None without a classic group; ``consumer``
+    is the group while it is one of the consumer protocol.
 
     ``log``: records that are committed; ``waiting``: writes that are not. ``timers``: milliseconds until each
     fires, by its key. ``available``: active, loading, gone.
@@ -248,6 +283,7 @@ class CoordinatorState:
     held: bool
     available: str
     now: int
+    consumer: ServedGroup | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,7 +362,16 @@ def _coordinator(one: JsonLine) -> CoordinatorState:
         members=tuple(map(_registered, one.get("members", ()))),
         pending_joins=tuple(one.get("pending_joins", ())),
         pending_syncs=tuple(one.get("pending_syncs", ())),
+        consumer=_served(one["consumer"]) if "consumer" in one else None,
     )
+
+
+def _served(one: JsonLine) -> ServedGroup:
+    members = tuple(
+        ServedMember(**member | {name: frozenset(member[name]) for name in ("assigned", "pending", "target")})
+        for member in one["members"]
+    )
+    return ServedGroup(**{**one, "members": members})
 
 
 def _registered(one: JsonLine) -> RegisteredMember:

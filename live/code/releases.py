@@ -28,7 +28,14 @@ MISSING_OF = {"2.6.0": "com.fasterxml.jackson.core:jackson-databind:2.10.2"}
 """What a release of kafka-clients needs and does not name: MetadataRequest of 2.6.0 does not load without."""
 
 _HULL = ("Cell.java", "Parts.java", "Out.java", "Ids.java", "Shapes.java")
-_COORDINATOR = ("ShippedCoordinator.java", "VirtualTime.java", "Descriptions.java", "Config38.java")
+_COORDINATOR = (
+    "ShippedCoordinator.java",
+    "VirtualTime.java",
+    "Descriptions.java",
+    "Config38.java",
+    "Images.java",
+    "ConsumerGroups.java",
+)
 _CONSUMER = ("ShippedConsumer.java", "VirtualTime.java", "CellClient.java")
 
 _OPTIONS = ("-Xshare:auto", "-Xss2m", "-Xmx512m")

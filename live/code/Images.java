@@ -1,0 +1,76 @@
+package org.apache.kafka.coordinator.group;
+
+import java.lang.reflect.Method;
+import java.util.HashMap;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import org.apache.kafka.common.Uuid;
+import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.TopicRecord;
+import org.apache.kafka.image.MetadataDelta;
+import org.apache.kafka.image.MetadataImage;
+import org.apache.kafka.image.MetadataProvenance;
+import rebalance.cell.Shapes;
+
+/** The topics that there are, as a coordinator is told of them. */
+final class Images {
+    private static final String KRAFT = "org.apache.kafka.coordinator.common.runtime.KRaftCoordinatorMetadata";
+    private static final Method LOADED = Shapes.method(GroupCoordinatorShard.class, "onLoaded");
+    private static final Method UPDATED =
+        Shapes.method(GroupCoordinatorShard.class, "onMetadataUpdate", "onNewMetadataImage"); // since 4.3, before
+
+    private final Map<Map<String, Integer>, MetadataImage> made = new HashMap<>();
+    private MetadataImage known = MetadataImage.EMPTY;
+
+    /** The id of a topic, by its name; the same in what a broker answers to Metadata. */
+    static Uuid id(String topic) {
+        return new Uuid(1, topic.hashCode());
+    }
+
+    void loaded(GroupCoordinatorShard shard, Map<String, Integer> topics) {
+        known = image(topics);
+        Shapes.call(LOADED, shard, fitting(LOADED.getParameterTypes()[0], known));
+    }
+
+    /** The topics have changed while the coordinator runs. */
+    void updated(GroupCoordinatorShard shard, Map<String, Integer> topics) {
+        MetadataDelta delta = delta(known, topics);
+        known = image(topics);
+        Object[] arguments = new Object[2];
+        for (int i = 0; i < arguments.length; i++) {
+            Class<?> type = UPDATED.getParameterTypes()[i];
+            arguments[i] = fitting(type, type.getSimpleName().endsWith("Delta") ? delta : known);
+        }
+        Shapes.call(UPDATED, shard, arguments);
+    }
+
+    private MetadataImage image(Map<String, Integer> topics) {
+        return made.computeIfAbsent(new LinkedHashMap<>(topics), one ->
+            delta(MetadataImage.EMPTY, one).apply(Shapes.make(MetadataProvenance.class, 0L, 0, 0L, true)));
+    }
+
+    private static MetadataDelta delta(MetadataImage before, Map<String, Integer> topics) {
+        MetadataDelta delta = new MetadataDelta.Builder().setImage(before).build();
+        topics.forEach((name, count) -> {
+            int there = before.topics().getTopic(name) == null
+                ? 0 : before.topics().getTopic(name).partitions().size();
+            if (before.topics().getTopic(name) == null) {
+                delta.replay(new TopicRecord().setName(name).setTopicId(id(name)));
+            }
+            for (int i = there; i < count; i++) {
+                delta.replay(new PartitionRecord().setTopicId(id(name)).setPartitionId(i).setLeader(0)
+                    .setReplicas(java.util.List.of(0)).setIsr(java.util.List.of(0)));
+            }
+        });
+        before.topics().topicsByName().keySet().stream().filter(name -> !topics.containsKey(name)).forEach(name ->
+            delta.replay(new org.apache.kafka.common.metadata.RemoveTopicRecord().setTopicId(id(name))));
+        return delta;
+    }
+
+    /** The image or the delta itself, or in what the coordinator takes since 4.2. */
+    private static Object fitting(Class<?> type, Object value) {
+        return type.isInstance(value) ? value
+            : Shapes.make(Shapes.type(Images.class.getClassLoader(),
+                KRAFT + (value instanceof MetadataImage ? "Image" : "Delta")), value);
+    }
+}

@@ -1,0 +1,134 @@
+"""Consumer groups (KIP-848) in a cell: played members, what the coordinator knows, conversions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rebalance.live.code.answers import CellRequest, CellResponse, ServedGroup
+from rebalance.live.code.cell import CellMember, CellRefused, KafkaCell
+
+pytestmark = pytest.mark.slow
+
+NEWEST = "4.4.0"
+RELEASES = ("4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST)
+AT_ONCE = {"group.initial.rebalance.delay.ms": 0, "group.consumer.assignment.interval.ms": 0}
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[KafkaCell]:
+    with KafkaCell(RELEASES, [NEWEST]) as cell:
+        yield cell
+
+
+def made(cell: KafkaCell, coordinator: str = NEWEST, **config: Any) -> None:
+    members = [CellMember(release=NEWEST, client=name) for name in ("A", "C", "D")]
+    cell.create(coordinator, members, {"t": 4}, AT_ONCE | config)
+
+
+def heartbeat(cell: KafkaCell, member: int, epoch: int, **fields: Any) -> CellResponse:
+    if epoch == 0:
+        fields = {"topics": ["t"], "partitions": [], "rebalance_ms": 60_000} | fields
+    api = "CONSUMER_GROUP_HEARTBEAT"
+    cell.command("send", member=member, api=api, member_id=f"m{member}", generation=epoch, **fields)
+    events = [one for one in cell.command("deliver", member=member) if isinstance(one, CellResponse)]
+    [answer] = [one for one in events if one.member == member]
+    cell.command("respond", member=member)
+    return answer
+
+
+def group(cell: KafkaCell) -> ServedGroup:
+    found = cell.state().coordinator.consumer
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: KafkaCell, release: str) -> None:
+    made(jvm, release)
+    first = heartbeat(jvm, 1, 0)
+    assert (first.error, first.assignment) == ("NONE", {"t-0", "t-1", "t-2", "t-3"})
+    assert first.generation is not None
+    second = heartbeat(jvm, 2, 0)
+    assert second.assignment == frozenset()
+    less = heartbeat(jvm, 1, first.generation)
+    assert less.assignment is not None
+    assert len(less.assignment) == 2
+    served = {one.id: one for one in group(jvm).members}
+    assert served["m1"].state == "UNREVOKED_PARTITIONS"
+    assert served["m1"].pending == first.assignment - less.assignment
+    heartbeat(jvm, 1, first.generation, partitions=sorted(less.assignment))
+    given = heartbeat(jvm, 2, second.generation or 0, partitions=[])
+    assert given.assignment == first.assignment - less.assignment
+    assert group(jvm).state == "Stable"
+    assert {one.target for one in group(jvm).members} == {less.assignment, given.assignment}
+
+
+def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:
+    made(jvm)
+    fields = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": "m", "generation": 7, "partitions": ["t-1"]}
+    [request] = jvm.command("send", member=1, **fields)
+    assert isinstance(request, CellRequest)
+    assert (request.api, request.generation, request.owned) == ("ConsumerGroupHeartbeat", 7, {"t-1"})
+    jvm.command("drop", member=1)
+    with pytest.raises(CellRefused):
+        jvm.command("deliver", member=1)
+    jvm.command("start", member=0)
+    with pytest.raises(CellRefused, match="has a process, which speaks for itself"):
+        jvm.command("send", member=0, **fields)
+
+
+def test_a_commit_with_another_epoch_is_refused_and_a_failover_forgets_nothing(jvm: KafkaCell) -> None:
+    made(jvm)
+    epoch = heartbeat(jvm, 1, 0).generation or 0
+    before = group(jvm)
+    jvm.command("failover")
+    assert group(jvm) == before
+    for wrong, error in ((0, "NONE"), (1, "STALE_MEMBER_EPOCH")):
+        fields = {"member_id": "m1", "generation": epoch + wrong, "partitions": ["t-0"]}
+        jvm.command("send", member=2, api="OFFSET_COMMIT", **fields)
+        [answer] = jvm.command("deliver", member=2)
+        assert isinstance(answer, CellResponse)
+        assert answer.error == error
+
+
+def test_a_classic_consumer_is_taken_along_and_the_last_of_the_others_takes_it_back(jvm: KafkaCell) -> None:
+    made(jvm)
+    jvm.command("start", member=0)
+    for _ in range(4):
+        jvm.command("poll", member=0)
+        for command in ("deliver", "respond"):
+            jvm.batch([{"do": command, "member": 0}])
+        jvm.command("elapse", ms=1)
+    assert jvm.state().coordinator.state == "COMPLETING_REBALANCE" or jvm.state().coordinator.generation == 1
+    for _ in range(3):
+        jvm.batch([{"do": do, "member": 0} for do in ("poll", "deliver", "respond", "poll")])
+    epoch = heartbeat(jvm, 1, 0).generation
+    converted = group(jvm)
+    assert {one.client: one.classic for one in converted.members} == {"A": True, "C": False}
+    assert epoch == converted.epoch == 2
+    heartbeat(jvm, 1, -1)
+    state = jvm.state().coordinator
+    assert (state.consumer, state.state) == (None, "PREPARING_REBALANCE")
+
+
+def test_what_the_coordinator_throws_is_an_answer_as_in_its_runtime(jvm: KafkaCell) -> None:
+    """A classic group that has no generation yet has chosen no protocol, and fromClassicGroup takes it."""
+    made(jvm)
+    jvm.command("start", member=0)
+    for _ in range(3):
+        jvm.batch([{"do": do, "member": 0} for do in ("poll", "deliver", "respond")])
+    assert jvm.state().coordinator.state == "PREPARING_REBALANCE"
+    answer = heartbeat(jvm, 1, 0)
+    assert answer.error == "UNKNOWN_SERVER_ERROR"
+    assert answer.failure == "java.util.NoSuchElementException: No value present"
+    assert jvm.state().coordinator.state == "PREPARING_REBALANCE"
+
+
+def test_topics_that_grow_are_in_the_next_target(jvm: KafkaCell) -> None:
+    made(jvm)
+    epoch = heartbeat(jvm, 1, 0).generation or 0
+    jvm.command("topics", topics={"t": 5})
+    more = heartbeat(jvm, 1, epoch)
+    assert (more.generation, more.assignment) == (epoch + 1, {f"t-{index}" for index in range(5)})
