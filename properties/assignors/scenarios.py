@@ -36,6 +36,9 @@ class UserData(StrEnum):
     TRUNCATED = "truncated"  # the first half of that: no client sends it, nobody can read it
 
 
+MOST_PARTITIONS = 1_000_000
+"""Of a scenario that is read from a file, in which a number stands for as many."""
+
 UNREADABLE = (UserData.NONE, UserData.EMPTY, UserData.TRUNCATED)
 """What holds no claim."""
 
@@ -215,7 +218,7 @@ def to_json(scenario: Scenario) -> dict[str, Any]:
 def from_json(data: Mapping[str, Any]) -> Scenario:
     """The scenario that ``to_json`` wrote. Raises ``ValueError`` naming the field that is wrong."""
     try:
-        topics = {str(t): _racks_in(p) for t, p in data["topics"].items()}
+        topics = _topics_and_racks(data["topics"])
         members = tuple(_member_in(m) for m in data["members"])
         rounds = tuple(tuple(_event_in(e) for e in r) for r in data.get("rounds", [[]]))
         protocol = _one_of(RebalanceProtocol, data["protocol"], "protocol")
@@ -233,6 +236,13 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
         rounds=rounds,
         dimensions=tuple(data.get("dimensions", ())),
     )
+
+
+def _topics_and_racks(data: Mapping[str, Any]) -> dict[str, tuple[Racks, ...]]:
+    """The partitions of each topic. Raises ``ValueError`` where a number stands for too many."""
+    if sum(count for count in data.values() if isinstance(count, int)) > MOST_PARTITIONS:
+        raise ValueError(f"scenario: more than {MOST_PARTITIONS:,} partitions")
+    return {str(topic): _racks_in(partitions) for topic, partitions in data.items()}
 
 
 def _racks_out(partitions: tuple[Racks, ...]) -> Any:

@@ -19,6 +19,7 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
     write,
 )
+from rebalance.gate.cli.console.terminal import clean as clean_lines
 from rebalance.gate.cli.console.text import clean
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import CONFINED, add_options
@@ -54,7 +55,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "model or, with --on, on real clients.",
     )
     parser.add_argument("traces", nargs="*", metavar="ID|FILE|DIR", help="default: all saved failures")
-    add_options(parser, "--target")
+    add_options(parser, "--target", "--trust")
     parser.add_argument("--as-pytest", type=Path, metavar="OUT.py",
                         help="write one counterexample as a stand-alone test instead")  # fmt: skip
     add_options(parser, *CONFINED, "--verbose", "--no-color")
@@ -90,7 +91,7 @@ def run(options: argparse.Namespace) -> int:
     worst = 0
     for path in paths:
         try:
-            trace = kinds.load(path)
+            trace = kinds.load(path, trust=options.trust)
             if isinstance(trace, Recording):
                 raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
             if isinstance(trace, SavedRun):
@@ -106,7 +107,7 @@ def run(options: argparse.Namespace) -> int:
             print_err(f"skipped  {error}")
             continue
         except ValueError as error:
-            print_out(f"error    {error}")
+            print_out(f"error    {clean(str(error))}")
             worst = max(worst, Exit.USAGE)
             continue
         if options.as_pytest:
@@ -122,14 +123,17 @@ def run(options: argparse.Namespace) -> int:
 def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     """Play a trace again, say what came of it; the exit code it deserves."""
     from rebalance.gate.check.search import replay
+    from rebalance.gate.traces.kinds import may_run
 
     spec = options.target or trace.target.spec
     name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
     try:
+        with usage_errors(ValueError):
+            may_run(trace.path or Path(), spec, options.trust or bool(options.target))
         with session(resolved(spec, (), options), options) as talk:
             record = replay(talk, trace.scenario, trace.clause)
     except UsageError as error:
-        print_out(f"error    {name}: {error}")
+        print_out(f"error    {name}: {clean_lines(str(error))}")
         return Exit.USAGE
     if record.skipped is not None:
         print_out(f"error    {name} declined: {clean(record.skipped)}")
@@ -167,7 +171,7 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
     try:
         played = play(run)
     except CannotHappenError as error:
-        print_out(f"error    {name}: {error}")
+        print_out(f"error    {name}: {clean_lines(str(error))}")
         return Exit.USAGE
     if played.sentence is None:
         print_out(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
@@ -184,7 +188,7 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
 
 def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Replay each of ``paths`` on real clients, or on Kafka's own code; the exit code."""
-    from rebalance.gate.traces import files, runs
+    from rebalance.gate.traces import files, kinds, runs
     from rebalance.live.clusters.cluster import Unsupported
     from rebalance.live.consumers.member import ClientProfile
     from rebalance.live.processes.tools import ToolError
@@ -203,6 +207,7 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
         with player(on, **limits, log_dir=directory, report_progress=report_progress) as play:
             for path in paths:
                 with usage_errors(ValueError):
+                    kinds.load(path, trust=options.trust)
                     saved = runs.load(path)
                     if "assignor" in saved.origin and saved.on:
                         again = f"rebalance check {saved.origin['assignor']} --in-group"

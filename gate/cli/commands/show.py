@@ -33,7 +33,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
     add_format(parser, "svg", "mermaid", "itf")
-    add_options(parser, "--out")
+    add_options(parser, "--out", "--trust")
     parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
                         "counted in steps")  # fmt: skip
     return parser
@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{option} is for one trace, these are {len(paths)}: {paths[0]}, {paths[1]} ...")
     for path in paths:
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(path)):
-            text = _shown(path, options.format, options.metrics)
+            text = _shown(path, options.format, options.metrics, options.trust)
         if options.out:
             write(Path(options.out), text + "\n", "--out")
         else:
@@ -57,7 +57,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(path: Path, wanted: str, metrics: bool) -> str:
+def _shown(path: Path, wanted: str, metrics: bool, trust: bool) -> str:
     """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
     from rebalance.explore.groups import itf
     from rebalance.explore.groups.runs import SavedRun
@@ -67,7 +67,7 @@ def _shown(path: Path, wanted: str, metrics: bool) -> str:
     from rebalance.gate.traces import kinds
     from rebalance.pipeline.audit.records import Recording
 
-    saved = kinds.load(path)
+    saved = kinds.load(path, trust=trust)
     draw: Callable[[], OwnershipDiagram]
     lines: Callable[[], list[str]]
     if isinstance(saved, Recording):

@@ -112,5 +112,5 @@ def print_json(document: Any) -> None:
 
 
 def json_text(document: Any, indent: int = 2) -> str:
-    """A document as JSON, to be printed or written."""
-    return json.dumps(document, indent=indent)
+    """A document as JSON, to be printed or written, without what GitHub's runner obeys in a log."""
+    return json.dumps(document, indent=indent).replace("##[", "#\\u0023[")
