@@ -48,7 +48,8 @@ def group(cell: KafkaCell) -> ServedGroup:
 def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: KafkaCell, release: str) -> None:
     made(jvm, release)
     first = heartbeat(jvm, 1, 0)
-    assert (first.error, first.assignment) == ("NONE", {"t-0", "t-1", "t-2", "t-3"})
+    everything = frozenset({"t-0", "t-1", "t-2", "t-3"})
+    assert (first.error, first.assignment) == ("NONE", everything)
     assert first.generation is not None
     second = heartbeat(jvm, 2, 0)
     assert second.assignment == frozenset()
@@ -57,12 +58,12 @@ def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: Kafk
     assert len(less.assignment) == 2
     served = {one.id: one for one in group(jvm).members}
     assert served["m1"].state == "UNREVOKED_PARTITIONS"
-    assert served["m1"].pending == first.assignment - less.assignment
+    assert served["m1"].pending == everything - less.assignment
     heartbeat(jvm, 1, first.generation, partitions=sorted(less.assignment))
     given = heartbeat(jvm, 2, second.generation or 0, partitions=[])
-    assert given.assignment == first.assignment - less.assignment
+    assert given.assignment == everything - less.assignment
     assert group(jvm).state == "Stable"
-    assert {one.target for one in group(jvm).members} == {less.assignment, given.assignment}
+    assert {one.target for one in group(jvm).members} == {less.assignment, everything - less.assignment}
 
 
 def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:
@@ -70,7 +71,8 @@ def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:
     fields = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": "m", "generation": 7, "partitions": ["t-1"]}
     [request] = jvm.command("send", member=1, **fields)
     assert isinstance(request, CellRequest)
-    assert (request.api, request.generation, request.owned) == ("ConsumerGroupHeartbeat", 7, {"t-1"})
+    assert (request.api, request.generation) == ("ConsumerGroupHeartbeat", 7)
+    assert request.owned == {"t-1"}
     jvm.command("drop", member=1)
     with pytest.raises(CellRefused):
         jvm.command("deliver", member=1)
@@ -131,4 +133,5 @@ def test_topics_that_grow_are_in_the_next_target(jvm: KafkaCell) -> None:
     epoch = heartbeat(jvm, 1, 0).generation or 0
     jvm.command("topics", topics={"t": 5})
     more = heartbeat(jvm, 1, epoch)
-    assert (more.generation, more.assignment) == (epoch + 1, {f"t-{index}" for index in range(5)})
+    assert more.generation == epoch + 1
+    assert more.assignment == {f"t-{index}" for index in range(5)}
