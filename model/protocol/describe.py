@@ -5,9 +5,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, cast
 
 from rebalance.model.machine import (
@@ -73,7 +73,7 @@ def description(setup: Setup, components: tuple[str, ...]) -> Description:
         event=event_text,
         state=partial(_caption, setup, position),
         owners=lambda state: tuple(_owners(setup, position, state)),
-        parties=lambda state: tuple(_parties(setup, position, state)),
+        parties=_parties(setup, position),
         observation=partial(observation_text, setup),
         step=step,
         details=lambda *step: scene(*step).details(),
@@ -111,20 +111,19 @@ def _owners(setup: Setup, position: Mapping[str, int], state: State) -> Iterator
         )
 
 
-def _parties(setup: Setup, position: Mapping[str, int], state: State) -> Iterator[tuple[str, str]]:
-    """Everybody as one line: the coordinator with whom it knows, then each member with what it waits for."""
-    group = cast(Group, state[position["group"]])
-    facts = [group.state.value, f"generation {group.generation}"]
-    facts += [f"{group.protocol}, leader {letter(group.leader.slot)}"] if group.leader is not None else []
-    known = [
-        _record(setup, letter(slot), record)
-        for slot in setup.slots
-        for record in cast(Records, state[position[f"record {letter(slot)}"]])
-    ]
-    yield "coordinator", "; ".join([", ".join(facts), *known])
-    for slot in setup.slots:
-        name = letter(slot)
-        me, wire = cast(Member, state[position[f"member {name}"]]), state[position[f"wire {name}"]]
+def _parties(setup: Setup, position: Mapping[str, int]) -> Callable[[State], tuple[tuple[str, str], ...]]:
+    """Of a state everybody as one line: the coordinator with whom it knows, then each member with what it
+    waits for. A line is made once for what it is about, which most steps leave as it is."""
+    names = [letter(slot) for slot in setup.slots]
+
+    @lru_cache(1000)
+    def coordinator(group: Group, *records: Records) -> str:
+        leads = f", {group.protocol}, leader {letter(group.leader.slot)}" if group.leader is not None else ""
+        known = [_record(setup, n, one) for n, mine in zip(names, records, strict=True) for one in mine]
+        return "; ".join([f"{group.state}, generation {group.generation}{leads}", *known])
+
+    @lru_cache(1000)
+    def member(me: Member, wire: Wire) -> str:
         owned = f"owns {setup.spell(me.owned)}" if me.owned else "owns nothing"
         owned += (
             f" of generation {me.own_gen}" if me.owned and me.own_gen not in (NONE, me.generation) else ""
@@ -132,7 +131,16 @@ def _parties(setup: Setup, position: Mapping[str, int], state: State) -> Iterato
         facts = [me.state.value if me.life is Life.UP else me.life.value]
         facts += ["no generation" if me.generation == NONE else f"generation {me.generation}", owned]
         facts += ["stuck"] * me.stuck + [f"under way: {_under_way(setup, wire)}"] * (wire is not None)
-        yield name, ", ".join(facts)
+        return ", ".join(facts)
+
+    def parties(state: State) -> tuple[tuple[str, str], ...]:
+        def of(kind: str) -> list[Any]:
+            return [state[position[f"{kind} {name}"]] for name in names]
+
+        first = coordinator(cast(Group, state[position["group"]]), *of("record"))
+        return (("coordinator", first), *zip(names, map(member, of("member"), of("wire")), strict=True))
+
+    return parties
 
 
 def _record(setup: Setup, name: str, record: MemberRecord) -> str:
@@ -204,47 +212,9 @@ class _Scene:
     def what(self) -> str:
         """What happens, in one sentence without a full stop."""
         name, action, choice = self.name, self.event.action, self.event.choice
-        plain = {
-            "join request": f"{name}'s JoinGroup arrives",
-            "sync request": f"{name}'s SyncGroup arrives",
-            "sync refused": f"{name}'s SyncGroup, parked in a generation that is over, is refused",
-            "join refused": f"{name}'s parked JoinGroup is refused",
-            "commit done": f"{name}'s commit comes back",
-            "prepare": f"{name} polls, and prepares for the JoinGroup that it has sent",
-            "resume": f"{name} goes on where it stopped",
-            "late request arrives": f"{name}'s slow request arrives",
-            "late answer": f"the answer to {name}'s slow request arrives",
-            "poll interval": f"max.poll.interval.ms passes for {name}: it leaves the group",
-            "max poll": f"{name} exceeds max.poll.interval.ms: its heartbeat thread leaves the group",
-            "abandoned join": f"the JoinGroup that {name} gave up on arrives",
-            "session expires": f"the session of {name} ({choice}) expires",
-            "session timeout": f"the session of {name} ({choice}) expires although it is at work",
-            "rebalance timeout": f"the rebalance timeout passes for {name} ({choice})",
-            "slow member": f"the rebalance timeout passes for {name}, which is slow ({choice})",
-            "crash": f"{name} crashes",
-            "pause": f"{name} stops, and does not notice",
-            "hang": f"{name} hangs in a call, its heartbeats go on",
-            "close": f"{name} closes",
-            "unsubscribe": f"{name} unsubscribes",
-            "enforce": f"{name} calls enforceRebalance()",
-            "disconnect": f"{name} loses its connection to the coordinator",
-            "left behind": f"{name}'s connection breaks, what it sent stays under way",
-            "late leave": f"{name} leaves ({choice}), and its LeaveGroup takes long",
-            "left join arrives": f"{name}'s JoinGroup of a broken connection arrives",
-            "left sync arrives": f"{name}'s SyncGroup of a broken connection arrives",
-            "left decision arrives": f"{name}'s SyncGroup of a broken connection arrives, and decides",
-            "left leave arrives": f"{name}'s LeaveGroup of a broken connection arrives",
-            "late request": f"{name} sends a {choice} that takes long",
-            "slow commit": f"{name} commits before it rejoins, and that takes long",
-            "append fails": f"the coordinator cannot append to its log: {name}'s JoinGroup is refused",
-            "failover": "the coordinator fails over" + (", and the new one still loads" if choice else ""),
-            "group expires": "the empty group is deleted",
-            "topic grows": f"partition {choice} is added",
-            "topic shrinks": f"the topic is created again without {choice}",
-            "topic deleted": f"{choice} is deleted",
-            "heartbeat": f"{name} sends a heartbeat",
-        }
-        special = {
+        if action in _PLAIN_STEPS:
+            return _PLAIN_STEPS[action].format(name=name, choice=choice)
+        special: dict[str, Callable[[], str]] = {
             "start": self._start,
             "subscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)} again",
             "resubscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)}",
@@ -271,8 +241,11 @@ class _Scene:
             "join phase ends": self._join_phase_ends,
             "refresh": lambda: f"{name}'s metadata now has {self.setup.spell(self._me(self.after).view)}",
             "bounce": self._bounce,
+            "failover": lambda: (
+                "the coordinator fails over" + (", and the new one still loads" if choice else "")
+            ),
         }
-        return special[action]() if action in special else plain.get(action, event_text(self.event))
+        return special[action]() if action in special else event_text(self.event)
 
     def _start(self) -> str:
         me = self._me(self.after)
@@ -455,6 +428,47 @@ def _adds(one: Any) -> bool:
         return one.what not in _PLAIN
     return isinstance(one, Callback | Threw | Answered | Expelled | Replaced)
 
+
+_PLAIN_STEPS = {
+    "join request": "{name}'s JoinGroup arrives",
+    "sync request": "{name}'s SyncGroup arrives",
+    "sync refused": "{name}'s SyncGroup, parked in a generation that is over, is refused",
+    "join refused": "{name}'s parked JoinGroup is refused",
+    "commit done": "{name}'s commit comes back",
+    "prepare": "{name} polls, and prepares for the JoinGroup that it has sent",
+    "resume": "{name} goes on where it stopped",
+    "late request arrives": "{name}'s slow request arrives",
+    "late answer": "the answer to {name}'s slow request arrives",
+    "poll interval": "max.poll.interval.ms passes for {name}: it leaves the group",
+    "max poll": "{name} exceeds max.poll.interval.ms: its heartbeat thread leaves the group",
+    "abandoned join": "the JoinGroup that {name} gave up on arrives",
+    "session expires": "the session of {name} ({choice}) expires",
+    "session timeout": "the session of {name} ({choice}) expires although it is at work",
+    "rebalance timeout": "the rebalance timeout passes for {name} ({choice})",
+    "slow member": "the rebalance timeout passes for {name}, which is slow ({choice})",
+    "crash": "{name} crashes",
+    "pause": "{name} stops, and does not notice",
+    "hang": "{name} hangs in a call, its heartbeats go on",
+    "close": "{name} closes",
+    "unsubscribe": "{name} unsubscribes",
+    "enforce": "{name} calls enforceRebalance()",
+    "disconnect": "{name} loses its connection to the coordinator",
+    "left behind": "{name}'s connection breaks, what it sent stays under way",
+    "late leave": "{name} leaves ({choice}), and its LeaveGroup takes long",
+    "left join arrives": "{name}'s JoinGroup of a broken connection arrives",
+    "left sync arrives": "{name}'s SyncGroup of a broken connection arrives",
+    "left decision arrives": "{name}'s SyncGroup of a broken connection arrives, and decides",
+    "left leave arrives": "{name}'s LeaveGroup of a broken connection arrives",
+    "late request": "{name} sends a {choice} that takes long",
+    "slow commit": "{name} commits before it rejoins, and that takes long",
+    "append fails": "the coordinator cannot append to its log: {name}'s JoinGroup is refused",
+    "group expires": "the empty group is deleted",
+    "topic grows": "partition {choice} is added",
+    "topic shrinks": "the topic is created again without {choice}",
+    "topic deleted": "{choice} is deleted",
+    "heartbeat": "{name} sends a heartbeat",
+}
+"""Action -> its sentence, where that needs nothing but the name of the member and the choice."""
 
 ASKS = {
     **dict.fromkeys(("join", "join late", "join lost", "join unanswered"), "JoinGroup"),

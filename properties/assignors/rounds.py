@@ -28,6 +28,9 @@ MOST_ROUNDS = 12
 ROUNDS_AFTER = 2
 """Rounds after the breaking one."""
 
+MOST_PARTS = 10_000
+"""Parts that members have in rounds that can be stepped through."""
+
 ALONE = "left alone"
 
 
@@ -51,7 +54,7 @@ def followed(
     unknown = {m for m in static if static[m]}  # static members that the coordinator has not seen yet
     joined = [e.member for events in scenario.rounds for e in events if isinstance(e, AddMember)]
     alike = len({frozenset(m.topics) for m in (*scenario.members, *joined)}) <= 1
-    story = [joins(member, alike) for member in scenario.members]
+    story: list[ScenarioEvent | str] = [joins(member, alike) for member in scenario.members]
     gone = dict[str, FaultKind]()  # who stayed silent in the round before
     index = 0
     for events in scenario.rounds:
@@ -59,7 +62,7 @@ def followed(
         for event in events:
             if not _matters(event, static):
                 continue
-            story.append(event_phrase(event, alike))
+            story.append(event)
             match event:
                 case AddMember(member):
                     static[member.id] = member.instance is not None
@@ -84,13 +87,17 @@ def followed(
             story += [_returns(m, gone[m], static[m]) for m in gone if m in static and m not in absent]
             gone = {m: faults[m] for m in absent}
             if index in window:
-                yield index, "; ".join(story), faults, dict(topics)
+                yield index, _story_text(story, alike), faults, dict(topics)
             elif index >= window.stop:
                 return
             story, index = [], index + 1
     if index in window:
         story += [_returns(m, gone[m], static[m]) for m in gone if m in static]
-        yield index, "; ".join(story), {}, dict(topics)
+        yield index, _story_text(story, alike), {}, dict(topics)
+
+
+def _story_text(story: Sequence[ScenarioEvent | str], alike: bool) -> str:
+    return "; ".join(one if isinstance(one, str) else event_phrase(one, alike) for one in story)
 
 
 def _returns(member: str, kind: FaultKind, static: bool) -> str:
@@ -133,10 +140,13 @@ def played_rounds(
 
 def round_views(scenario: Scenario, calls: Sequence[AssignorCall]) -> Iterator[StepView]:
     """The rounds that were answered, for who steps through them: what precedes each, then what everybody
-    claims in JoinGroup and is given in SyncGroup."""
-    happened = stories(scenario, range(len(calls)))
-    yield StepView(label="0", what="the start")
-    for index, call in enumerate(calls):
+    claims in JoinGroup and is given in SyncGroup. Of very many the last."""
+    first, room = len(calls), MOST_PARTS
+    while first and (room := room - len(calls[first - 1].group)) >= 0:
+        first -= 1
+    happened = stories(scenario, range(first, len(calls)))
+    yield StepView(label=f"{first}", what=f"after round {first}" if first else "the start")
+    for index, call in enumerate(calls[first:], first):
         yield StepView(
             label=f"{index + 1}",
             what=happened.get(index, ALONE),

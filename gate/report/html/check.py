@@ -6,7 +6,7 @@ looks like. Equal results give equal pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import replace
 from functools import partial
 
@@ -32,7 +32,7 @@ from rebalance.gate.report.facts import (
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
 from rebalance.gate.traces import counterexamples
-from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol, TopicPartition
+from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import TABLE
@@ -238,7 +238,7 @@ def _rounds(label: str, finding: Finding) -> Markup:
         broken_here = index + 1 == at
         happens = [text(events.get(index, ALONE), 1000)]
         happens += [tag("p", text(finding.breach.summary, 600), class_="bad")] * broken_here
-        decisive = finding.breach.partitions if broken_here else ()
+        decisive = set(finding.breach.partitions) if broken_here else set[TopicPartition]()
         claims, given = _claims(call, previous, decisive), _given(call, previous, decisive)
         same = index not in events and claims == given == _AS_BEFORE
         rows.append(
@@ -256,7 +256,7 @@ def _rounds(label: str, finding: Finding) -> Markup:
     )
 
 
-def _claims(call: AssignorCall | None, before: AssignorCall | None, decisive: Partitions) -> Markup:
+def _claims(call: AssignorCall | None, before: AssignorCall | None, decisive: Set[TopicPartition]) -> Markup:
     """Who claims anything but what it was given in the round before, or for an older generation, and who
     claims a ``decisive`` partition."""
     if call is None:
@@ -265,7 +265,7 @@ def _claims(call: AssignorCall | None, before: AssignorCall | None, decisive: Pa
     unusual = [
         m
         for m, claim in call.claims.items()
-        if not _is_usual(m, claim, newest, before) or not {*decisive}.isdisjoint(claim.partitions)
+        if not _is_usual(m, claim, newest, before) or (decisive and not decisive.isdisjoint(claim.partitions))
     ]
     return _each(unusual, lambda member: _claim(member, call.claims[member]))
 
@@ -282,7 +282,7 @@ def _claim(member: str, claim: StatedClaim) -> str:
     return f"{member}: {_parts(claim.partitions)}{since}"
 
 
-def _given(call: AssignorCall | None, before: AssignorCall | None, decisive: Partitions) -> Markup:
+def _given(call: AssignorCall | None, before: AssignorCall | None, decisive: Set[TopicPartition]) -> Markup:
     """Who is given anything but what it was given in the round before, or a ``decisive`` partition."""
     if call is None:
         return text("no answer")
@@ -298,7 +298,7 @@ def _given(call: AssignorCall | None, before: AssignorCall | None, decisive: Par
     changed = [
         m
         for m, has in call.assignment.items()
-        if m not in old or tuple(has) != tuple(old[m]) or not {*decisive}.isdisjoint(has)
+        if m not in old or tuple(has) != tuple(old[m]) or (decisive and not decisive.isdisjoint(has))
     ]
     changed += [member for member in old if member not in call.group]
     return _each(changed, given, f"nobody: {_parts(call.withheld)}" if call.withheld else "")

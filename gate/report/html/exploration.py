@@ -32,9 +32,11 @@ MOST_DRAWN = 20
 MOST_STEPS, LAST_STEPS = 200, 20
 """Steps of one run in its table, and how many of them are the last where not all fit."""
 
-MOST_PLAYED = 100_000
-"""Steps of a run that are played, to be stepped through and to get to its last ones; of a longer one only
-the first are shown."""
+MOST_PLAYED = 20_000
+"""Steps of a run that are played to get to its last ones; of a longer one only the first are in its table."""
+
+MOST_STEPPED = 100_000
+"""Steps of a run that can be stepped through."""
 
 
 def render(found: Explored, paths: Mapping[str, str]) -> str:
@@ -84,7 +86,7 @@ def _run(
 ) -> Iterator[Markup]:
     name = run_id(run)
     yield page.figure(f"Who owned what: {what}", partial(of_run, run), f"r-{name}")
-    yield page.stepper(what, run_views(run, MOST_PLAYED), f"r-{name}")
+    yield page.stepper(what, run_views(run, MOST_STEPPED), f"r-{name}")
     yield tag("h4", f"Step by step, what changed: {what}")
     yield _steps(f"Steps of {what}", run)
     yield tag("h4", f"See it again: {what}")

@@ -12,7 +12,7 @@ import json
 import re
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import resources
 from itertools import count as counter
@@ -219,6 +219,7 @@ def stepper(label: str, views: Iterable[StepView], name: str, unit: str = "step"
     )  # fmt: skip
 
 
+@lru_cache(4096)
 def _plain(value: str) -> str:
     return cut(clean(value[:2000]), 600)
 
