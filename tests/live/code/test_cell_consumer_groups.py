@@ -72,7 +72,7 @@ def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:
     [request] = jvm.command("send", member=1, **fields)
     assert isinstance(request, CellRequest)
     assert (request.api, request.generation) == ("ConsumerGroupHeartbeat", 7)
-    assert request.owned == {"t-1"}
+    assert request.owned == frozenset({"t-1"})
     jvm.command("drop", member=1)
     with pytest.raises(CellRefused):
         jvm.command("deliver", member=1)
@@ -134,4 +134,4 @@ def test_topics_that_grow_are_in_the_next_target(jvm: KafkaCell) -> None:
     jvm.command("topics", topics={"t": 5})
     more = heartbeat(jvm, 1, epoch)
     assert more.generation == epoch + 1
-    assert more.assignment == {f"t-{index}" for index in range(5)}
+    assert more.assignment == frozenset(f"t-{index}" for index in range(5))
