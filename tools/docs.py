@@ -245,7 +245,8 @@ def log_formats() -> str:
     from rebalance.pipeline.audit.sources.events import Kind
     from rebalance.pipeline.audit.sources.loggers import LOGGED, REBOOTSTRAPPING
 
-    titles = {"java": "Java clients", "librdkafka": "librdkafka", "broker": "Broker"}
+    titles = {"java": "Java clients", "librdkafka": "librdkafka", "python": "kafka-python and aiokafka"}
+    titles["broker"] = "Broker"
     parts = []
     for source in LOGGED:
         reported = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))

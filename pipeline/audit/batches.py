@@ -20,7 +20,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from rebalance.pipeline.audit.audit import audit
 from rebalance.pipeline.audit.frames import FINDINGS
 from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.sources import events_of, settled
+from rebalance.pipeline.audit.sources.distributed import events_of, settled
 from rebalance.pipeline.audit.tail import Tail
 
 HORIZON = 3600.0
@@ -29,7 +29,7 @@ HORIZON = 3600.0
 COMPACT = 20
 """Micro-batches after which older events are gone through."""
 
-LATEST = ("group", "consumer", "host", "topic", "partition", "kind")
+LATEST = ("group", "client", "origin", "stream", "instance", "topic", "partition", "kind")
 """Of events that are alike in this, only the last matters once they are old."""
 
 
@@ -84,7 +84,7 @@ def _batch(lines: DataFrame, number: int, watch: Watch) -> None:
         zone=watch.zone,
         parent=watch.path.rstrip("/") + "/",
         staging=str(watch.state / "parsed"),
-        settle=False,
+        settle_them=False,
     )
     read.malformed.write.mode("overwrite").parquet(str(watch.out / "malformed" / f"batch={number:09}"))
     read.events.write.mode("overwrite").parquet(str(watch.state / "events" / f"batch={number:09}"))
@@ -134,11 +134,11 @@ def _kept(spark: SparkSession, state: Path, number: int) -> tuple[DataFrame, dat
 def _compact(kept: DataFrame, number: int, watch: Watch) -> None:
     """Keep of old events only what may still matter; remove what a former compaction has replaced."""
     end = kept.agg(F.max("at")).collect()[0][0]
-    cut = end.astimezone(UTC) - timedelta(seconds=watch.horizon)
+    cut = datetime.fromtimestamp(end / 1e6, UTC) - timedelta(seconds=watch.horizon)
     order = Window.partitionBy(*LATEST).orderBy(F.col("at").desc(), F.col("file"), F.col("line").desc())
     (
         kept.withColumn("_age", F.row_number().over(order))
-        .where((F.col("_age") == 1) | (F.col("at") >= F.lit(cut)))
+        .where((F.col("_age") == 1) | (F.timestamp_micros("at") >= F.lit(cut)))
         .drop("_age")
         .write.mode("overwrite")
         .parquet(str(watch.state / "bases" / f"batch={number:09}-{int(cut.timestamp())}"))

@@ -6,11 +6,14 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rebalance.pipeline.audit.kernel.findings import CHECKS, AuditCheck, Thresholds
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
+from rebalance.pipeline.audit.sources.reading import Unread
+from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
 from rebalance.pipeline.session import LOCAL
 from rebalance.properties.verdict import Exit, Level, Verdict
 
@@ -176,6 +179,11 @@ class Audited:
     events: int = 0
     malformed: int = 0
     first_malformed: tuple[Malformed, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    notes: tuple[Note, ...] = ()
+    clients: tuple[LoggedClient, ...] = ()
+    until: datetime | None = None
+    """The last time in the logs, of whatever line."""
     tallies: tuple[AuditTally, ...] = ()
     broken: int = 0
     groups: int = 0
@@ -218,7 +226,8 @@ class Audited:
         if self.count(gating=True, certain=True):
             return Verdict.VIOLATION
         unfinished = self.stage or not self.events or self.count(gating=True, certain=False)
-        return Verdict.INCONCLUSIVE if unfinished else Verdict.CONFORMANT
+        unclear = self.notes or any(one.lost for one in self.unread)
+        return Verdict.INCONCLUSIVE if unfinished or unclear else Verdict.CONFORMANT
 
     @property
     def exit(self) -> Exit:

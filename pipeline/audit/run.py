@@ -16,7 +16,6 @@ from importlib.metadata import version
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from rebalance.live.processes.supervision import noticed
-from rebalance.pipeline.audit import sources
 from rebalance.pipeline.audit.audit import audit as judge
 from rebalance.pipeline.audit.failures import of_spark, spark_message
 from rebalance.pipeline.audit.kernel.findings import CHECKS
@@ -33,6 +32,8 @@ from rebalance.pipeline.audit.result import (
     Pause,
     absolute,
 )
+from rebalance.pipeline.audit.sources import distributed as sources
+from rebalance.pipeline.audit.sources.settling import mixed
 from rebalance.pipeline.audit.tables import around, file_name, finding, first, kept, make, rows, table
 from rebalance.pipeline.session import session
 
@@ -138,6 +139,13 @@ def _read(spark: SparkSession, found: Audited) -> Audited:
             for row in (rows(malformed.orderBy("file", "line").limit(MOST_MALFORMED)) if number else ())
         ),
     )
+    found = replace(
+        found,
+        unread=tuple(one._replace(file=file_name(one.file)) for one in read.unread),
+        notes=tuple(note for note in read.notes if not plan.groups or note.group in plan.groups),
+        clients=tuple(one for one in read.clients if not plan.groups or one.group in plan.groups),
+        until=read.until,
+    )
     if not plan.data:
         shutil.rmtree(staging, ignore_errors=True)
     return found
@@ -145,8 +153,9 @@ def _read(spark: SparkSession, found: Audited) -> Audited:
 
 def _check(spark: SparkSession, found: Audited) -> Audited:
     plan = found.plan
-    judged = judge(table(spark, plan, "events"), plan.thresholds)
-    findings = judged.findings
+    judged = judge(table(spark, plan, "events"), plan.thresholds, until=found.until)
+    unsure = F.col("group").isin(mixed(found.notes))
+    findings = judged.findings.withColumn("certain", F.col("certain") & ~unsure)
     if plan.checks:
         findings = findings.where(F.col("check").isin(list(plan.checks)))
     kept(spark, plan, findings, "findings")

@@ -263,7 +263,7 @@ SILENT: dict[str, set[str]] = {
 
 @pytest.mark.slow
 def test_the_text_says_what_the_events_say(spark, tmp_path):
-    from rebalance.pipeline.audit.sources import read
+    from rebalance.pipeline.audit.sources.distributed import read
 
     from tools.planted.logs import planted
     from tools.planted.text import FORMS, lines
@@ -290,7 +290,7 @@ def test_the_text_says_what_the_events_say(spark, tmp_path):
 
 @pytest.mark.slow
 def test_a_form_that_does_not_exist_is_refused(spark):
-    from rebalance.pipeline.audit.sources.events import EVENTS
+    from rebalance.pipeline.audit.sources.schema import EVENTS
 
     from tools.planted.text import lines
 

@@ -123,7 +123,7 @@ def write(directory: Path, form: str) -> dict[str, Any]:
 def audited(directory: Path, form: str) -> dict[str, Any]:
     """The whole audit, its four tables written: of Parquet, or from text on."""
     from rebalance.pipeline.audit.audit import audit
-    from rebalance.pipeline.audit.sources import read
+    from rebalance.pipeline.audit.sources.distributed import read
 
     out = directory / f"audited-{form}"
     shutil.rmtree(out, ignore_errors=True)

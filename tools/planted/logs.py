@@ -26,7 +26,8 @@ from pyspark.sql.types import (
     TimestampType,
 )
 from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
-from rebalance.pipeline.audit.sources.events import EVENTS, Kind
+from rebalance.pipeline.audit.sources.events import Kind
+from rebalance.pipeline.audit.sources.schema import EVENTS
 
 TRUTH = StructType(
     [

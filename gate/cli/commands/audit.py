@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from rebalance.pipeline.audit.result import Audited, AuditPlan
     from rebalance.pipeline.audit.run import TaskCount
 
-SOURCES = ("java", "librdkafka", "broker", "events")
+SOURCES = ("java", "librdkafka", "python", "broker", "events")
 """``rebalance.pipeline.audit.sources.KINDS``, which only Spark can import; a test compares them."""
 
 REPORTS = ("text", "json", "html")

@@ -45,8 +45,10 @@ def _document(found: Audited, *sections: Markup) -> str:
     read = f"{found.files:,} files, {found.lines:,} lines, {found.events:,} events"
     suite = f"{found.malformed:,} malformed lines; rebalance {version('rebalance-verifier')}. Times are UTC."
     paths = page.join(*(page.join(page.code(path), " ") for path in found.plan.paths[:20]))
+    unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in found.unread[:20]]
+    unclear = [page.tag("p", text) for text in [note.text for note in found.notes[:20]] + unread]
     head = page.join(
-        page.headline(line, found.verdict.value), page.tag("p", paths), page.dim(f"{read}, {suite}")
+        page.headline(line, found.verdict.value), page.tag("p", paths), page.dim(f"{read}, {suite}"), *unclear
     )
     return page.document(f"rebalance audit: {line}", head, *sections, contents=False)
 

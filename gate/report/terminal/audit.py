@@ -28,6 +28,7 @@ SCHEMA = 1
 MOST_SHOWN = 20
 MOST_GROUPS = 10
 MOST_PLACES = 4
+MOST_UNREAD = 10
 NAME = 40
 
 
@@ -78,6 +79,11 @@ def headline(found: Audited) -> str:
     if unsure:
         skewed = f"{count(unsure, 'finding')}, none beyond what the clocks may differ by{more}"
         return f"{start}  {skewed}"
+    if found.notes:
+        mixed = count(len(found.notes), "client id")
+        return f"{start}  {mixed} of several processes, not told apart{more}"
+    if found.verdict is Verdict.INCONCLUSIVE:
+        return f"{start}  {count(sum(one.lost for one in found.unread), 'file')} could not be read{more}"
     checks = count(len(found.plan.chosen_checks), "check")
     return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
 
@@ -99,6 +105,13 @@ def _read(found: Audited) -> list[str]:
     others = found.lines - found.recognised - found.malformed
     if others > 0:
         lines += _labelled("", f"{count(others, 'line')} about other things")
+    for part in found.unread[:MOST_UNREAD]:
+        what = f"{shorten(part.file, 60)}: {part.why} ({count(part.lines, 'line')})"
+        lines += _labelled("not read" if part.lost else "damaged", cut(clean(what), 2 * WIDTH))
+    if len(found.unread) > MOST_UNREAD:
+        lines += _labelled("", f"and {len(found.unread) - MOST_UNREAD:,} more")
+    for note in found.notes[:MOST_UNREAD]:
+        lines += _labelled("not clear", clean(note.text))
     if found.malformed:
         kept = found.plan.table("malformed")
         lines += _labelled("malformed", f"{count(found.malformed, 'line')}, kept in {kept}")
@@ -249,6 +262,9 @@ def data(found: Audited) -> dict[str, Any]:
             "sources": [asdict(one) for one in found.sources],
         },
         "malformed": [asdict(one) for one in found.first_malformed],
+        "unread": [one._asdict() for one in found.unread],
+        "notes": [one._asdict() for one in found.notes],
+        "clients": [one._asdict() for one in found.clients],
         "groups": {"seen": found.groups, "broken": found.broken},
         "checks": list(_checks(found)),
         "findings": [{**finding_out(one), "trace": found.traces.get(one.id, "")} for one in found.findings],

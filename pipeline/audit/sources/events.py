@@ -1,7 +1,7 @@
 """The event log: what happened to which member of which group when, whoever wrote it down.
 
-Every source of logs becomes rows of ``EVENTS``, one for each event and partition; everything after that is
-the same for all. Our own log holds the same as JSON lines (``JSON``), one object for each event:
+Every source of logs becomes rows of ``COLUMNS``, one for each event and partition; everything after that is
+the same for all. Our own log holds the same as JSON lines, one object for each event:
 
     {"at": "2026-11-21T18:00:00.123456Z", "event": "assigned", "group": "orders", "consumer": "orders-1@a",
      "generation": 7, "partitions": ["orders-0", "orders-1"]}
@@ -13,16 +13,7 @@ the same for all. Our own log holds the same as JSON lines (``JSON``), one objec
 from __future__ import annotations
 
 from enum import StrEnum
-
-from pyspark.sql.types import (
-    ArrayType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from typing import NamedTuple
 
 
 class Kind(StrEnum):
@@ -68,39 +59,54 @@ AT_CONSUMER = (
 )
 AT_COORDINATOR = (Kind.PREPARING, Kind.STABLE, Kind.REMOVED, Kind.EMPTY)
 
-EVENTS = StructType(
-    [
-        StructField("at", TimestampType(), nullable=False),  # UTC, microseconds
-        StructField("kind", StringType(), nullable=False),
-        StructField("group", StringType(), nullable=False),
-        StructField("consumer", StringType()),  # who: one process, over all the member ids it may be given
-        StructField("member", StringType()),  # the id that the coordinator gave
-        StructField("instance", StringType()),  # group.instance.id
-        StructField("generation", IntegerType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("detail", StringType()),  # the reason, in the words of who logged it
-        StructField("host", StringType()),  # whose clock ``at`` is
-        StructField("source", StringType(), nullable=False),  # "events", "java", "librdkafka", "broker"
-        StructField("file", StringType(), nullable=False),
-        StructField("line", LongType(), nullable=False),  # from 1
-    ]
+
+class EventColumn(NamedTuple):
+    """A column. ``type``: ``time`` (microseconds since 1970, UTC), ``text``, ``int``, ``long``."""
+
+    name: str
+    type: str
+    required: bool = False
+
+
+COLUMNS = (
+    EventColumn("at", "time", True),
+    EventColumn("kind", "text", True),
+    EventColumn("group", "text", True),
+    EventColumn("consumer", "text"),  # who: one process, over all the member ids it may be given
+    EventColumn("member", "text"),  # the id that the coordinator gave
+    EventColumn("instance", "text"),  # group.instance.id
+    EventColumn("generation", "int"),
+    EventColumn("topic", "text"),
+    EventColumn("partition", "int"),
+    EventColumn("detail", "text"),  # the reason, in the words of who logged it
+    EventColumn("host", "text"),  # whose clock ``at`` is
+    EventColumn("source", "text", True),  # "events", "java", "librdkafka", "broker", ...
+    EventColumn("file", "text", True),
+    EventColumn("line", "long", True),  # from 1
 )
 """One row for each event and partition. An event about no partition is one row with null in its place."""
 
-JSON = StructType(
-    [
-        StructField("at", StringType()),
-        StructField("event", StringType()),
-        StructField("group", StringType()),
-        StructField("consumer", StringType()),
-        StructField("member", StringType()),
-        StructField("instance", StringType()),
-        StructField("generation", IntegerType()),
-        StructField("topics", ArrayType(StringType())),
-        StructField("partitions", ArrayType(StringType())),
-        StructField("detail", StringType()),
-        StructField("host", StringType()),
-    ]
-)
-"""One line of our own log. Other fields are allowed and ignored."""
+NAMES = tuple(column.name for column in COLUMNS)
+
+TEXTS = ("event", "group", "consumer", "member", "instance", "detail", "host")
+LISTS = ("topics", "partitions")
+"""Fields of our own log besides ``at`` and ``generation``. Other fields are allowed and ignored."""
+
+
+class EventRow(NamedTuple):
+    """A row: the fields are ``COLUMNS``, ``at`` in microseconds since 1970."""
+
+    at: int
+    kind: str
+    group: str
+    consumer: str | None
+    member: str | None
+    instance: str | None
+    generation: int | None
+    topic: str | None
+    partition: int | None
+    detail: str | None
+    host: str | None
+    source: str
+    file: str
+    line: int

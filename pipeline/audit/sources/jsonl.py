@@ -1,70 +1,90 @@
-"""Our own event log: ``events.JSON``, one object a line, read strictly."""
+"""Our own event log: one JSON object a line (``events``), read strictly."""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
-from rebalance.pipeline.audit.sources.events import AT_CONSUMER, JSON, Kind
-from rebalance.pipeline.audit.sources.records import named, part, record, without_number
-from rebalance.pipeline.audit.sources.times import DATED, iso, seconds
+import json
+from typing import Any
+
+from rebalance.pipeline.audit.sources.events import AT_CONSUMER, LISTS, TEXTS, Kind
+from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, NoPartition, named
+from rebalance.pipeline.audit.sources.times import iso
 
 NAME = "events"
 
-_CORRUPT = "_corrupt"
-_SCHEMA = StructType([*JSON.fields, StructField(_CORRUPT, StringType())])
-_NUMBER = r"^-?\d+(\.\d+)?([eE]\+?\d+)?$"
+
+class NotOurs(ValueError):
+    """A line that is no event; the text says why."""
 
 
-def claimed(value: Column) -> Column:
-    """Whether a line may be of our log, a truncated one too: an object that tells an event and its time."""
-    complete = (value.contains('"event"') & value.contains('"at"')) | value.startswith('{"at"')
-    return value.startswith("{") & complete
+def claimed(text: str) -> bool:
+    """Whether a line may be of our log, a truncated one too: an object with an event and its time."""
+    return text.startswith("{") and (('"event"' in text and '"at"' in text) or text.startswith('{"at"'))
 
 
-def parsed(value: Column) -> Column:
-    """The line as a struct; to be selected under a name, then given to ``at``."""
-    return F.from_json(value, _SCHEMA, {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT})
+def read(text: str, zone: str) -> list[LineRow]:
+    """The event of a line, a row for each topic and partition. Raises NotOurs.
 
-
-def at(row: Column, zone: str) -> Column:
-    """When it happened, from what ``parsed`` made; null when it says no such time. To be selected, too."""
-    stamp = row["at"]
-    return F.when(stamp.rlike(_NUMBER), seconds(stamp)).when(stamp.rlike(f"^{DATED}$"), iso(stamp, zone))
-
-
-def read(value: Column, row: Column, at: Column) -> Column:
-    """The ``RECORD`` of a line, from its text and what ``parsed`` and ``at`` made of it."""
-    empty = F.array().cast("array<string>")
-    topics = F.transform(F.coalesce(row["topics"], empty), lambda topic: part(topic))
-    partitions = F.transform(F.coalesce(row["partitions"], empty), lambda name: named(name))
-    same = ("group", "consumer", "member", "instance", "generation", "detail", "host")
-    return record(
+    >>> read('{"at": 1, "event": "stable", "group": "g", "generation": 2}', "UTC")[0].generation
+    2
+    """
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise NotOurs("not JSON") from None
+    if not isinstance(value, dict):
+        raise NotOurs("not JSON")
+    texts = {name: _text(value.get(name)) for name in TEXTS}
+    lists = {name: _texts(value.get(name)) for name in LISTS}
+    generation, stamp = value.get("generation"), _text(value.get("at"))
+    if generation is not None and (type(generation) is not int or abs(generation) >= 2**31):
+        raise NotOurs("a field is not of its type")
+    kind = texts["event"]
+    if not kind:
+        raise NotOurs("event is missing")
+    if kind not in _KINDS:
+        raise NotOurs(f"no such event: {kind[:100]}")
+    if not stamp:
+        raise NotOurs("at is missing")
+    at = iso(stamp, zone)
+    if at is None:
+        raise NotOurs(f"at is neither ISO 8601 nor seconds since 1970: {stamp[:100]}")
+    if not texts["group"]:
+        raise NotOurs("group is missing")
+    if kind in AT_CONSUMER and not texts["consumer"]:
+        raise NotOurs("consumer is missing")
+    try:
+        parts = [*map(EventPart, lists["topics"]), *map(named, lists["partitions"])]
+    except NoPartition:
+        raise NotOurs("a partition that is not topic-number") from None
+    row = LineRow(
         at=at,
-        kind=row["event"],
-        parts=F.concat(topics, partitions),
-        why=_why(value, row, at, partitions),
-        **{name: row[name] for name in same},
+        kind=kind,
+        group=texts["group"],
+        client=texts["consumer"],
+        member=texts["member"],
+        instance=texts["instance"],
+        generation=generation,
+        detail=texts["detail"],
+        host=texts["host"],
+        source=NAME,
     )
+    return [row._replace(topic=part.topic, partition=part.partition) for part in parts or [EventPart()]]
 
 
-def _why(value: Column, row: Column, at: Column, partitions: Column) -> Column:
-    """What is wrong with a line, or null. The first of: JSON, types, required fields, their values."""
+_KINDS = frozenset(map(str, Kind))
 
-    def missing(field: str) -> Column:
-        return row[field].isNull() | (row[field] == "")
 
-    def excerpt(field: str) -> Column:
-        return F.substring(row[field], 1, 100)
+def _text(value: Any) -> str | None:
+    if isinstance(value, (dict, list)):
+        raise NotOurs("a field is not of its type")
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value)
 
-    return (
-        F.when(F.get_json_object(value, "$").isNull() | ~value.rlike(r"\}\s*$"), "not JSON")
-        .when(row[_CORRUPT].isNotNull(), "a field is not of its type")
-        .when(missing("event"), "event is missing")
-        .when(~row["event"].isin(*map(str, Kind)), F.concat(F.lit("no such event: "), excerpt("event")))
-        .when(missing("at"), "at is missing")
-        .when(at.isNull(), F.concat(F.lit("at is neither ISO 8601 nor seconds since 1970: "), excerpt("at")))
-        .when(missing("group"), "group is missing")
-        .when(row["event"].isin(*map(str, AT_CONSUMER)) & missing("consumer"), "consumer is missing")
-        .when(without_number(partitions), "a partition that is not topic-number")
-    )
+
+def _texts(value: Any) -> list[str]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise NotOurs("a field is not of its type")
+    return [text for one in value if (text := _text(one)) is not None]

@@ -6,6 +6,7 @@ of each block; the number of a line is then its place in the block plus the line
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +14,7 @@ from typing import NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
+from rebalance.pipeline.audit.sources.reading import NoInput
 
 BLOCKS = "spark.sql.files.minPartitionNum"
 """Spark cuts files by the number of cores it sees. Both passes must see the same, whoever joins meanwhile."""
@@ -20,10 +22,6 @@ BLOCKS = "spark.sql.files.minPartitionNum"
 
 FEWEST = "16"
 """Not many: each costs the making of its code, a second of CPU. Spark cuts at 128 MB anyway."""
-
-
-class NoInput(ValueError):
-    """A path that does not exist, matches nothing or cannot be read; the text names it."""
 
 
 class Lines(NamedTuple):
@@ -90,6 +88,11 @@ def files(spark: SparkSession, path: str) -> list[str]:
     if not found:
         raise NoInput(f"{path}: no files there")
     return sorted(found)
+
+
+def literal(path: str) -> str:
+    """A path to read from that is no pattern, whatever is in its name."""
+    return re.sub(r"([\[\]{}*?\\])", r"\\\1", path)
 
 
 def _name(path: Column) -> Column:

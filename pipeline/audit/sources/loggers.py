@@ -1,4 +1,4 @@
-"""Whose lines an audit knows: the Java consumer, librdkafka and the coordinator on the broker.
+"""Whose lines an audit knows: consumers in Java, C and Python, and the coordinator on the broker.
 
 Each is a table in the file of its name.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from rebalance.model.data import table
 from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.sources.patterns import LOGGER, Line, Source
+from rebalance.pipeline.audit.sources.patterns import Line, Source
 
 REBOOTSTRAPPING = "rebootstrapping"
 """The client forgets the cluster, and learns its id again: that is no new client."""
@@ -18,7 +18,16 @@ OVERDUE = "overdue"
 LOSING = "losing"
 """What is revoked from here until the client joins again is lost."""
 
-_KINDS: dict[str, Kind | str] = {kind: kind for kind in (*Kind, REBOOTSTRAPPING, OVERDUE, LOSING)}
+RELEASE = "release"
+"""Which release is running, ``detail``. Of a process, where the line names no client."""
+
+EXCHANGED = "exchanged"
+"""A consumer revokes some partitions and is assigned others, in one line."""
+
+MARKS = (REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED)
+"""What lines say that is no event, and changes what later lines mean."""
+
+_KINDS: dict[str, Kind | str] = {kind: kind for kind in (*Kind, *MARKS)}
 
 
 def _source(name: str) -> Source:
@@ -31,11 +40,20 @@ def _source(name: str) -> Source:
 
     return Source(
         name=name,
-        marks=logged["marks"],
-        prefix=f"^(?s:{logged['prefix']}){LOGGER}$",
+        marks=tuple(logged["marks"]),
+        prefix=logged["prefix"],
         lines=tuple(line(*row) for row in logged["lines"]),
+        client=logged.get("client", ""),
     )
 
 
-LOGGED = tuple(map(_source, ("java", "librdkafka", "broker")))
-JAVA, LIBRDKAFKA, BROKER = LOGGED
+LOGGED = tuple(map(_source, ("java", "librdkafka", "python", "broker")))
+JAVA, LIBRDKAFKA, PYTHON, BROKER = LOGGED
+
+RUNNING = Source(
+    name="java",
+    marks=("Kafka version",),
+    prefix=r"(?P<head>.*?)(?=Kafka version ?: )",
+    lines=(Line("Kafka version", r" ?: (?P<detail>\d[\w.-]*).*", RELEASE, "2.3 -"),),
+)
+"""A Java process, client or broker, and which release it is of."""

@@ -1,38 +1,36 @@
-"""The language of the tables that say which line of which client is which event, and how Spark reads by them.
+"""The language of the tables that say which line of which client is which event, and how they are read.
 
-A table is data: rows of ``Line`` in a ``Source``. The regular expressions are written for Python's ``re``, so
-that tests and documentation use the same table, and translated for Spark, whose expressions are Java's.
-
-Reading costs one regular expression for each line that a source claims and one more for each that is an
-event: ``regexp_replace`` writes what the groups caught into fixed places of one string, which is then split.
+A table is data: rows of ``Line`` in a ``Source``.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
 from rebalance.pipeline.audit.sources.events import Kind
 
-PLACES = (
+CAPTURES = (
     *("group", "member", "instance", "generation", "topics", "partitions", "plan", "detail"),
-    *("topic", "number", "members"),
+    *("topic", "number", "members", "client", "assignor", "revoked"),
 )
-"""What a line can say besides its kind: the names of groups, a digit after them aside."""
+"""What a line can hold besides its kind: the names of groups, a digit after them aside."""
 
-BETWEEN = "\x01"
-"""Separates what was caught. Not a character of any log line that we would understand."""
+HEADS = ("head", "client", "group", "instance")
+
+LOGGER = re.compile(
+    r" \((?:(?:[\w$]+\.)+[\w$]+|[A-Z]\w*(?:Consumer|Coordinator|Invoker|Metadata|LineParser))\)"
+)
+COLOUR = re.compile(r"(?:\x1b\[[\d;]*m)+$")
+"""What a layout may write after a message: the logger, as Kafka's own ``%m (%c)``; the end of a colour."""
 
 
 @dataclass(frozen=True)
 class Line:
     """Lines that begin with ``start`` and are described by ``rest``.
 
-    Named groups of ``rest`` are of ``PLACES``; a name may come again in an alternative, a digit after it.
+    Named groups of ``rest`` are of ``CAPTURES``; a name may come again in an alternative, a digit after it.
     """
 
     start: str
@@ -47,12 +45,12 @@ class Line:
         return re.compile(re.escape(self.start) + self.rest, re.DOTALL)
 
     def __post_init__(self) -> None:
-        wrong = {name for name in self.regex.groupindex if name.rstrip("0123456789") not in PLACES}
+        wrong = {name for name in self.regex.groupindex if name.rstrip("0123456789") not in CAPTURES}
         if wrong:
-            raise ValueError(f"{self.start!r}: no such places: {sorted(wrong)}")
+            raise ValueError(f"{self.start!r}: no such captures: {sorted(wrong)}")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Source:
     """Who writes such lines, and what is the same on all of them."""
 
@@ -60,8 +58,10 @@ class Source:
     marks: tuple[str, ...]
     """A line of this source contains one of these."""
     prefix: str
-    """What stands before the message, and the message: groups of ``HEADS``. The time is in ``head``."""
+    """What stands before the message: groups of ``HEADS``. The time is in ``head``."""
     lines: tuple[Line, ...]
+    client: str = ""
+    """What a client is called whose lines do not name it."""
 
     def __post_init__(self) -> None:
         for number, line in enumerate(self.lines):
@@ -71,75 +71,63 @@ class Source:
                     f"{self.name}: {line.start!r} comes after {hides[0]!r}, which takes its lines"
                 )
 
-    def choices(self, line: Line) -> bool:
-        """Whether another row after this one begins alike, so that ``rest`` decides between them."""
-        return any(e.start == line.start for e in self.lines[self.lines.index(line) + 1 :])
+    @cached_property
+    def head(self) -> re.Pattern[str]:
+        return re.compile(self.prefix, re.DOTALL)
+
+    def split(self, text: str) -> tuple[dict[str, str], str] | None:
+        """What the prefix of a line caught, and the message; None for a line without such a prefix."""
+        found = self.head.match(text)
+        return None if found is None else (captures(found), bare(text[found.end() :]))
+
+    @cached_property
+    def _by_start(self) -> tuple[int, dict[str, list[Line]]]:
+        size = min(len(line.start) for line in self.lines)
+        found: dict[str, list[Line]] = {}
+        for line in self.lines:
+            found.setdefault(line.start[:size], []).append(line)
+        return size, found
+
+    def claims(self, text: str) -> bool:
+        """Whether a line may be of this source: cheap, for every line."""
+        return any(mark in text for mark in self.marks)
+
+    def match(self, message: str) -> tuple[Line | None, dict[str, str]]:
+        """The row that takes a message, and what that catches. No row: none begins as the message does.
+
+        Raises Unlike where one does, and the message goes on otherwise.
+        """
+        size, rows = self._by_start
+        begins = False
+        for line in rows.get(message[:size], ()):
+            if message.startswith(line.start):
+                if found := line.regex.fullmatch(message):
+                    return line, captures(found)
+                begins = True
+        if begins:
+            raise Unlike
+        return None, {}
 
 
-HEADS = ("head", "client", "group", "instance", "message")
+def bare(message: str) -> str:
+    """A message without what a layout writes after it.
 
-LOGGER = (
-    r"(?: \((?:(?:[\w$]+\.)+[\w$]+|[A-Z]\w*(?:Consumer|Coordinator|Invoker|Metadata))\))?(?:\x1b\[[\d;]*m)*"
-)
-"""What a layout may write after a message: the logger, as Kafka's own ``%m (%c)``; the end of a colour."""
-
-
-def claimed(value: Column, source: Source) -> Column:
-    """Whether a line may be of a source: cheap, asked of every line."""
-    return _any(value.contains(mark) for mark in source.marks)
-
-
-def split_head(value: Column, source: Source) -> Column:
-    """An array with the texts of ``HEADS``; of one element when the line has no such prefix."""
-    return F.split(F.regexp_replace(value, java(source.prefix), _places(source.prefix, HEADS)), BETWEEN)
-
-
-def caught(message: Column, source: Source) -> Column:
-    """An array: the number of the row in ``source.lines``, then the texts of ``PLACES``.
-
-    Null when no row begins as the message does; of one element when one does and says something else.
+    >>> bare("(Re-)joining group (org.apache.kafka.clients.consumer.internals.AbstractCoordinator)")
+    '(Re-)joining group'
     """
-    whole: Column | None = None
-    for number, line in enumerate(source.lines):
-        pattern = f"^(?s:{line.regex.pattern})$"
-        read = F.regexp_replace(message, java(pattern), f"{number}{BETWEEN}" + _places(pattern, PLACES))
-        begins = message.startswith(line.start)
-        if source.choices(line):
-            begins = begins & message.rlike(java(pattern))
-        whole = F.when(begins, read) if whole is None else whole.when(begins, read)
-    return F.split(whole, BETWEEN) if whole is not None else F.lit(None)
+    if "\x1b" in message:
+        message = COLOUR.sub("", message)
+    if message.endswith(")"):
+        start = message.rfind(" (")
+        if start >= 0 and LOGGER.fullmatch(message, start):
+            return message[:start]
+    return message
 
 
-def head(column: str, name: str) -> Column:
-    """One of ``HEADS`` from what ``split_head`` made."""
-    return F.get(F.col(column), F.lit(HEADS.index(name)))
+class Unlike(ValueError):
+    """A message that begins like a line of its source, and goes on otherwise."""
 
 
-def row(column: str) -> Column:
-    """The number of the row in ``source.lines`` from what ``caught`` made; null when it is none."""
-    return F.when(F.size(column) == 1 + len(PLACES), F.get(F.col(column), F.lit(0)).try_cast("int"))
-
-
-def captured(column: str, name: str) -> Column:
-    """One of ``PLACES`` from what ``caught`` made; empty when nothing was caught."""
-    return F.get(F.col(column), F.lit(1 + PLACES.index(name)))
-
-
-def java(pattern: str) -> str:
-    """The same regular expression for Java, which writes named groups otherwise."""
-    return pattern.replace("(?P<", "(?<")
-
-
-def _places(pattern: str, names: Sequence[str]) -> str:
-    """What ``regexp_replace`` writes: the groups of each name; nothing for one that caught nothing."""
-    groups = re.compile(pattern).groupindex
-    return BETWEEN.join(
-        "".join(f"${{{group}}}" for group in groups if group.rstrip("0123456789") == name) for name in names
-    )
-
-
-def _any(conditions: Iterable[Column]) -> Column:
-    first, *others = conditions
-    for other in others:
-        first = first | other
-    return first
+def captures(found: re.Match[str]) -> dict[str, str]:
+    """What the named groups caught, without what caught nothing, and without the digits of their names."""
+    return {name.rstrip("0123456789"): text for name, text in found.groupdict().items() if text}

@@ -1,89 +1,192 @@
-"""When a line was written: whatever layout the logger has, as long as it says the date."""
+"""When a line was written: whatever layout the logger has, as long as the date is there.
+
+Times are microseconds since 1970, UTC.
+"""
 
 from __future__ import annotations
 
-from pyspark.sql import Column
-from pyspark.sql import functions as F
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
 
-_CLOCK = r"(\d{2}:\d{2}:\d{2})(?:[.,](\d{1,9}))?"
+_CLOCK = r"(\d{2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?"
 _ZONE = r" ?(Z\b|[+-]\d{2}(?::?\d{2})?\b|UTC\b|GMT\b)?"
+_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+_NAMED = f"({'|'.join(_MONTHS)})"
 
-DATED = r"(\d{4})[-/](\d{2})[-/](\d{2})[T ]" + _CLOCK + _ZONE
+DATED = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})[T ]" + _CLOCK + _ZONE)
 """``2024-01-02 03:04:05,678``, ``2024-01-02T03:04:05.678Z``, ``2024/01/02 03:04:05.678 +0100``."""
 
-BASIC = r"\b(\d{4})(\d{2})(\d{2})[T ]?(\d{2})(\d{2})(\d{2})[.,]?(\d{3})\b" + _ZONE
+BASIC = re.compile(r"\b(\d{4})(\d{2})(\d{2})[T ]?(\d{2})(\d{2})(\d{2})[.,]?(\d{3})\b" + _ZONE)
 """``20240102T030405,678``: log4j's ISO8601_BASIC and COMPACT."""
 
-MONTH = r"\b(\d{2})[ /-](Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[ /-](\d{4})[ :]" + _CLOCK + _ZONE
-"""``02 Jan 2024 03:04:05,678``: log4j's DATE."""
+MONTH = re.compile(r"\b(\d{2})[ /-]" + _NAMED + r"[ /-](\d{4})[ :]" + _CLOCK + _ZONE)
+"""``02 Jan 2024 03:04:05,678``: log4j's DATE; web servers' ``02/Jan/2024:03:04:05 +0100``."""
 
-MILLIS = r"(?<![\w.])(\d{13})(?![\w.])"
-SECONDS = r"(?<![\w.])(\d{10}(?:\.\d{1,9})?)(?![\w.])"
-"""Since 1970."""
+AMERICAN = re.compile(r"\b" + _NAMED + r" (\d{1,2}), (\d{4})(?: @)? " + _CLOCK + _ZONE)
+"""``Jan 2, 2024 @ 03:04:05.678``: Kibana's."""
 
-CLOCK = r"(?<![\d:])" + _CLOCK + r"(?![\d:])"
-"""Without a date."""
+MILLIS = re.compile(r"(?<![\w.])(\d{13}|\d{16}|\d{19})(?![\w.])")
+SECONDS = re.compile(r"(?<![\w.])(\d{10}(?:\.\d{1,9})?)(?![\w.])")
+"""Since 1970: milliseconds, microseconds, nanoseconds; seconds."""
 
-_MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+SYSLOG = re.compile(r"\b" + _NAMED + r" {1,2}(\d{1,2}) " + _CLOCK)
+"""``Jan  2 03:04:05``: no year."""
+
+CLOCK = re.compile(r"(?<![\d:])" + _CLOCK + r"(?![\d:])")
+"""No date."""
 
 
-def moment(text: Column, zone: str, date: str | None = None) -> Column:
-    """The first time with a date that a text says, as a timestamp; null when there is none.
+def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
+    """The first time with a date in a text; None when there is none.
 
-    ``zone`` is that of times which do not say theirs, ``date`` (``2024-01-02``) of those without one.
+    ``zone`` is that of times which have none (``Europe/Berlin``, ``+02:00``), ``date`` (``2024-01-02``) of
+    those without one.
+
+    >>> moment("at 1970-01-01 00:00:01,5 and 1970-01-01T01:00:02+01:00")
+    1500000
+    >>> moment("03:04:05") is None, moment("00:00:01", date="1970-01-01")
+    (True, 1000000)
     """
-    basic = _written(text, BASIC, "$1-$2-$3T$4:$5:$6", 7, 8, zone)
-    month = F.array_position(F.array(*map(F.lit, _MONTHS)), _group(text, MONTH, 2))
-    named = F.concat(
-        _group(text, MONTH, 3),
-        F.lit("-"),
-        F.lpad(month.cast("string"), 2, "0"),
-        F.regexp_replace(F.regexp_substr(text, F.lit(MONTH)), MONTH, "-$1T$4."),
-        _fraction(_group(text, MONTH, 5)),
-        _zone(_group(text, MONTH, 6), zone),
-    ).try_cast("timestamp")
-    millis = F.timestamp_millis(_group(text, MILLIS, 1).try_cast("bigint"))
-    choice = (
-        F.when(text.rlike(DATED), iso(text, zone))
-        .when(text.rlike(BASIC), basic)
-        .when(text.rlike(MONTH), named)
-        .when(text.rlike(MILLIS), millis)
-        .when(text.rlike(SECONDS), seconds(_group(text, SECONDS, 1)))
-    )
-    if date is not None:
-        choice = choice.when(text.rlike(CLOCK), _written(text, CLOCK, f"{date}T$1", 2, None, zone))
-    return choice
+    for layout, read in _LAYOUTS:
+        if found := layout.search(text):
+            return read(found, zone)
+    if date is None:
+        return None
+    year, month, day = date.split("-")
+    if found := SYSLOG.search(text):
+        named, number, *clock = found.groups()
+        return _micros(year, _month(named), number, *clock, "", zone)
+    found = CLOCK.search(text)
+    return _micros(year, month, day, *found.groups(), "", zone) if found else None
 
 
-def iso(text: Column, zone: str) -> Column:
-    """The first time of the form ``DATED``; null when there is no such time."""
-    return _written(text, DATED, "$1-$2-$3T$4", 5, 6, zone)
+def undated(text: str) -> bool:
+    """Whether a text has a time of the day, and no date with it.
+
+    >>> undated("03:04:05"), undated("Jan  2 03:04:05"), undated("2024-01-02 03:04:05"), undated("")
+    (True, True, False, False)
+    """
+    return CLOCK.search(text) is not None and not any(layout.search(text) for layout, _ in _LAYOUTS)
 
 
-def seconds(text: Column) -> Column:
-    """Seconds since 1970, to the microsecond; null when it is no such number."""
-    return F.timestamp_micros((text.try_cast("decimal(20, 6)") * 1_000_000).try_cast("bigint"))
+def zoned(text: str) -> bool:
+    """Whether the first time with a date has a zone, or counts since 1970."""
+    found = DATED.search(text)
+    return bool(found[8]) if found else bool(MILLIS.search(text) or SECONDS.search(text))
 
 
-def _written(text: Column, layout: str, form: str, fraction: int, at_zone: int | None, zone: str) -> Column:
-    found = F.regexp_substr(text, F.lit(layout))
-    zone_text = F.lit(zone) if at_zone is None else _zone(_group(text, layout, at_zone), zone)
-    whole = F.concat(
-        F.regexp_replace(found, layout, form),
-        F.lit("."),
-        _fraction(_group(text, layout, fraction)),
-        zone_text,
-    )
-    return whole.try_cast("timestamp")
+def stamp(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
+    """When a line was written of which nothing else is known: what its beginning says; None: nothing.
+
+    A number may be anything, unless it is the first on the line.
+
+    >>> stamp("order 1704164645678") is None, stamp("1704164645678 an order")
+    (True, 1704164645678000)
+    """
+    start = text[:_NEAR]
+    first = next((layout for layout, _ in _LAYOUTS if layout.search(start)), None)
+    if first in (BASIC, MILLIS, SECONDS) and not re.match(r"[^\w]{0,3}(?:\d\|)?\d", start):
+        return None
+    return moment(start, zone, date)
 
 
-def _fraction(digits: Column) -> Column:
-    return F.when(digits == "", F.lit("0")).otherwise(digits)
+def iso(text: str, zone: str = "UTC") -> int | None:
+    """A text that is ISO 8601 and nothing else, or seconds since 1970; None for anything else.
+
+    >>> iso("1970-01-01T00:00:01Z"), iso("1.5"), iso("at 1970-01-01T00:00:01Z")
+    (1000000, 1500000, None)
+    """
+    if _NUMBER.fullmatch(text):
+        try:
+            return round(float(text) * 1_000_000) if "e" in text.lower() else _decimal(text)
+        except OverflowError:
+            return None
+    found = DATED.fullmatch(text)
+    return _dated(found, zone) if found else None
 
 
-def _zone(text: Column, zone: str) -> Column:
-    return F.when(text == "", F.lit(zone)).otherwise(text)
+def text_of(micros: int) -> str:
+    """ISO 8601, in UTC."""
+    return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
-def _group(text: Column, layout: str, number: int) -> Column:
-    return F.regexp_extract(text, layout, number)
+_NEAR = 100
+"""Characters at the beginning of a line in which its time is."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_NUMBER = re.compile(r"-?\d+(\.\d+)?([eE]\+?\d+)?")
+
+
+def _dated(found: re.Match[str], zone: str) -> int | None:
+    year, month, day, hour, minute, second, fraction, own = found.groups()
+    return _micros(year, month, day, hour, minute, second, fraction, own, zone)
+
+
+def _month_first(found: re.Match[str], zone: str) -> int | None:
+    named, day, year, *rest = found.groups()
+    return _micros(year, _month(named), day, *rest, zone)
+
+
+def _day_first(found: re.Match[str], zone: str) -> int | None:
+    day, named, year, *rest = found.groups()
+    return _micros(year, _month(named), day, *rest, zone)
+
+
+def _since_1970(found: re.Match[str], zone: str) -> int | None:
+    digits = found[1]
+    return int(digits) * 1000 if len(digits) == 13 else int(digits[:16])
+
+
+def _seconds(found: re.Match[str], zone: str) -> int | None:
+    return _decimal(found[1])
+
+
+_LAYOUTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], int | None]], ...] = (
+    (DATED, _dated),
+    (BASIC, _dated),
+    (MONTH, _day_first),
+    (AMERICAN, _month_first),
+    (MILLIS, _since_1970),
+    (SECONDS, _seconds),
+)
+
+
+def _decimal(text: str) -> int:
+    whole, _, fraction = text.partition(".")
+    micros = int((fraction + "000000")[:6])
+    return int(whole) * 1_000_000 + (-micros if whole.startswith("-") else micros)
+
+
+def _month(name: str) -> str:
+    return str(_MONTHS.index(name) + 1)
+
+
+def _micros(*parts: str | None) -> int | None:
+    """``year, month, day, hour, minute, second, fraction, own zone, zone``."""
+    year, month, day, hour, minute, second, fraction, own, zone = (part or "" for part in parts)
+    start = _minute(int(year), int(month), int(day), int(hour), int(minute), own or zone)
+    if start is None or int(second) > 59:
+        return None
+    return (start + int(second)) * 1_000_000 + int((fraction + "000000")[:6])
+
+
+@lru_cache(maxsize=4096)
+def _minute(year: int, month: int, day: int, hour: int, minute: int, zone: str) -> int | None:
+    try:
+        at = datetime(year, month, day, hour, minute, tzinfo=_zone(zone))
+        return int((at - _EPOCH).total_seconds())
+    except (ValueError, OverflowError):
+        return None
+
+
+@lru_cache(maxsize=64)
+def _zone(text: str) -> tzinfo:
+    if text in ("Z", "UTC", "GMT"):
+        return UTC
+    if text[0] in "+-":
+        hours, minutes = int(text[1:3]), int(text[-2:]) if len(text) > 3 else 0
+        return timezone(timedelta(minutes=(hours * 60 + minutes) * (-1 if text[0] == "-" else 1)))
+    return ZoneInfo(text)

@@ -185,7 +185,7 @@ def test_the_how_to_names_every_check_and_threshold():
 
 
 def test_what_can_be_asked_for_is_what_can_be_read():
-    from rebalance.pipeline.audit.sources import KINDS
+    from rebalance.pipeline.audit.sources.parsing import KINDS
 
     assert sorted(audit_cli.SOURCES) == sorted(KINDS)
 
@@ -232,9 +232,9 @@ def found(number, check="owned-twice", group="g", *, seconds=7.9, certain=True, 
 @pytest.fixture
 def made(spark, monkeypatch, tmp_path):
     """An audit of these events, malformed lines and findings, in an empty directory."""
-    from rebalance.pipeline.audit import sources
     from rebalance.pipeline.audit.frames import FINDINGS
-    from rebalance.pipeline.audit.sources.events import EVENTS
+    from rebalance.pipeline.audit.sources import distributed as sources
+    from rebalance.pipeline.audit.sources.schema import EVENTS
 
     monkeypatch.chdir(tmp_path)
 
@@ -253,6 +253,10 @@ def made(spark, monkeypatch, tmp_path):
             events=frame(events, EVENTS),
             malformed=frame(malformed, "file string, line bigint, text string, why string"),
             lines=frame(lines, "file string, source string, lines bigint, recognised bigint"),
+            unread=(),
+            notes=(),
+            clients=(),
+            until=None,
         )
         seen = [
             {"group": g, "consumers": 2, "partitions": 3, "events": 9, "rebalances": n, "first": BEGAN,
@@ -269,7 +273,7 @@ def made(spark, monkeypatch, tmp_path):
                          "host string, ahead double, spread double, samples bigint"),
         )  # fmt: skip
         monkeypatch.setattr(sources, "read", lambda *arguments, **options: read)
-        monkeypatch.setattr(audit_run, "judge", lambda events, limits: judged)
+        monkeypatch.setattr(audit_run, "judge", lambda events, limits, until: judged)
         return audit_cli.saved(run_audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan)))
 
     (tmp_path / "out [1]").mkdir()
@@ -381,7 +385,7 @@ def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
 
 
 def test_logs_that_cannot_be_read_are_the_users_concern(rebalance, monkeypatch):
-    from rebalance.pipeline.audit import sources
+    from rebalance.pipeline.audit.sources import distributed as sources
 
     paths_read = []
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from itertools import count
 
-from rebalance.pipeline.audit.sources.events import EVENTS
+from rebalance.pipeline.audit.sources.schema import EVENTS
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

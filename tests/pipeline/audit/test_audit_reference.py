@@ -58,7 +58,7 @@ def random_group(random, number):
 
 
 def frame(spark, events):
-    from rebalance.pipeline.audit.sources.events import EVENTS
+    from rebalance.pipeline.audit.sources.schema import EVENTS
 
     names = EVENTS.fieldNames()
     rows = []

@@ -1,18 +1,14 @@
-"""The tables of log lines read in Python, as Spark reads by them."""
+"""The tables of log lines, each read as the product reads it."""
 
 from __future__ import annotations
 
-from rebalance.pipeline.audit.sources.patterns import Line, Source
+from rebalance.pipeline.audit.sources.patterns import Line, Source, Unlike
 
 
 def match(source: Source, message: str) -> tuple[Line, dict[str, str]] | None:
     """What ``message`` says: the row that takes it, and what that catches."""
-    for line in source.lines:
-        if message.startswith(line.start):
-            found = line.regex.fullmatch(message)
-            if found is not None:
-                caught = {name.rstrip("0123456789"): text for name, text in found.groupdict().items() if text}
-                return line, caught
-            if not source.choices(line):
-                return None
-    return None
+    try:
+        line, caught = source.match(message)
+    except Unlike:
+        return None
+    return None if line is None else (line, caught)

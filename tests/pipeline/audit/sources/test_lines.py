@@ -11,6 +11,7 @@ import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit.sources import lines
+from rebalance.pipeline.audit.sources.reading import NoInput
 
 pytestmark = pytest.mark.slow
 
@@ -76,12 +77,10 @@ def test_line_ends_bytes_and_long_lines(spark, tmp_path):
 
 def test_a_path_that_matches_nothing_is_named(spark, tmp_path):
     for path in (str(tmp_path / "none.log"), str(tmp_path / "*.log")):
-        with pytest.raises(
-            lines.NoInput, match="no such file or directory, or nothing that matches"
-        ) as caught:
+        with pytest.raises(NoInput, match="no such file or directory, or nothing that matches") as caught:
             lines.read(spark, [path])
         assert path in str(caught.value)
-    with pytest.raises(lines.NoInput, match="no files there"):
+    with pytest.raises(NoInput, match="no files there"):
         lines.files(spark, str(tmp_path))
 
 

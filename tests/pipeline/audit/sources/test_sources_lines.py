@@ -1,17 +1,20 @@
-"""Single lines, good and bad: which row they become, or why they become none. One read for all of them."""
+"""Single lines, good and bad: which row they become, or why they become none."""
 
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import UTC, datetime
+from itertools import groupby
+from operator import itemgetter
 
 import pytest
-from rebalance.pipeline.audit.sources import NoInput, events_of, read
-
-pytestmark = pytest.mark.slow
+from rebalance.pipeline.audit.sources import local
+from rebalance.pipeline.audit.sources.parsing import UNDATED, LineParser
+from rebalance.pipeline.audit.sources.reading import NoInput
+from rebalance.pipeline.audit.sources.settling import settle
 
 JAVA = "[Consumer clientId=app-1, groupId=billing] Adding newly assigned partitions: a.b-c_d-0, orders-11"
-AT = datetime(2024, 1, 2, 3, 4, 5, 678000)
+AT = datetime(2024, 1, 2, 3, 4, 5, 678000, UTC)
 
 LAYOUTS = {
     "kafka": f"[2024-01-02 03:04:05,678] INFO {JAVA} (org.apache.kafka.clients.consumer.internals.C)",
@@ -38,6 +41,8 @@ LAYOUTS = {
         {"log": f"03:04:05.678 [main] {JAVA}\n", "stream": "stdout", "time": "2024-01-02T03:04:05.678Z"}
     ),
 }
+
+ORIGINS = {"compose": "app-1"}
 
 GOOD = {
     "iso": {
@@ -77,7 +82,7 @@ BAD = {
     json.dumps(GOOD["number"] | {"partitions": ["t-0", "t"]}): "a partition that is not topic-number",
     json.dumps(GOOD["number"] | {"partitions": ["t-99999999999"]}): "a partition that is not topic-number",
     "2024-01-02 03:04:05,678 " + JAVA + ", orders": "a partition that is not topic-number",
-    "03:04:05.678 [main] " + JAVA: "a time without a date",
+    "03:04:05.678 [main] " + JAVA: UNDATED,
     JAVA: "no date and time that we understand",
     "2024-13-02 03:04:05,678 " + JAVA: "no date and time that we understand",
     "2024-01-02 03:04:05,678 [Consumer clientId=a, groupId=g] Successfully joined group with generation x": (
@@ -97,13 +102,18 @@ NOBODY = [
 
 
 @pytest.fixture(scope="module")
-def found(spark, tmp_path_factory):
+def found(tmp_path_factory):
     texts = [*LAYOUTS.values(), *map(json.dumps, GOOD.values()), *BAD, *NOBODY]
     log = tmp_path_factory.mktemp("lines") / "app.log"
     log.write_bytes("\r\n".join(texts).encode())
-    logs = read(spark, [str(log)])
-    events = sorted(logs.events.collect(), key=lambda row: (row.line, row.topic or "", row.partition or 0))
-    return texts, events, logs.malformed.collect(), logs.lines.collect()
+    logs = local.read([str(log)])
+    events = sorted(logs.events, key=lambda row: (row.line, row.topic or "", row.partition or 0))
+    return texts, events, logs.malformed, logs.lines
+
+
+def stamp(row):
+    """To the millisecond."""
+    return datetime.fromtimestamp(row.at // 1000 / 1000, UTC)
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -111,8 +121,8 @@ def test_any_layout_with_a_date(found, layout):
     texts, events, *_ = found
     rows = [row for row in events if row.line == texts.index(LAYOUTS[layout]) + 1]
     assert [(row.topic, row.partition) for row in rows] == [("a.b-c_d", 0), ("orders", 11)]
-    assert {(row.at.replace(microsecond=678000), row.kind, row.group, row.consumer) for row in rows} == {
-        (AT, "assigned", "billing", "app-1@app.log")
+    assert {(stamp(row), row.kind, row.group, row.consumer) for row in rows} == {
+        (AT, "assigned", "billing", f"app-1@{ORIGINS.get(layout, 'app.log')}")
     }
 
 
@@ -121,7 +131,9 @@ def test_our_own_log(found, name):
     texts, events, *_ = found
     line = GOOD[name]
     rows = [row for row in events if row.line == texts.index(json.dumps(line)) + 1]
-    assert {(row.at, row.kind, row.group, row.source) for row in rows} == {(AT, line["event"], "g", "events")}
+    assert {(stamp(row), row.kind, row.group, row.source) for row in rows} == {
+        (AT, line["event"], "g", "events")
+    }
     assert [row.topic for row in rows] == {"topics": ["a-1", "b"], "number": ["t"]}.get(name, [None])
     assert {(row.generation, row.consumer) for row in rows} == {
         (line.get("generation"), line.get("consumer"))
@@ -147,7 +159,7 @@ def test_every_line_is_counted(found):
     assert counts[None] == (len(NOBODY) - 2, 0)
 
 
-def test_kinds_zones_dates_rotation_and_long_lists(spark):
+def test_kinds_zones_dates_rotation_and_long_lists():
     members = ", ".join(
         f"m{i}=Assignment(partitions=[{', '.join(f't-{p}' for p in range(i))}])" for i in range(3)
     )
@@ -175,11 +187,12 @@ def test_kinds_zones_dates_rotation_and_long_lists(spark):
             f"03:04:05.678 {prefix}Setting newly assigned partitions: [{many}]",
         ),
     ]
-    frame = spark.createDataFrame(rows, "file string, line bigint, value string")
-    logs = events_of(frame, "java", zone="Europe/Berlin", date="2024-01-02", parent="/logs/")
-    assert logs.malformed.collect() == []
-    events = sorted(logs.events.collect(), key=lambda row: (row.at, row.line))
-    assert {row.at.hour for row in events} == {2}
+    parser = LineParser("java", zone="Europe/Berlin", date="2024-01-02", parent="/logs/")
+    for file, several in groupby(rows, key=itemgetter(0)):
+        parser.content(file, [(number, text) for _, number, text in several])
+    assert parser.malformed == []
+    events = sorted(settle(parser.rows).events)
+    assert {hour(row) for row in events} == {2}
     assert {row.consumer for row in events} == {"c@h1/app.log", "c@h2/app.log", "c@h3/a.log"}
     assert [row.generation for row in events if row.kind == "revoked"] == [4], "of the file before"
     assert [row.generation for row in events if row.kind == "lost"] == [None], "another host"
@@ -187,24 +200,24 @@ def test_kinds_zones_dates_rotation_and_long_lists(spark):
     assert sorted(plan, key=str) == [("m0", None, 5), ("m1", 0, 5), ("m2", 0, 5), ("m2", 1, 5)]
     assert [row.line for row in events if row.kind == "started"] == [2], "who rebootstraps does not start"
     assert len([row for row in events if row.kind == "assigned"]) == 9999
-    other = events_of(frame, "broker", date="2024-01-02")
-    assert other.events.count() + other.malformed.count() == 0
+    other = LineParser("broker", date="2024-01-02")
+    other.content("a.log", [(number, text) for _, number, text in rows])
+    assert not other.rows
+    assert not other.malformed
 
 
-def test_tables_of_events_and_staging(spark, tmp_path):
+def hour(row):
+    return datetime.fromtimestamp(row.at / 1e6, UTC).hour
+
+
+def test_paths_and_kinds_that_there_are_not(tmp_path):
     log = tmp_path / "a.log"
     log.write_text("\n".join([GOOD_LINE, "oops", ""]))
-    logs = read(spark, [str(log)], "events", staging=str(tmp_path / "staged"))
-    assert [(row.line, row.why) for row in logs.malformed.collect()] == [(2, "not JSON")]
-    logs.events.write.parquet(str(tmp_path / "table"))
-    again = read(spark, [str(tmp_path / "table"), str(log)], "events")
-    first, second = again.events.collect()
-    assert first == second
-    assert {(row.file, row.lines) for row in again.lines.collect()} == {(str(log), 1), (str(log), 2)}
-    spark.createDataFrame([(1,)], "x int").write.parquet(str(tmp_path / "other"))
-    with pytest.raises(NoInput, match="not a table of events, without at, kind"):
-        read(spark, [str(tmp_path / "other")])
-    with pytest.raises(ValueError, match="no kind of log is called 'jawa': did you mean java"):
-        read(spark, [str(log)], "jawa")
+    logs = local.read([str(log)], "events")
+    assert [(row.line, row.why) for row in logs.malformed] == [(2, "not JSON")]
+    with pytest.raises(ValueError, match="no kind of log is called 'jawa'"):
+        local.read([str(log)], "jawa")
     with pytest.raises(NoInput, match=r"nothing-.*: no such file"):
-        read(spark, [str(tmp_path / "nothing-*")])
+        local.read([str(tmp_path / "nothing-*")])
+    with pytest.raises(NoInput, match="no paths given"):
+        local.read([])

@@ -6,22 +6,19 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.audit.sources import read
-from rebalance.pipeline.audit.sources.events import EVENTS
-
-pytestmark = pytest.mark.slow
+from rebalance.pipeline.audit.sources import local
+from rebalance.pipeline.audit.sources.times import text_of
 
 LOGS = Path(__file__).parents[1] / "logs"
 ORDERS = {("orders", p) for p in range(6)} | {("pay.ments_eu-1", p) for p in range(2)}
 
 
 @pytest.fixture(scope="module")
-def found(spark):
+def found():
     """Events in order, malformed lines and counts of all logs in one read, as a user would."""
-    logs = read(spark, [str(LOGS / "*.log*")], date="2026-11-21")
-    assert logs.events.columns == EVENTS.names
-    events = sorted(logs.events.collect(), key=lambda row: (row.at, row.file, row.line))
-    return events, logs.malformed.collect(), logs.lines.collect()
+    logs = local.read([str(LOGS / "*.log*")], date="2026-11-21")
+    events = sorted(logs.events, key=lambda row: (row.at, row.file, row.line))
+    return events, logs.malformed, logs.lines
 
 
 def of(found, host, *kinds):
@@ -156,4 +153,4 @@ def test_librdkafka_through_a_python_logger(found):
     kinds = Counter(row.kind for row in rows)
     assert kinds["assigned"] == kinds["revoked"] > 8
     assert {row.topic for row in rows if row.kind == "subscribed"} == {"orders"}
-    assert all(row.at.date().isoformat() == "2026-11-21" for row in rows)
+    assert all(text_of(row.at).startswith("2026-11-21") for row in rows)

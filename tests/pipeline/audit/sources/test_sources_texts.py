@@ -102,7 +102,7 @@ TEXTS = [
         JAVA,
         "Successfully joined group with generation Generation{generationId=7, memberId='m', protocol='p'}",
         "joined",
-        {"generation": "7", "member": "m"},
+        {"generation": "7", "member": "m", "assignor": "p"},
     ),
     (JAVA, "Successfully joined group with generation 7", "joined", {"generation": "7"}),
     (
@@ -154,16 +154,16 @@ def test_what_a_message_says(source, text, kind, caught):
 
 def test_a_row_that_nothing_reaches_is_refused():
     long, short = Line("Member [", ".*", Kind.LEAVING), Line("Member ", ".*", None)
-    assert match(Source("s", ("m",), "(?P<message>.*)", (long, short)), "Member [x") == (long, {})
+    assert match(Source(name="s", marks=("m",), prefix="", lines=(long, short)), "Member [x") == (long, {})
     with pytest.raises(ValueError, match=r"'Member \[' comes after 'Member ', which takes its lines"):
-        Source("s", ("m",), "(?P<message>.*)", (short, long))
-    with pytest.raises(ValueError, match=r"no such places: \['where'\]"):
+        Source(name="s", marks=("m",), prefix="", lines=(short, long))
+    with pytest.raises(ValueError, match=r"no such captures: \['where'\]"):
         Line("a", "(?P<where>.*)", None)
 
 
 def test_of_rows_that_begin_alike_the_first_that_fits_is_taken():
     first, second = Line("a ", r"(?P<member>\d+)", Kind.JOINED), Line("a ", "(?P<detail>.*)", None)
-    source = Source("s", ("m",), "(?P<message>.*)", (first, second))
+    source = Source(name="s", marks=("m",), prefix="", lines=(first, second))
     assert match(source, "a 7") == (first, {"member": "7"})
     assert match(source, "a b") == (second, {"detail": "b"})
     assert match(source, "b") is None

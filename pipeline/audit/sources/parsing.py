@@ -1,0 +1,307 @@
+"""Lines, of whoever wrote them, as rows: which line is which event of which client, and when it was."""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rebalance.pipeline.audit.sources import jsonl
+from rebalance.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of, unwrap
+from rebalance.pipeline.audit.sources.events import Kind
+from rebalance.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, PYTHON, RELEASE, RUNNING
+from rebalance.pipeline.audit.sources.patterns import Source, Unlike
+from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, MalformedLine, NoPartition, named
+from rebalance.pipeline.audit.sources.times import moment, stamp, undated, zoned
+
+KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
+"""The kinds of logs that are read."""
+
+SHOWN = 1000
+"""Characters of a malformed line that are kept."""
+
+BEFORE = 400
+"""Characters before the message in which the time is looked for, the last ones."""
+
+UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
+UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
+NO_TIME = "no date and time that we understand"
+BROKEN = "bytes that are not UTF-8 in what it says"
+
+ROTATED = re.compile(
+    r"[-_.]\d{4}-\d{2}-\d{2}(?:[-_T.]\d{1,2})*(?=\.)"  # app-2024-01-02.0.log
+    r"|(?:\.(?:gz|bz2|xz|zst|lz4|snappy|deflate|\d{1,4}|\d{4}-\d{2}-\d{2}(?:[-_T]\d{2}){0,3}|\d{8}))+$"
+)
+"""What rotation adds to the name of a log: a date, a number, a codec."""
+
+_SHARE = re.compile(r"(?:^\{|, )([^,={}]+)=Assignment\(partitions=\[([^\]]*)\]")
+"""``{consumer-1-uuid=Assignment(partitions=[t-0, t-1]), consumer-2-uuid=Assignment(partitions=[])}``"""
+
+_TIED = re.compile(r"TopicPartition\(topic='([^']*)', partition=(\d+)\)")
+
+_EVERY = 200
+"""Of lines that nobody knows, one of so many is looked at for its time, and the last ones of each file."""
+
+
+def stream_of(file: str, parent: str = "") -> str:
+    """Which log a file is a piece of: its name without the parent directory and what rotation adds.
+
+    >>> stream_of("/logs/h1/app.log.2", "/logs/"), stream_of("/logs/h2/app-2024-01-02.0.log.gz", "/logs/")
+    ('h1/app.log', 'h2/app.log')
+    """
+    return ROTATED.sub("", file.removeprefix(parent))
+
+
+class LineParser:
+    """Reads lines and keeps what they say: ``rows``, ``malformed``, ``counts``, ``until``.
+
+    ``kind``: only lines of this one of ``KINDS``; of ``events`` every line must be one. ``zone`` is that of
+    times which have none, ``date`` (``2024-01-02``) the day of those that have none. ``parent`` is the
+    beginning of file names that says nothing.
+    """
+
+    def __init__(
+        self, kind: str | None = None, *, zone: str = "UTC", date: str | None = None, parent: str = ""
+    ) -> None:
+        self.kind, self.zone, self.date, self.parent = kind, zone, date, parent
+        self.rows: list[LineRow] = []
+        self.malformed: list[MalformedLine] = []
+        self.counts: dict[tuple[str, str | None], list[int]] = {}
+        """File and source (None: of nobody we know) -> lines, and those of them that are events."""
+        self.until: int | None = None
+        """The last time in these lines, also of those that say nothing else."""
+        self._sources = [s for s in LOGGED if kind in (None, s.name)]
+        self._open: dict[str, Wrapped] = {}
+        self._idle: deque[str] = deque(maxlen=50)
+        self._passed = 0
+
+    def content(self, file: str, lines: Iterable[tuple[int, str | dict[str, Any] | list[Any]]]) -> None:
+        """A file: its lines with their numbers, in order, or the values of JSON and rows of CSV in it."""
+        stream = stream_of(file, self.parent)
+        for number, one in lines:
+            if isinstance(one, str):
+                self.line(file, stream, number, one)
+            else:
+                for wrapped in lines_of(one):
+                    self._wrapped(file, stream, number, wrapped)
+        self._catch_up()
+        self._open.pop(file, None)
+
+    def line(self, file: str, stream: str, number: int, text: str) -> None:
+        """One line."""
+        if self.kind == jsonl.NAME:
+            if text.strip():
+                self._event(file, number, text)
+            else:
+                self._count(file, None)
+            return
+        if self.kind is None and jsonl.claimed(text):
+            self._event(file, number, text)
+            return
+        if file not in self._open and not self._claimed(text):
+            self._count(file, None)
+            self._pass(text)
+            return
+        for wrapped in unwrap(text):
+            whole = self._joined(file, wrapped)
+            if whole is not None:
+                self._wrapped(file, stream, number, whole)
+            else:
+                self._count(file, None)
+
+    def _joined(self, file: str, wrapped: Wrapped) -> Wrapped | None:
+        """With what runtimes cut off a long line; None: it goes on."""
+        begun = self._open.pop(file, None)
+        if begun is not None:
+            wrapped = begun._replace(text=begun.text + wrapped.text, partial=wrapped.partial)
+        if wrapped.partial:
+            self._open[file] = wrapped
+            return None
+        return wrapped
+
+    def _claimed(self, text: str) -> bool:
+        return any(source.claims(text) for source in self._sources) or RUNNING.claims(text)
+
+    def _count(self, file: str, source: str | None, recognised: bool = False) -> None:
+        counted = self.counts.setdefault((file, source), [0, 0])
+        counted[0] += 1
+        counted[1] += recognised
+
+    def _reach(self, at: int | None) -> None:
+        if at is not None and (self.until is None or at > self.until):
+            self.until = at
+
+    def _pass(self, text: str) -> None:
+        """A line of no interest, but for its time."""
+        self._passed += 1
+        self._idle.append(text)
+        if self._passed % _EVERY == 1:
+            self._reach(self._stamp(text))
+
+    def _catch_up(self) -> None:
+        """The time of the last lines of a file."""
+        while self._idle:
+            at = self._stamp(self._idle.pop())
+            if at is not None:
+                self._reach(at)
+                self._idle.clear()
+
+    def _stamp(self, text: str) -> int | None:
+        if text.startswith("{"):
+            return next((moment(one.when, self.zone, self.date) for one in unwrap(text) if one.when), None)
+        return stamp(text, self.zone, self.date)
+
+    def _event(self, file: str, number: int, text: str) -> None:
+        try:
+            rows = jsonl.read(text, self.zone)
+            if "\ufffd" in text:
+                raise jsonl.NotOurs(BROKEN)
+        except jsonl.NotOurs as error:
+            self._count(file, jsonl.NAME)
+            self.malformed.append(MalformedLine(file, number, text[:SHOWN], str(error)))
+            return
+        self._count(file, jsonl.NAME, True)
+        self._reach(rows[0].at)
+        self.rows += [row._replace(file=file, line=number) for row in rows]
+
+    # -- what a logger wrote -----------------------------------------------------------------------------
+
+    def _wrapped(self, file: str, stream: str, number: int, wrapped: Wrapped) -> None:
+        text = wrapped.text.rstrip(" \r\n")
+        for source in (*self._sources, RUNNING):
+            if source.claims(text):
+                self._logged(source, file, stream, number, wrapped._replace(text=text))
+                return
+        self._count(file, None)
+        if wrapped.when:
+            self._reach(moment(wrapped.when, self.zone, self.date))
+        else:
+            self._pass(text)
+
+    def _logged(self, source: Source, file: str, stream: str, number: int, wrapped: Wrapped) -> None:
+        split = source.split(wrapped.text)
+        if split is None:
+            self._count(file, None if source in (RUNNING, PYTHON) else source.name)
+            self._pass(wrapped.text)
+            return
+        head, message = split
+        try:
+            line, caught = source.match(message)
+            kind = None if line is None else line.kind
+            near = f"{head.get('head', '')[-BEFORE:]} {wrapped.when}"
+            at = self._at(head.get("head", "")[-BEFORE:], wrapped.when)
+            self._reach(at)
+            group = caught.get("group") or head.get("group")
+            if kind is None or group == "null":  # Java's name for the group of a consumer that assigns itself
+                self._count(file, source.name)
+                return
+            if at is None and kind == RELEASE:
+                self._count(file, None)
+                return
+            if at is None:
+                raise NotRead(UNDATED if undated(near) else NO_TIME)
+            generation = caught.get("generation")
+            if generation is not None and abs(int(generation)) >= 2**31:
+                raise NotRead("the generation is no number")
+            parts = _parts(caught, kind)
+            if "\ufffd" in "".join(f"{one.topic}{one.member}" for one in parts) + message[:SHOWN]:
+                raise NotRead(BROKEN)
+        except Unlike:
+            self._unread(source, file, number, wrapped.text, UNLIKE)
+            return
+        except NotRead as error:
+            self._unread(source, file, number, wrapped.text, str(error))
+            return
+        except NoPartition:
+            self._unread(source, file, number, wrapped.text, "a partition that is not topic-number")
+            return
+        self._count(file, source.name, kind != RELEASE)
+        client = caught.get("client") or head.get("client") or source.client or None
+        self._add(
+            LineRow(
+                at=at,
+                kind=kind,
+                group=group,
+                client=client,
+                member=caught.get("member"),
+                instance=caught.get("instance") or head.get("instance"),
+                generation=None if generation is None else int(generation),
+                detail=caught.get("detail"),
+                assignor=caught.get("assignor"),
+                origin=wrapped.origin.name,
+                stream=stream,
+                host=_host(wrapped.origin, stream),
+                source=source.name,
+                file=file,
+                line=number,
+            ),
+            parts,
+        )
+
+    def _add(self, row: LineRow, parts: list[EventPart]) -> None:
+        if row.kind == EXCHANGED:
+            given = [part for part in parts if part.member == EXCHANGED]
+            for kind, some in ((Kind.REVOKED, [p for p in parts if p not in given]), (Kind.ASSIGNED, given)):
+                self._add(row._replace(kind=kind), [part._replace(member=None) for part in some])
+            return
+        for part in parts or [EventPart()]:
+            self.rows.append(
+                row._replace(topic=part.topic, partition=part.partition, member=part.member or row.member)
+            )
+
+    def _unread(self, source: Source, file: str, number: int, text: str, why: str) -> None:
+        self._count(file, source.name)
+        self.malformed.append(MalformedLine(file, number, text[:SHOWN], why))
+
+    def _at(self, inner: str, outer: str) -> int | None:
+        """What stands before the message counts before what is around both.
+
+        Unless it has no zone, and is off by what zones differ by from a time that has one.
+        """
+        both = f"{inner} {outer}" if outer else inner
+        at = moment(both, self.zone, self.date)
+        if at is None or not outer or not inner or zoned(inner) or not zoned(outer):
+            return at
+        around = moment(outer, self.zone)
+        if around is None or moment(inner, self.zone, self.date) is None:
+            return at
+        quarters, off = divmod(abs(around - at) + 60_000_000, 900_000_000)
+        return around if 1 <= quarters <= 56 and off <= 120_000_000 else at
+
+
+class NotRead(ValueError):
+    """A line that is an event, and does not say what it has to."""
+
+
+def _host(origin: Origin, stream: str) -> str:
+    """Whose clock it is: the machine's, where that is known, or else the process has one of its own."""
+    return origin.host or origin.name or stream
+
+
+def _parts(caught: Mapping[str, str], kind: str) -> list[EventPart]:
+    """Raises NoPartition."""
+    if "plan" in caught:
+        parts: list[EventPart] = []
+        for member, share in _SHARE.findall(caught["plan"]):
+            parts += [named(name, member) for name in _listed(share)] or [EventPart(member=member)]
+        return parts
+    mark = EXCHANGED if kind == EXCHANGED else None  # what is given, beside what is taken
+    if "number" in caught:
+        return [named(f"{caught.get('topic', '')}-{caught['number']}")]
+    return [
+        *(EventPart(topic) for topic in _listed(caught.get("topics", ""))),
+        *(named(name) for name in _listed(caught.get("revoked", ""))),
+        *(named(name, mark) for name in _listed(caught.get("partitions", ""))),
+        *(EventPart(member=member) for member in _listed(caught.get("members", ""))),
+    ]
+
+
+def _listed(text: str) -> list[str]:
+    """``a, b`` or ``[a, b]`` as a list; Python's sets of ``TopicPartition`` and of topics, too."""
+    if "TopicPartition(" in text:
+        return [f"{topic}-{number}" for topic, number in _TIED.findall(text)]
+    bare = text.strip("[] ")
+    if bare[-1:] in ("}", ")", "'"):
+        return re.findall("'([^']*)'", bare)
+    return re.split(", ?", bare) if bare else []

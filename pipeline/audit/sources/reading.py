@@ -1,0 +1,258 @@
+"""Files on this machine, line by line, whatever is wrong with some of them.
+
+What cannot be read (a file, the rest of one, a line) is named and counted and passed over.
+"""
+
+from __future__ import annotations
+
+import bz2
+import codecs
+import csv
+import glob
+import gzip
+import json
+import lzma
+import os
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, NamedTuple
+
+from rebalance.pipeline.audit.sources.envelopes import header
+
+LONGEST = 4 << 20
+"""Bytes of a line that are read; of a longer one the rest is passed over."""
+
+WHOLE = 256 << 20
+"""Bytes of a file that is one JSON value over many lines; a larger one is not read."""
+
+TABLE = ".parquet"
+
+
+class NoInput(ValueError):
+    """A path that does not exist or matches nothing; the text names it."""
+
+
+DAMAGED = "lines with NUL bytes, or bytes that are not UTF-8; the rest of them is read"
+
+
+class Unread(NamedTuple):
+    """A file, or a part of one, that could not be read. ``lines``: how many were read, or are concerned."""
+
+    file: str
+    why: str
+    lines: int = 0
+
+    @property
+    def lost(self) -> bool:
+        """Whether something is missing; else all lines were read as well as they can be."""
+        return self.why != DAMAGED
+
+
+def files(path: str) -> tuple[list[str], list[Unread]]:
+    """The files that a local path stands for, sorted, and what could not be listed. Raises NoInput.
+
+    A path is a file, a directory with all below it, or a glob; hidden names and those that begin with ``_``
+    are left out below a directory.
+    """
+    found: list[str] = []
+    unread: list[Unread] = []
+    named = [path] if os.path.lexists(path) else sorted(glob.glob(path, recursive=True))
+    for one in named:
+        if os.path.isdir(one):
+            for folder, folders, names in os.walk(one, onerror=lambda e: unread.append(_unlisted(e))):
+                folders[:] = sorted(name for name in folders if name[0] not in "._")
+                found += [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
+        else:
+            found.append(one)
+    if not named:
+        raise NoInput(f"{path}: no such file or directory, or nothing that matches")
+    if not found and not unread:
+        raise NoInput(f"{path}: no files there")
+    return sorted(dict.fromkeys(found)), unread
+
+
+def _unlisted(error: OSError) -> Unread:
+    return Unread(str(error.filename), _why(error))
+
+
+class Content:
+    """A file, to be iterated once: ``(number, text)`` for lines, or ``(number, value)`` for JSON values that
+    go over several lines and rows of CSV. What went wrong is in ``unread`` afterwards."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.unread: list[Unread] = []
+        self.lines = 0
+        self._damaged = self._cut = 0
+
+    def __iter__(self) -> Iterator[tuple[int, str | dict[str, Any] | list[Any]]]:
+        try:
+            with _open(self.file) as stream:
+                yield from self._of(stream)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
+            self.unread.append(Unread(self.file, _why(error), self.lines))
+        if self._damaged:
+            self.unread.append(Unread(self.file, DAMAGED, self._damaged))
+        if self._cut:
+            self.unread.append(Unread(self.file, f"lines longer than {LONGEST:,} bytes, cut off", self._cut))
+
+    def _of(self, stream: IO[bytes]) -> Iterator[tuple[int, str | dict[str, Any] | list[Any]]]:
+        start = self._line(stream)
+        if start is None:
+            return
+        first = start.lstrip("\ufeff \t")
+        if columns := (header(next(csv.reader([first]), [])) if "," in first else None):
+            yield from self._table(stream, columns)
+            return
+        if first[:1] in ("{", "[") and not _is_json(first) and _opens(first):
+            yield from self._values(stream, start)
+            return
+        yield 1, start.lstrip("\ufeff")
+        while (text := self._line(stream)) is not None:
+            yield self.lines, text
+
+    def _line(self, stream: IO[bytes]) -> str | None:
+        """The next line without its end; None at the end of the file."""
+        data = stream.readline(LONGEST)
+        if not data:
+            return None
+        self.lines += 1
+        if len(data) == LONGEST and not data.endswith(b"\n"):
+            self._cut += 1
+            while (rest := stream.readline(LONGEST)) and not rest.endswith(b"\n"):
+                pass
+        text, damaged = decoded(data.rstrip(b"\r\n"))
+        self._damaged += damaged
+        return text
+
+    def _table(self, stream: IO[bytes], columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+        def lines() -> Iterator[str]:
+            while (text := self._line(stream)) is not None:
+                yield text + "\n"
+
+        csv.field_size_limit(LONGEST)
+        rows = csv.reader(lines())
+        number = self.lines + 1
+        while True:
+            try:
+                cells = next(rows, None)
+            except csv.Error as error:
+                self.unread.append(Unread(self.file, f"not CSV from line {number} on: {error}", self.lines))
+                return
+            if cells is None:
+                return
+            yield number, {name: cell for name, cell in zip(columns, cells, strict=False) if cell}
+            number = self.lines + 1
+
+    def _values(self, stream: IO[bytes], start: str) -> Iterator[tuple[int, dict[str, Any] | list[Any]]]:
+        """JSON values that are written over several lines, one after the other or in an array."""
+        texts, size = [start], len(start)
+        while (text := self._line(stream)) is not None:
+            texts.append(text)
+            size += len(text)
+            if size > WHOLE:
+                self.unread.append(
+                    Unread(self.file, f"JSON over many lines, more than {WHOLE:,} bytes", self.lines)
+                )
+                return
+        whole = "\n".join(texts).lstrip("\ufeff")
+        decoder, at, number, before = json.JSONDecoder(), 0, 1, 0
+        if whole.lstrip().startswith("["):
+            at = whole.index("[") + 1
+        while found := re.compile(r"[\s,\]]*").match(whole, at):
+            at = found.end()
+            if at == len(whole):
+                return
+            number += whole.count("\n", before, at)
+            before = at
+            try:
+                value, at = decoder.raw_decode(whole, at)
+            except (ValueError, RecursionError) as error:
+                self.unread.append(Unread(self.file, f"not JSON from line {number} on: {error}", self.lines))
+                return
+            if isinstance(value, (dict, list)):
+                yield number, value
+
+
+def decoded(data: bytes) -> tuple[str, bool]:
+    """A line as text, and whether it has bytes that no text has.
+
+    >>> decoded(b"a\\0b"), decoded(b"\\xff")
+    (('ab', True), ('�', True))
+    """
+    try:
+        text, damaged = data.decode("utf-8"), False
+    except UnicodeDecodeError:
+        text, damaged = data.decode("utf-8", "replace"), True
+    return (text.replace("\0", ""), True) if "\0" in text else (text, damaged)
+
+
+def lines_only(file: str) -> bool:
+    """Whether a file is plain text in which each line stands for itself."""
+    with open(file, "rb") as raw:
+        first = raw.readline(LONGEST)
+    if first.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", *_UTF16)):
+        return False
+    text = decoded(first)[0].lstrip("\ufeff \t").rstrip()
+    if "," in text and header(next(csv.reader([text]), [])):
+        return False
+    return not (text[:1] in ("{", "[") and not _is_json(text) and _opens(text))
+
+
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _opens(text: str) -> bool:
+    """Whether a line may be the first of a JSON value that goes on in the next."""
+    return bool(re.fullmatch(r"\s*(?:[\[{][\s\[{]*|\{\s*\"[^\"]*\"\s*:.*[,\[{]\s*|\[\s*\{.*,?)\s*", text))
+
+
+def _open(file: str) -> IO[bytes]:
+    suffix = Path(file).suffix.lower()
+    with open(file, "rb") as raw:
+        magic = raw.read(6)
+    if magic.startswith(b"\x1f\x8b"):
+        return gzip.open(file)  # type: ignore[return-value]
+    if magic.startswith(b"BZh") and suffix == ".bz2":
+        return bz2.open(file)
+    if magic.startswith(b"\xfd7zXZ"):
+        return lzma.open(file)
+    if magic.startswith(b"\x28\xb5\x2f\xfd"):
+        raise OSError(None, "compressed with zstd, which is not read: unpack it first")
+    if magic.startswith(_UTF16):
+        return _Recoded(file)  # type: ignore[return-value]
+    return open(file, "rb")
+
+
+class _Recoded:
+    """UTF-16 as UTF-8: what PowerShell redirects."""
+
+    def __init__(self, file: str) -> None:
+        self._file = open(file, encoding="utf-16", errors="replace", newline="\n")  # noqa: SIM115
+
+    def __enter__(self) -> _Recoded:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
+
+    def readline(self, limit: int) -> bytes:
+        return self._file.readline(limit).encode()
+
+
+def _why(error: BaseException) -> str:
+    if isinstance(error, EOFError):
+        return "ends in the middle of what is compressed; what comes before is read"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror[:1].lower() + error.strerror[1:]
+    return f"not what it is said to be: {error}"

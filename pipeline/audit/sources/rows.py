@@ -1,0 +1,62 @@
+"""A line as it was understood: which client it is of is known, and which process only in part."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class LineRow(NamedTuple):
+    """One for each event and partition, before it is known who wrote which lines (``settling``)."""
+
+    at: int
+    kind: str
+    group: str | None = None
+    client: str | None = None
+    member: str | None = None
+    instance: str | None = None
+    generation: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    detail: str | None = None
+    assignor: str | None = None
+    origin: str = ""
+    """What tells the process apart (``envelopes.Origin.name``); empty where only the file does."""
+    stream: str = ""
+    """Of which log the file is a piece."""
+    host: str | None = None
+    source: str = ""
+    file: str = ""
+    line: int = 0
+
+
+class MalformedLine(NamedTuple):
+    """A line that should say something and cannot be understood; ``text`` is its beginning."""
+
+    file: str
+    line: int
+    text: str
+    why: str
+
+
+class EventPart(NamedTuple):
+    """What an event is about; ``member`` where it is another for each."""
+
+    topic: str | None = None
+    partition: int | None = None
+    member: str | None = None
+
+
+class NoPartition(ValueError):
+    """A name that should be topic-number and is not."""
+
+
+def named(name: str, member: str | None = None) -> EventPart:
+    """``topic-0`` as a part. Raises NoPartition.
+
+    >>> named("a-b-7")
+    EventPart(topic='a-b', partition=7, member=None)
+    """
+    topic, _, number = name.rpartition("-")
+    if not topic or not number.isdecimal() or not number.isascii() or int(number) >= 2**31:
+        raise NoPartition(name)
+    return EventPart(topic, int(number), member)

@@ -1,0 +1,304 @@
+"""From rows to events: who wrote which lines, and what takes the lines before.
+
+A consumer is a process, over all the member ids it may be given. Which lines are of one comes from everything
+there is: the client id, the instance id, what runtimes and shippers put around lines, the file, and the
+member id, which nobody shares. Lines that contradict each other (two member ids in one generation) are of
+several processes: where something tells these apart, it does; where nothing does, that is noted.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+
+from rebalance.pipeline.audit.sources import jsonl
+from rebalance.pipeline.audit.sources.events import EventRow, Kind
+from rebalance.pipeline.audit.sources.loggers import LOSING, OVERDUE, REBOOTSTRAPPING, RELEASE
+from rebalance.pipeline.audit.sources.rows import LineRow
+
+MIXED = "mixed"
+"""Kind of a note: several processes, and nothing tells them apart."""
+
+LONG = 20
+"""Characters of a member id that a coordinator made: a UUID, in hexadecimal or Base64."""
+
+
+class Note(NamedTuple):
+    """Something about the logs that bears on what is found in them; ``kind`` is ``MIXED``."""
+
+    kind: str
+    group: str
+    consumer: str
+    text: str
+
+
+def mixed(notes: Iterable[Note]) -> list[str]:
+    """The groups of which nothing is certain, since not all of their consumers can be told apart."""
+    return sorted({note.group for note in notes if note.kind == MIXED})
+
+
+class LoggedClient(NamedTuple):
+    """What a consumer is, or a coordinator (None): as far as its log tells."""
+
+    group: str
+    consumer: str | None
+    source: str
+    release: str | None
+    assignor: str | None
+
+
+class SettledRows(NamedTuple):
+    """Events in no order, notes and clients in order."""
+
+    events: list[EventRow]
+    notes: list[Note]
+    clients: list[LoggedClient]
+
+
+def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledRows:
+    """The events of all lines of some whole clients (all that have these client ids), or of all.
+
+    ``running``: rows that say which release a process is of, besides those among ``rows``.
+    """
+    events: list[EventRow] = []
+    clients: set[LoggedClient] = set()
+    releases = [row for row in running if row.kind == RELEASE]
+    of_client: dict[str, list[LineRow]] = defaultdict(list)
+    for row in rows:
+        if row.kind == RELEASE:
+            releases.append(row)
+        elif row.source == jsonl.NAME:
+            events.append(_event(row, row.kind, row.group or "", row.client, row.host))
+        elif row.client is not None:
+            of_client[row.client].append(row)
+        elif row.group:
+            events.append(_event(row, row.kind, row.group, None, row.host))
+            clients.add(LoggedClient(row.group, None, row.source, _release(releases, row), None))
+    notes: list[Note] = []
+    for client, several in sorted(of_client.items()):
+        several.sort(key=_in_order)
+        processes, unclear = processes_of(client, several)
+        notes += unclear
+        for name, own in sorted(processes.items()):
+            events += _filled(name, own)
+            clients |= _clients(name, own, releases)
+    return SettledRows(events, notes, sorted(clients, key=str))
+
+
+def _in_order(row: LineRow) -> tuple[int, str, int]:
+    return row.at, row.file, row.line
+
+
+def _event(
+    row: LineRow,
+    kind: str,
+    group: str,
+    consumer: str | None,
+    host: str | None,
+    generation: int | None = None,
+    member: str | None = None,
+) -> EventRow:
+    return EventRow(
+        at=row.at,
+        kind=str(kind),
+        group=group,
+        consumer=consumer,
+        member=row.member if row.member is not None else member,
+        instance=row.instance,
+        generation=row.generation if row.generation is not None else generation,
+        topic=row.topic,
+        partition=row.partition,
+        detail=row.detail,
+        host=host,
+        source=row.source,
+        file=row.file,
+        line=row.line,
+    )
+
+
+# -- who -----------------------------------------------------------------------------------------------
+
+
+def processes_of(client: str, rows: Sequence[LineRow]) -> tuple[dict[str, list[LineRow]], list[Note]]:
+    """Name of a consumer -> its rows in order; and what cannot be told apart. ``rows``: of a client id."""
+    found: dict[str, list[LineRow]] = {}
+    notes: list[Note] = []
+    for name, own in _united(client, _apart(rows, lambda row: row.origin or row.stream)).items():
+        if contradiction(own) is None:
+            found[name] = own
+            continue
+        for finer in _FINER:
+            parts = _apart(own, finer)
+            if len(parts) > 1 and not any(map(contradiction, parts.values())):
+                for part, its in parts.items():
+                    found[f"{client}@{part}"] = its
+                break
+        else:
+            found[name] = own
+            notes.append(_note(name, own))
+    return found, notes
+
+
+def _apart(rows: Sequence[LineRow], key: Callable[[LineRow], str]) -> dict[str, list[LineRow]]:
+    parts: dict[str, list[LineRow]] = defaultdict(list)
+    for row in rows:
+        parts[key(row)].append(row)
+    return dict(sorted(parts.items()))
+
+
+_FINER: tuple[Callable[[LineRow], str], ...] = (
+    lambda row: f"{row.origin or row.stream}:{row.instance or ''}".rstrip(":"),
+    lambda row: f"{row.stream}:{row.origin}".rstrip(":"),
+    lambda row: f"{row.stream}:{row.origin}:{row.instance or ''}".rstrip(":"),
+)
+
+
+def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[LineRow]]:
+    """Streams in which one member id says that it joined are of one process, under the name of the first."""
+    of_member: dict[tuple[str | None, str], str] = {}
+    root = {name: name for name in parts}
+
+    def find(name: str) -> str:
+        while root[name] != name:
+            name = root[name]
+        return name
+
+    for name, rows in parts.items():
+        for row in rows:
+            if row.kind in _JOINS and row.member and len(row.member) >= LONG:
+                other = find(of_member.setdefault((row.group, row.member), name))
+                mine = find(name)
+                root[max(mine, other)] = min(mine, other)
+    united: dict[str, list[LineRow]] = defaultdict(list)
+    for name, rows in parts.items():
+        united[f"{client}@{find(name)}"] += rows
+    return {name: sorted(rows, key=_in_order) for name, rows in united.items()}
+
+
+_JOINS = (Kind.JOINED, Kind.SYNCED)
+_ENDS = (Kind.STARTED, Kind.CLOSED, Kind.LEAVING)
+
+
+def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
+    """Two rows that one process cannot have written, one after the other: None where there are none.
+
+    It has one member id in a generation, joins it once, and is not given what it has, unless it starts or
+    leaves in between.
+    """
+    joined: dict[tuple[str | None, str, int], LineRow] = {}
+    owned: dict[tuple[str | None, str, int], tuple[int | None, LineRow]] = {}
+    generation: int | None = None
+    for row in rows:
+        if row.kind in _ENDS:
+            joined.clear()
+            owned.clear()
+        elif row.kind in _JOINS and row.generation is not None:
+            generation = row.generation
+            key = row.group, "" if row.member else row.kind, row.generation
+            before = joined.setdefault(key, row)
+            if before is not row and (before.member != row.member or not row.member):
+                return before, row
+        elif row.topic is not None and row.partition is not None and row.source != "librdkafka":
+            what = row.group, row.topic, row.partition
+            if row.kind == Kind.ASSIGNED:
+                since = owned.get(what)
+                if since is not None and since[0] == generation is not None:
+                    return since[1], row
+                owned[what] = generation, row
+            elif row.kind in (Kind.REVOKED, Kind.LOST):
+                owned.pop(what, None)
+        elif row.kind in (LOSING, Kind.RESET):
+            owned.clear()
+    return None
+
+
+def _note(name: str, rows: Sequence[LineRow]) -> Note:
+    pair = contradiction(rows)
+    assert pair is not None
+    one, other = pair
+    group = one.group or next((row.group for row in rows if row.group), "?")
+    where = f"{_where(one)} and {_where(other)}"
+    what = f"{one.topic}-{one.partition}"
+    if one.kind == Kind.ASSIGNED:
+        why = f"is given {what} twice, {where}"
+    elif one.member:
+        why = f"joins generation {one.generation} as {one.member} and as {other.member}, {where}"
+    else:
+        why = f"joins generation {one.generation} twice, {where}"
+    text = (
+        f"{name} {why}: several processes share this client id, and no pod, host, prefix, file or instance "
+        "id tells their lines apart"
+    )
+    return Note(MIXED, group, name, text)
+
+
+def _where(row: LineRow) -> str:
+    return f"{row.file}:{row.line}"
+
+
+# -- what the lines before say -------------------------------------------------------------------------
+
+
+def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
+    """The events of one consumer; ``rows`` in order.
+
+    Group, generation and member are those of the lines before where a line does not name them. What is lost
+    and not revoked is LOST, and who rebootstraps does not start.
+    """
+    any_group = max((row.group for row in rows if row.group), default=None)
+    group: str | None = None
+    state: dict[str, _Before] = defaultdict(_Before)
+    for row in rows:
+        group = row.group or group
+        mine = group or any_group
+        if mine is None:
+            continue
+        before = state[mine]
+        joins, new = row.kind in _JOINS, row.kind == Kind.STARTED
+        if joins:
+            before.generation = row.generation if row.generation is not None else before.generation
+            before.member = row.member or before.member
+        elif new:
+            before.generation = before.member = None
+        if row.kind in (Kind.JOINED, LOSING, OVERDUE, REBOOTSTRAPPING):
+            before.phase = row.kind
+        if row.kind == REBOOTSTRAPPING or (new and before.phase == REBOOTSTRAPPING):
+            continue
+        kind = row.kind
+        if kind == Kind.REVOKED and before.phase == LOSING:
+            kind = Kind.LOST
+        elif kind == Kind.CLOSED and before.phase == OVERDUE:
+            kind = Kind.LEAVING
+        elif kind in (LOSING, OVERDUE):
+            kind = Kind.RESET
+        member = None if kind == Kind.PLANNED else before.member
+        yield _event(row, kind, mine, consumer, row.host, before.generation, member)
+
+
+class _Before:
+    def __init__(self) -> None:
+        self.generation: int | None = None
+        self.member: str | None = None
+        self.phase: str | None = None
+
+
+# -- what they are -------------------------------------------------------------------------------------
+
+
+def _clients(consumer: str, rows: Sequence[LineRow], releases: Sequence[LineRow]) -> set[LoggedClient]:
+    groups = {row.group for row in rows if row.group}
+    assignors = {row.group: row.assignor for row in rows if row.assignor}
+    first = rows[0]
+    stated = next(
+        (row.detail for row in rows if row.source == "librdkafka" and row.kind == Kind.STARTED), None
+    )
+    release = stated or _release(releases, first)
+    return {LoggedClient(group, consumer, first.source, release, assignors.get(group)) for group in groups}
+
+
+def _release(releases: Sequence[LineRow], row: LineRow) -> str | None:
+    """What the process said of its release before this row, or else after it."""
+    same = [one for one in releases if (one.origin, one.stream) == (row.origin, row.stream)]
+    before = [one for one in same if one.at <= row.at]
+    return max(before, key=_in_order).detail if before else min(same, key=_in_order).detail if same else None

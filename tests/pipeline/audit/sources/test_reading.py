@@ -1,0 +1,157 @@
+"""Files with whatever is wrong with them, beside good ones: each is named, counted, and the rest read."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from rebalance.pipeline.audit.sources import local, reading
+from rebalance.pipeline.audit.sources.parsing import BROKEN
+
+from tests.pipeline.audit.sources import shapes
+from tests.pipeline.audit.sources.incident import deploy
+
+LINE = "2026-11-21 18:00:00,000 INFO [Consumer clientId=c, groupId=g] Adding newly assigned partitions: {}\n"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Three good logs."""
+    for name, data in shapes.per_pod(deploy(600)).items():
+        (tmp_path / name).write_bytes(data)
+    return tmp_path
+
+
+def unread(logs):
+    return {Path(one.file).name: (one.why, one.lines, one.lost) for one in logs.unread}
+
+
+def test_hostile_files_among_good_ones(folder):
+    good = local.read([str(folder)])
+    noise = "".join(f"2026-11-21 18:00:01,000 INFO {random.Random(i).random()}\n" for i in range(3000))
+    packed = gzip.compress((LINE.format("t-7") + noise).encode())
+    (folder / "cut.log.gz").write_bytes(packed[: len(packed) // 2])
+    damaged = bytearray(packed)
+    damaged[len(packed) // 2] ^= 0xFF
+    (folder / "damaged.log.gz").write_bytes(damaged)
+    (folder / "cut.log.xz").write_bytes(lzma.compress(noise.encode())[:-40])
+    (folder / "cut.log.bz2").write_bytes(bz2.compress(noise.encode())[:-40])
+    (folder / "new.log.zst").write_bytes(b"\x28\xb5\x2f\xfd" + bytes(20))
+    (folder / "empty.log").touch()
+    (folder / "gone.log").symlink_to(folder / "nowhere")
+    (folder / "nul.log").write_bytes(b"\0" * 5000 + LINE.format("t-8").encode())
+    (folder / "latin.log").write_bytes("2026-11-21 18:00:01 Verspätung\n".encode("latin-1") * 2)
+    (folder / "binary.log").write_bytes(random.Random(1).randbytes(3000))
+    logs = local.read([str(folder)])
+    found = unread(logs)
+    why, lines, lost = found.pop("cut.log.gz")
+    assert (why, lost) == ("ends in the middle of what is compressed; what comes before is read", True)
+    assert 1000 < lines < 2500
+    assert found.pop("damaged.log.gz")[0].startswith("not what it is said to be: ")
+    assert found.pop("cut.log.xz")[2]
+    assert found.pop("cut.log.bz2")[2]
+    assert found.pop("new.log.zst") == ("compressed with zstd, which is not read: unpack it first", 0, True)
+    assert found.pop("gone.log") == ("no such file or directory", 0, True)
+    assert found.pop("nul.log") == (reading.DAMAGED, 1, False)
+    assert found.pop("latin.log") == (reading.DAMAGED, 2, False)
+    assert found.pop("binary.log")[::2] == (reading.DAMAGED, False)
+    assert not found
+    strange = {"cut.log", "damaged.log", "nul.log"}
+    assert {event.host for event in logs.events} - {event.host for event in good.events} == strange
+    kept = [event for event in logs.events if event.host not in strange]
+    assert sorted(kept) == sorted(good.events)
+
+
+@pytest.mark.skipif(not hasattr(os, "setuid"), reason="no users")
+def test_a_file_without_permission_is_not_one_that_does_not_exist(folder):
+    (folder / "private.log").write_text(LINE.format("t-9"))
+    (folder / "private.log").chmod(0)
+    (folder / "closed").mkdir(mode=0)
+    program = (
+        "import os, sys\n"
+        "from rebalance.pipeline.audit.sources import local\n"
+        "os.getuid() or os.setuid(65534)\n"
+        "logs = local.read(sys.argv[1:])\n"
+        "print(sorted((os.path.basename(one.file), one.why) for one in logs.unread), len(logs.events) > 50)"
+    )
+    for path in (folder, *folder.parents):
+        if path.stat().st_uid == os.getuid() and path != Path("/"):
+            path.chmod(path.stat().st_mode | 0o055)
+    ran = subprocess.run(
+        [sys.executable, "-c", program, str(folder)], capture_output=True, text=True, check=True
+    )
+    expected = [("closed", "permission denied"), ("private.log", "permission denied")]
+    assert ran.stdout == f"{expected} True\n"
+
+
+def test_bytes_in_what_a_line_says(tmp_path):
+    text = LINE.format("caf\u00e9-0").encode("latin-1")
+    (tmp_path / "a.log").write_bytes(text + LINE.format("t-0").encode())
+    logs = local.read([str(tmp_path)])
+    assert [(bad.line, bad.why) for bad in logs.malformed] == [(1, BROKEN)]
+    assert [event.topic for event in logs.events] == ["t"]
+
+
+def test_a_line_that_is_too_long(tmp_path, monkeypatch):
+    monkeypatch.setattr(reading, "LONGEST", 1000)
+    (tmp_path / "a.log").write_bytes(b"x" * 5000 + b"\n" + LINE.format("t-0").encode() + b"y" * 999 + b"\n")
+    logs = local.read([str(tmp_path)])
+    assert unread(logs) == {"a.log": ("lines longer than 1,000 bytes, cut off", 1, True)}
+    assert [(event.topic, event.line) for event in logs.events] == [("t", 2)]
+    assert sum(one.lines for one in logs.lines) == 3
+
+
+def test_what_powershell_writes(tmp_path):
+    (tmp_path / "a.log").write_text(LINE.format("t-0"), encoding="utf-16")
+    logs = local.read([str(tmp_path)])
+    assert [event.topic for event in logs.events] == ["t"]
+    assert not logs.unread
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ('[\n{"message": "a"},\n{"message": \n', "not JSON from line 3 on"),
+        ('"@timestamp",message\n"2026", "x\n', ""),
+    ],
+)
+def test_exports_that_are_cut_off(tmp_path, text, why):
+    (tmp_path / "a").write_text(text)
+    logs = local.read([str(tmp_path)])
+    assert [one.why.startswith(why) for one in logs.unread] == [True] * bool(why)
+
+
+def test_names_as_they_are(tmp_path):
+    for name in ("a [1].log", "b*.log", "-c.log", ".hidden.log", "_SUCCESS", "sub dir/\u00e9.log"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(LINE.format("t-0"))
+    names = {event.host for event in local.read([str(tmp_path)]).events}
+    assert names == {"a [1].log", "b*.log", "-c.log", "sub dir/\u00e9.log"}
+    assert len(local.read([str(tmp_path / "b*.log")]).events) == 1
+    assert len(local.read([str(tmp_path / "*.log")]).events) == 3
+
+
+def test_what_lines_stand_for_themselves(tmp_path):
+    cases = {
+        "plain line\n": True,
+        '{"message": "x"}\n': True,
+        "[2026-11-21 18:00:00,000] INFO x\n": True,
+        "[pod/a/b] x\n": True,
+        "{\n": False,
+        '[{"message": "x"},\n': False,
+        '{"events": [\n': False,
+        "@timestamp,message\n": False,
+    }
+    for text, expected in cases.items():
+        (tmp_path / "a").write_text(text)
+        assert reading.lines_only(str(tmp_path / "a")) is expected, text
+    (tmp_path / "a").write_bytes(gzip.compress(b"x"))
+    assert not reading.lines_only(str(tmp_path / "a"))

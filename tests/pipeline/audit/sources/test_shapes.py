@@ -1,0 +1,124 @@
+"""What operators export: the same incident in many shapes is the same events; what cannot be told apart is
+named."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.pipeline.audit.sources import local
+from rebalance.pipeline.audit.sources.settling import MIXED, mixed
+from rebalance.pipeline.audit.sources.times import text_of
+
+from tests.pipeline.audit.sources import shapes
+from tests.pipeline.audit.sources.incident import PODS, deploy, incident
+
+
+def write(files, folder):
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return [str(folder)]
+
+
+def happened(events):
+    """What happened, without who wrote it where; consumers by the order in which they come."""
+    numbers: dict[str, int] = {}
+    rows = sorted(events, key=lambda e: (e.at, str(e.member), e.kind, str(e.topic), e.partition or 0))
+    for row in sorted(rows, key=lambda e: (e.member or "", e.at)):
+        numbers.setdefault(row.consumer, len(numbers))
+    return [
+        (
+            row.at,
+            row.kind,
+            row.group,
+            row.member,
+            row.generation,
+            row.topic,
+            row.partition,
+            numbers[row.consumer],
+        )
+        for row in rows
+    ]
+
+
+@pytest.fixture(scope="module")
+def expected(tmp_path_factory):
+    return local.read(write(shapes.per_pod(incident()), tmp_path_factory.mktemp("pods")))
+
+
+@pytest.mark.parametrize("shape", shapes.APART, ids=lambda shape: shape.__name__)
+def test_the_same_events_in_every_shape(expected, shape, tmp_path):
+    logs = local.read(write(shape(incident()), tmp_path))
+    assert logs.malformed == []
+    assert logs.unread == []
+    assert logs.notes == []
+    assert happened(logs.events) == happened(expected.events)
+    assert len({event.consumer for event in logs.events}) == 3
+    assert len({event.host for event in logs.events}) == 3
+    assert text_of(logs.until or 0) == "2026-11-21T18:16:30.000000Z"
+    assert {(one.release, one.assignor) for one in logs.clients} == {("3.4.0", "cooperative-sticky")}
+
+
+def test_nothing_tells_them_apart(tmp_path):
+    logs = local.read(write(shapes.merged(incident()), tmp_path))
+    (note,) = logs.notes
+    assert (note.kind, note.group, note.consumer) == (MIXED, "billing", "orders@all.log")
+    assert note.text.startswith("orders@all.log joins generation 2 as orders-")
+    assert f"{tmp_path}/all.log:15: several processes share this client id" in note.text
+    assert "no pod, host, prefix, file or instance id" in note.text
+    assert mixed(logs.notes) == ["billing"]
+
+
+def test_without_member_ids_a_generation_that_is_joined_twice_is_noticed(tmp_path):
+    texts = shapes.merged(incident())["all.log"].decode().splitlines()
+    old = [line for line in texts if "Successfully synced" not in line]
+    old = [line.split("Generation{generationId=")[0] + line.split("generationId=")[1][:1]
+           if "Generation{" in line else line for line in old]  # fmt: skip
+    (tmp_path / "all.log").write_text("\n".join(old))
+    (note,) = local.read([str(tmp_path)]).notes
+    assert "joins generation 2 twice" in note.text
+
+
+def test_one_name_on_two_machines(tmp_path):
+    """What tells them apart in one file does not in two: then the file does."""
+    lines = incident()
+    for number in range(3):
+        own = [f"orders-1  | {one.plain()}" for one in lines if one.pod == number]
+        (tmp_path / f"host{number}.log").write_text("\n".join(own))
+    logs = local.read([str(tmp_path)])
+    assert logs.notes == []
+    assert {event.consumer for event in logs.events} == {f"orders@host{n}.log:orders-1" for n in range(3)}
+
+
+def test_one_process_in_two_files(expected, tmp_path):
+    """A member id is nobody else's: what a rotation nobody knows cut in two is put together."""
+    files = shapes.per_pod(incident())
+    name = f"{PODS[0]}.log"
+    texts = files.pop(name).splitlines(keepends=True)
+    write({**files, "current": b"".join(texts[14:]), "before": b"".join(texts[:14])}, tmp_path)
+    logs = local.read([str(tmp_path)])
+    assert happened(logs.events) == happened(expected.events)
+
+
+def test_instances_of_one_client_id_in_one_file(tmp_path):
+    lines = [
+        one._replace(text=one.text.replace("[Consumer ", f"[Consumer instanceId=i-{one.pod}, "))
+        for one in incident()
+    ]
+    logs = local.read(write(shapes.merged(lines), tmp_path))
+    assert logs.notes == []
+    assert {event.consumer for event in logs.events} == {f"orders@all.log:i-{n}" for n in range(3)}
+
+
+def test_the_end_is_that_of_whatever_line(tmp_path):
+    logs = local.read(write(shapes.per_pod(deploy()), tmp_path))
+    last = max(event.at for event in logs.events)
+    assert (logs.until or 0) - last > 7000e6
+
+
+def test_an_offset_that_the_shipper_knows_and_the_logger_does_not(tmp_path):
+    """The logger writes local time; what is around it is in UTC."""
+    inner = "2026-11-21 19:00:05,000 INFO [Consumer clientId=c, groupId=g] (Re-)joining group"
+    (tmp_path / "a.log").write_text(f"2026-11-21T18:00:05.001Z stdout F {inner}\n")
+    (event,) = local.read([str(tmp_path)]).events
+    assert text_of(event.at) == "2026-11-21T18:00:05.001000Z"
