@@ -1,5 +1,5 @@
-"""``python -m tools.benchmarks.report``: what HTML reports take, how large they are, how soon a browser shows them,
-into report.md.
+"""``python -m tools.benchmarks.report``: what HTML reports take, how large they are, how soon a browser shows
+them, into report.md.
 
 The counterexamples are hostile: markup in every name, and far larger than any that a search leaves behind.
 Each row is a process of its own; with arguments (KIND STEPS MEMBERS), one row as JSON.
