@@ -72,6 +72,7 @@ ORDER = {
         ),
         *("live.consumers.clients", "live.consumers", "live.proxy"),
         *("live.leaders.clients", "live.leaders", "live.record", "live.replay"),
+        "live.migration",
         "live.search",
         "live.lockstep",
         "live.conformance",
