@@ -88,6 +88,7 @@ public final class ShippedConsumer extends VirtualTime
     private Parts.Network network;
     private SubscriptionState subscriptions;
     private ConsumerMetadata metadata;
+    private boolean leaves; // when it is closed: an option of close since 4.1, before it a setting
     private CellClient client;
     private ConsumerNetworkClient net;
     private ConsumerCoordinator coordinator;
@@ -135,13 +136,13 @@ public final class ShippedConsumer extends VirtualTime
             Metadata.class, "updateWithCurrentRequestVersion", MetadataResponse.class, boolean.class, long.class);
     }
 
-    /** GroupMembershipOperation.DEFAULT, since 4.1, before the reason. */
-    private static Object[] leaving(Method method, Object other, boolean otherFirst) {
+    /** The arguments of a method that takes a GroupMembershipOperation since 4.1. */
+    private static Object[] leaving(Method method, Object other, boolean otherFirst, String named) {
         if (method.getParameterCount() == 1) {
             return new Object[] {other};
         }
         Object operation = Shapes.get(
-            Shapes.field(method.getParameterTypes()[otherFirst ? 1 : 0], "DEFAULT"), null);
+            Shapes.field(method.getParameterTypes()[otherFirst ? 1 : 0], named), null);
         return otherFirst ? new Object[] {other, operation} : new Object[] {operation, other};
     }
 
@@ -151,7 +152,10 @@ public final class ShippedConsumer extends VirtualTime
     public void start(Map<String, Object> settings, Parts.Network reached) {
         network = reached;
         String clientId = (String) settings.get("client");
-        ConsumerConfig config = CONFIGS.computeIfAbsent(properties(settings), ConsumerConfig::new);
+        Map<String, Object> properties = properties(settings);
+        boolean option = CLOSE.getParameterCount() > 1;
+        leaves = !option || !"false".equals(properties.remove("internal.leave.group.on.close"));
+        ConsumerConfig config = CONFIGS.computeIfAbsent(properties, ConsumerConfig::new);
         Object logContext = Shapes.make(LOG_CONTEXT);
         client = new CellClient(this, network, clientId);
         KafkaClient proxy = client.proxy();
@@ -242,7 +246,7 @@ public final class ShippedConsumer extends VirtualTime
     @Override
     public void unsubscribe() {
         coordinator.onLeavePrepare();
-        Shapes.call(LEAVE, coordinator, leaving(LEAVE, "the consumer unsubscribed from all topics", false));
+        Shapes.call(LEAVE, coordinator, leaving(LEAVE, "the consumer unsubscribed from all topics", false, "DEFAULT"));
         subscriptions.unsubscribe();
         net.pollNoWakeup();
     }
@@ -279,7 +283,7 @@ public final class ShippedConsumer extends VirtualTime
 
     @Override
     public void close(long timeoutMs) {
-        Shapes.call(CLOSE, coordinator, leaving(CLOSE, timer(timeoutMs), true));
+        Shapes.call(CLOSE, coordinator, leaving(CLOSE, timer(timeoutMs), true, leaves ? "DEFAULT" : "REMAIN_IN_GROUP"));
     }
 
     @Override
@@ -311,7 +315,7 @@ public final class ShippedConsumer extends VirtualTime
                 if (POLL_EXPIRED != null) {
                     Shapes.call(POLL_EXPIRED, coordinator);
                 } else {
-                    Shapes.call(LEAVE, coordinator, leaving(LEAVE, "consumer poll timeout has expired.", false));
+                    Shapes.call(LEAVE, coordinator, leaving(LEAVE, "consumer poll timeout has expired.", false, "DEFAULT"));
                 }
                 break;
             default:

@@ -213,6 +213,19 @@ def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Mem
     return found
 
 
+def _closes_silently(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``AbstractCoordinator.close`` asked ``leaveGroupOnClose`` before ``onLeavePrepare`` too."""
+    who = step.event.who
+    if step.event.action not in ("close", "bounce") or version(code.releases.of(who)) >= (4, 1):
+        return None
+    if code.setup.consumers[who].stages[step.member().stage].leaves:
+        return None
+    silent = [one for one in memory.expected if not isinstance(one, Callback)]
+    found = None if silent == memory.expected else after
+    memory.expected[:] = silent
+    return found
+
+
 def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``classicGroupJoinToClassicGroup`` removes whom it turns away, and does not look who is left."""
     if code.state.coordinator.state != "PREPARING_REBALANCE":
@@ -360,6 +373,12 @@ DEVIATIONS = (
         "only who has a member id and no generation, after a JoinGroup that failed",
         releases="Java 2.4.0 to 2.6.3",
         follow=_leaves_revoked,
+    ),
+    CodeDeviation(
+        id="closes_silently",
+        sentence="who is closed and stays in the group (leave.group.on.close=false) calls no listener",
+        releases="Java before 4.1.0",
+        follow=_closes_silently,
     ),
     CodeDeviation(
         id="unsorted_yet_equal",

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from rebalance.explore.groups.scenarios import NamedScenario, ScenarioSize
+from rebalance.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
 from rebalance.explore.random.dropping import left_out
 from rebalance.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance.live.code.cell import CellDied, KafkaCell
@@ -30,6 +30,12 @@ NOT_PLAYED = ("slow network", *RARE_FAULTS)
 
 ALWAYS = ("session timeout", "slow member")
 """Those that it always has: one timer of Kafka is that of all who are late."""
+
+NO_WALKS = {
+    "racks": "the topics of a cell have no racks",
+    "shrinking": "a coordinator of a cell keeps its group.max.size through a failover",
+}
+"""Scenarios that a cell cannot be set up for."""
 
 REWRITTEN = "4.0.0"
 """The first release whose broker runs by default the coordinator that a cell runs of every release."""
@@ -125,8 +131,11 @@ class LockstepResult:
 def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
     """The scenario for walks: each member and the coordinator as its release is known to be.
 
-    Raises ScenarioError for what does not fit, ValueError for a release without a profile.
+    Raises ScenarioError for what does not fit or the cell does not have, ValueError for a release without a
+    profile.
     """
+    if why := NO_WALKS.get(scenario.name):
+        raise ScenarioError(f"{scenario.name} is not walked in lockstep: {why}")
     chosen = scenario.classic_setup(
         replace(
             size,

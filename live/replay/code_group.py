@@ -56,6 +56,10 @@ SELDOM = {"auto.commit.interval.ms": 1 << 30}
 """Automatic commits come before a join, when a consumer is closed, and never by themselves."""
 
 
+STAYS = {"internal.leave.group.on.close": "false"}
+"""As Kafka Streams sets it."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeReleases:
     """The releases of Kafka that are run, such as 4.4.0: those of ``consumers`` by the members in turn."""
@@ -166,7 +170,9 @@ class CodeGroup(RunNames):
             topics=tuple(self.names(consumer.subscriptions[0])),
             instance=None if consumer.instance is None else f"{client}i",  # member ids begin with it
             client=client,
-            config={"enable.auto.commit": str(self.commits).lower()} | SELDOM,
+            config={"enable.auto.commit": str(self.commits).lower()}
+            | ({} if consumer.stages[stage].leaves else STAYS)
+            | SELDOM,
         )
 
     def views(self, member: CodeMember) -> Mapping[str, Any]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
 from rebalance.gate.cli.commands.lockstep import text
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep import walks
@@ -35,6 +35,7 @@ from rebalance.model.assignor import Promise
 from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.observations import Callback
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Life, Refused
 from rebalance.model.values import (
@@ -523,8 +524,8 @@ def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> N
         (("--code", "coordinator:4.4.0"), "write code:RELEASE or coordinator:RELEASE"),
         (("--code", "3.7.0"), "3.8.0 is the oldest"),
         (("--code", "newest"), "'newest' is no release"),
-        (("--code", "4.4.0", "--scenario", "none"), "--scenario: no 'none'"),
-        (("--code", "4.4.0", "--faults", "rain"), "no fault 'rain'"),
+        (("--code", "4.4.0", "--scenario", "none"), "--scenario: no scenario is called 'none'"),
+        (("--code", "4.4.0", "--faults", "rain"), "no fault is called 'rain'"),
         (("--code", "4.4.0", "--states", "9"), "--states goes with a log only"),
         (("log.jsonl", "--walks", "9"), "--walks goes with --code only"),
     ],
@@ -535,3 +536,35 @@ def test_what_cannot_be_walked_is_refused(
     ran = rebalance("conform", *arguments)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize(("release", "calls"), [("3.4.1", 0), (RELEASE, 1)])
+def test_who_is_closed_may_stay_in_the_group(release: str, calls: int) -> None:
+    """leave.group.on.close=false, and since 4.1 an option of close, which calls the listener first."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun("unsent-leave", releases=releases) as one:
+        plays(one, ALONE.removesuffix(", A enforce"))
+        plays(one, "A close")
+        assert len(one.group.state.coordinator.members) == 1
+        assert sum(isinstance(seen, Callback) for seen in one.group.seen) == calls
+        assert one.seen.deviations["closes_silently"] == 1 - calls
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_new_member_id_hides_the_loss_up_to_java_3_1() -> None:
+    """U13, as the walks came upon it; the model does the same and stays in step."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=("2.8.1",))
+    with begun(releases=releases) as one:
+        plays(one, f"{ALONE}, A slow commit, A session timeout, A commit refused, A join request, A receive")
+        plays(one, "A join, A join request")
+        assert one.group.owned(0) != 0
+
+
+@pytest.mark.parametrize("name", ["racks", "shrinking"])
+def test_a_scenario_that_a_cell_cannot_have_is_refused(name: str) -> None:
+    releases = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
+    with pytest.raises(ScenarioError, match=f"{name} is not walked in lockstep: "):
+        lockstep_setup(SCENARIOS[name], ScenarioSize(), releases)
