@@ -13,9 +13,10 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pyspark.logger import PySparkLogger
-from pyspark.sql import DataFrame, SparkSession
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
 
 LOCAL = "local[*]"
 OLDEST_JAVA = 17
@@ -39,8 +40,12 @@ FEW = 100_000
 """So many rows are one task's work."""
 
 
-class SparkMissing(RuntimeError):
+class Missing(RuntimeError):
     """There is nothing to run on; the text says in one line what is missing and how to get it."""
+
+
+class SparkMissing(Missing):
+    """There is no Spark, or it does not start."""
 
 
 @contextlib.contextmanager
@@ -52,6 +57,11 @@ def session(
     ``memory`` is the driver's, in local mode all there is. ``settings`` are Spark's own and go before ours.
     A session that is active already is used as it is and not stopped. Raises SparkMissing.
     """
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as error:
+        raise SparkMissing("Spark is needed: pip install 'rebalance-verifier[spark]'") from error
+
     active = SparkSession.getActiveSession()
     if active is not None:
         yield active
@@ -78,6 +88,8 @@ def session(
 
 def _silence() -> None:
     """Py4J and PySpark log the errors that they raise as well, and Ctrl-C with its traceback."""
+    from pyspark.logger import PySparkLogger
+
     logging.getLogger().addFilter(_not_of_py4j)
     logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
@@ -89,6 +101,8 @@ def _not_of_py4j(record: logging.LogRecord) -> bool:
 
 
 def _remote(url: str, settings: Mapping[str, str]) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     try:
         builder = SparkSession.builder.remote(url)
         for name, value in {**_everywhere(), **settings}.items():
@@ -101,6 +115,8 @@ def _remote(url: str, settings: Mapping[str, str]) -> SparkSession:
 
 
 def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     log4j = Path(__file__).with_name("log4j2.properties").as_uri()

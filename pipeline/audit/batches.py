@@ -1,160 +1,259 @@
-"""The audit of logs while they are written: the same checks, again with each micro-batch of a stream.
+"""The audit of logs while they are written: the same kernel, again with each batch of lines.
 
-What Spark keeps from one micro-batch to the next lies below the output directory: its checkpoint says how
-far each file was read, ``state`` holds the events that may still matter, a directory for each micro-batch.
-A micro-batch that is run again after a crash overwrites what it wrote, so no event and no finding is there
-twice.
+What is kept from one batch to the next lies below the output directory. ``state/begun.json`` says which
+bytes of which files a batch is of, before anything of it is done, and ``state/done.json`` how far all was
+done. A batch that is run again after a crash reads the same bytes and overwrites what it wrote, so no event
+and no finding is there twice. ``state/rows`` has what the lines said, a table for each batch, until
+``state/bases`` has what may still matter of it. ``findings`` has each finding once, as it is known now;
+``malformed`` a table for each batch.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import shutil
-from collections.abc import Callable
+import signal
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
-from pyspark.sql.streaming.query import StreamingQuery
-from rebalance.pipeline.audit.audit import audit
-from rebalance.pipeline.audit.frames import FINDINGS
+from rebalance.live.processes.tools import write_whole
+from rebalance.pipeline.audit import kernel, tail
+from rebalance.pipeline.audit.kernel.events import add
 from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.sources.distributed import events_of, settled
-from rebalance.pipeline.audit.tail import Tail
+from rebalance.pipeline.audit.records import LogFinding
+from rebalance.pipeline.audit.sources.parsing import LineParser
+from rebalance.pipeline.audit.sources.reading import decoded
+from rebalance.pipeline.audit.sources.rows import LineRow
+from rebalance.pipeline.audit.sources.settling import mixed, settle
+from rebalance.pipeline.audit.tables import FINDING, PART, finding, micros, rows, save, saved
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 HORIZON = 3600.0
 """Seconds of event time that are kept as they are; of what is older, only what may still matter."""
 
 COMPACT = 20
-"""Micro-batches after which older events are gone through."""
+"""Batches after which older rows are gone through."""
 
 LATEST = ("group", "client", "origin", "stream", "instance", "topic", "partition", "kind")
-"""Of events that are alike in this, only the last matters once they are old."""
+"""Of rows that are alike in this, only the last matters once they are old."""
+
+NUMBERS = ("at", "generation", "partition", "line")
+COLUMNS = {name: "BIGINT" if name in NUMBERS else "VARCHAR" for name in LineRow._fields}
+MALFORMED = {"file": "VARCHAR", "line": "BIGINT", "text": "VARCHAR", "why": "VARCHAR"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What to follow and how. ``tell`` gets the new ``frames.FINDINGS`` of a micro-batch, if there are any.
+    """What to follow and how. ``report`` gets what a batch has found for the first time, or seen end.
 
-    ``every``: seconds between micro-batches. ``now``: the log is of this moment, so that what does not happen
-    (a partition that nobody takes) is found when nothing is written either.
+    ``now``: the log is of this moment, so that what does not happen (a partition that nobody takes) is found
+    when nothing is written either.
     """
 
     path: str
     out: Path
     thresholds: Thresholds
-    report: Callable[[DataFrame], None]
+    report: Callable[[Sequence[LogFinding]], None]
     kind: str | None = None
     zone: str = "UTC"
-    every: float = 10.0
     now: bool = True
     horizon: float = HORIZON
     compact: int = COMPACT
 
     @property
     def state(self) -> Path:
-        """What Spark keeps between micro-batches."""
+        """What is kept between batches."""
         return self.out / "state"
 
 
-def follow(spark: SparkSession, watch: Watch, *, once: bool = False) -> StreamingQuery:
-    """Begin to follow, or go on where a former query with the same ``out`` had come to.
+def batch(watch: Watch) -> bool:
+    """Run the next batch: of what was written since, or the one again that did not come to its end.
 
-    ``once``: read what is there and stop. The query runs until it is stopped; ``awaitTermination`` raises
-    what went wrong in it.
+    Returns whether there was something to read.
     """
-    spark.dataSource.register(Tail)
-    reader = spark.readStream.format(Tail.name()).option("path", watch.path)
-    if watch.now and not once:
-        reader = reader.option("tick", str(watch.every))
-    writer = reader.load().writeStream.foreachBatch(lambda lines, number: _batch(lines, number, watch))
-    writer = writer.option("checkpointLocation", str(watch.state / "checkpoint"))
-    return (
-        writer.trigger(availableNow=True) if once else writer.trigger(processingTime=f"{watch.every} seconds")
-    ).start()
+    done = _kept_json(watch.state / "done.json") or {"number": -1, "ends": {}}
+    begun = _kept_json(watch.state / "begun.json")
+    start = tail.positions(done["ends"])
+    if begun is None or begun["number"] <= done["number"]:
+        begun = {"number": done["number"] + 1, "ends": tail.plain(tail.ends(watch.path, start))}
+        write_whole(watch.state / "begun.json", json.dumps(begun))
+    stretches = tail.stretches(start, tail.positions(begun["ends"]))
+    news = []
+    if stretches or (watch.now and done["number"] >= 0):
+        news = _judge(watch, begun["number"], stretches)
+    with _undisturbed():
+        watch.report(news)
+        write_whole(watch.state / "done.json", json.dumps(begun))
+    return bool(stretches)
 
 
-def _batch(lines: DataFrame, number: int, watch: Watch) -> None:
-    """One micro-batch: its events are kept, then everything that is kept is audited."""
-    spark = lines.sparkSession
-    read = events_of(
-        lines,
-        watch.kind,
-        zone=watch.zone,
-        parent=watch.path.rstrip("/") + "/",
-        staging=str(watch.state / "parsed"),
-        settle_them=False,
-    )
-    read.malformed.write.mode("overwrite").parquet(str(watch.out / "malformed" / f"batch={number:09}"))
-    read.events.write.mode("overwrite").parquet(str(watch.state / "events" / f"batch={number:09}"))
-    kept, cut = _kept(spark, watch.state, number)
-    if kept.isEmpty():
+@contextlib.contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Ctrl-C comes after this, where it can be held back: or else what was reported is reported again."""
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
         return
-    found = audit(settled(kept), watch.thresholds, until=datetime.now(UTC) if watch.now else None)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
-        _write(found.findings, spark, watch, number, cut)
+        yield
     finally:
-        found.release()
-    if number and number % watch.compact == 0:
-        _compact(kept, number, watch)
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _write(findings: DataFrame, spark: SparkSession, watch: Watch, number: int, cut: datetime | None) -> None:
-    """Save what no earlier micro-batch has found, and tell what this one has not told before a crash."""
-    earlier = [path for path in _whole(watch.out / "findings") if _number(path) < number]
-    if earlier:
-        known = spark.read.parquet(*map(str, earlier)).select("id")
-        findings = findings.join(known, "id", "left_anti")
-    if cut is not None:  # what is older has gaps now
-        findings = findings.where(F.col("ended").isNull() | (F.col("ended") >= F.lit(cut)))
-    here = watch.out / "findings" / f"batch={number:09}"
-    reported: list[str] = []
-    if (here / "_SUCCESS").exists():
-        reported = [row["id"] for row in spark.read.parquet(str(here)).select("id").collect()]
-    findings.select(*FINDINGS.names).coalesce(1).write.mode("overwrite").parquet(str(here))
-    new = spark.read.parquet(str(here)).where(~F.col("id").isin(reported)).orderBy("began", "id")
-    if not new.isEmpty():
-        watch.report(new)
+def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list[LogFinding]:
+    """The rows of the batch are kept, then everything that is kept is judged. Returns what is new."""
+    connection = kernel.prepared(watch.thresholds, spill=str(watch.state / "spill"))
+    try:
+        if stretches:
+            parser = _parsed(watch, stretches)
+            add(connection, parser.rows, "fresh", COLUMNS)
+            add(connection, parser.malformed, "malformed", MALFORMED)
+            save(connection, "FROM fresh", str(_table(watch.state / "rows", number)))
+            if parser.malformed:
+                save(connection, "FROM malformed", str(_table(watch.out / "malformed", number)))
+        cut = _kept(connection, watch.state, number)
+        listed = ", ".join(f'"{name}"' for name in COLUMNS)
+        settled = settle(_rows(connection, f"SELECT {listed} FROM kept"))
+        add(connection, settled.events)
+        ((end,),) = connection.execute("SELECT max(moment) FROM events").fetchall()
+        if end is None:
+            return []
+        if watch.now:
+            end = max(end, micros(datetime.now(UTC)))
+        kernel.judge(connection, end)
+        kernel.finish(connection)
+        kernel.doubt(connection, mixed(settled.notes))
+        news = _remembered(connection, watch, number, end, cut)
+        if number and number % watch.compact == 0:
+            _compact(connection, number, watch)
+        return news
+    finally:
+        connection.close()
 
 
-def _kept(spark: SparkSession, state: Path, number: int) -> tuple[DataFrame, datetime | None]:
-    """The events that a micro-batch is to know, and since when they are complete."""
+def _parsed(watch: Watch, stretches: Sequence[tail.Stretch]) -> LineParser:
+    parent = watch.path.rstrip("/") + "/"
+    parser = LineParser(watch.kind, zone=watch.zone, parent=parent)
+    for stretch in stretches:
+        parser.content(
+            stretch.file, ((number, decoded(line)[0]) for number, line in tail.lines(watch.path, stretch))
+        )
+    return parser
+
+
+def _rows(connection: DuckDBPyConnection, query: str) -> Iterator[LineRow]:
+    done = connection.execute(query)
+    while several := done.fetchmany(10_000):
+        yield from (LineRow(*one) for one in several)
+
+
+def _kept(connection: DuckDBPyConnection, state: Path, number: int) -> int:
+    """Make the table ``kept`` of the rows that a batch is to know. Returns since when they are complete."""
     bases = [path for path in _whole(state / "bases") if _number(path) < number]
-    first, cut = -1, None
-    paths = []
+    first, cut, paths = -1, 0, []
     if bases:
         paths = [bases[-1]]
         first = _number(bases[-1])
-        cut = datetime.fromtimestamp(int(bases[-1].name.split("-")[1]), UTC)
-    paths += [path for path in _whole(state / "events") if first < _number(path) <= number]
-    return spark.read.parquet(*map(str, paths)), cut
+        cut = int(bases[-1].name.split("-")[1])
+    paths += [path for path in _whole(state / "rows") if first < _number(path) <= number]
+    listed = ", ".join(f'"{name}" {kind}' for name, kind in COLUMNS.items())
+    connection.execute(f"CREATE TEMP TABLE kept ({listed})")
+    for path in paths:
+        connection.execute(f"INSERT INTO kept BY NAME FROM {saved(path)}")
+    return cut
 
 
-def _compact(kept: DataFrame, number: int, watch: Watch) -> None:
-    """Keep of old events only what may still matter; remove what a former compaction has replaced."""
-    end = kept.agg(F.max("at")).collect()[0][0]
-    cut = datetime.fromtimestamp(end / 1e6, UTC) - timedelta(seconds=watch.horizon)
-    order = Window.partitionBy(*LATEST).orderBy(F.col("at").desc(), F.col("file"), F.col("line").desc())
-    (
-        kept.withColumn("_age", F.row_number().over(order))
-        .where((F.col("_age") == 1) | (F.timestamp_micros("at") >= F.lit(cut)))
-        .drop("_age")
-        .write.mode("overwrite")
-        .parquet(str(watch.state / "bases" / f"batch={number:09}-{int(cut.timestamp())}"))
+def _remembered(
+    connection: DuckDBPyConnection, watch: Watch, number: int, end: int, cut: int
+) -> list[LogFinding]:
+    """Bring ``findings`` on disk up to date. Returns what is new in it, or has ended, in order.
+
+    What began before ``cut`` is known already, or has gaps now. A finding that had not ended and is not
+    found any more has: the rebalance did, or somebody took the partition.
+    """
+    known = watch.out / "findings"
+    if (known / PART).exists():
+        source = f"FROM {saved(known)}"
+    else:
+        source = "FROM findings LIMIT 0"
+    connection.execute(f"CREATE TEMP TABLE known AS {source}")
+    connection.execute(
+        f"""
+        -- Of a rebalance that goes on, what it began with may be forgotten.
+        UPDATE findings
+        SET id = known.id, began = known.began, seconds = ({end} - epoch_us(known.began)) / 1e6
+        FROM known
+        WHERE findings."check" = 'never-settles' AND known."check" = 'never-settles'
+            AND findings."group" = known."group" AND known.ended IS NULL;
+        CREATE TEMP TABLE present AS
+        SELECT * FROM findings WHERE ended IS NULL OR epoch_us(ended) >= {cut};
+        CREATE TEMP TABLE over AS
+        SELECT * REPLACE (
+            make_timestamptz({end}) AS ended, ({end} - epoch_us(began)) / 1e6 AS seconds
+        )
+        FROM known
+        ANTI JOIN findings USING (id)
+        WHERE ended IS NULL AND "check" IN ('never-settles', 'stranded');
+        CREATE TEMP TABLE remembered AS
+        FROM present
+        UNION ALL FROM over
+        UNION ALL
+        FROM known WHERE id NOT IN (SELECT id FROM present UNION ALL SELECT id FROM over);
+        CREATE TEMP TABLE news AS
+        SELECT * FROM remembered
+        ANTI JOIN (SELECT id, ended IS NULL AS open FROM known) AS old
+            ON old.id = remembered.id AND (NOT old.open OR remembered.ended IS NULL)
+        """
     )
+    # Written first: a batch that is run again reports what it has saved and not reported.
+    before = _kept_json(watch.state / "news.json")
+    ids = before["ids"] if before is not None and before["number"] == number else []
+    ids += [one for (one,) in connection.execute("SELECT id FROM news").fetchall()]
+    write_whole(watch.state / "news.json", json.dumps({"number": number, "ids": ids}))
+    save(connection, "FROM remembered ORDER BY id", str(known))
+    query = f"SELECT {FINDING} FROM remembered WHERE list_contains(?, id) ORDER BY began, id"
+    return [finding(row) for row in rows(connection, query, [ids])]
+
+
+def _compact(connection: DuckDBPyConnection, number: int, watch: Watch) -> None:
+    """Keep of old rows only what may still matter; remove what a former compaction has replaced."""
+    ((end,),) = connection.execute('SELECT max("at") FROM kept').fetchall()
+    cut = end - round(watch.horizon * 1e6)
+    alike = ", ".join(f'"{name}"' for name in LATEST)
+    query = f"""
+        FROM kept
+        QUALIFY "at" >= {cut}
+            OR row_number() OVER (PARTITION BY {alike} ORDER BY "at" DESC, file, line DESC) = 1
+    """
+    save(connection, query, str(watch.state / "bases" / f"batch={number:09}-{cut}"))
     former = [path for path in _whole(watch.state / "bases") if _number(path) < number]
     if former:
-        events = _whole(watch.state / "events")
-        gone = [*former[:-1], *(path for path in events if _number(path) <= _number(former[-1]))]
-        for path in gone:
+        events = _whole(watch.state / "rows")
+        for path in [*former[:-1], *(p for p in events if _number(p) <= _number(former[-1]))]:
             shutil.rmtree(path, ignore_errors=True)
 
 
+def _table(directory: Path, number: int) -> Path:
+    return directory / f"batch={number:09}"
+
+
 def _whole(directory: Path) -> list[Path]:
-    """The tables in a directory, by number; without those that a crash left half written."""
-    return sorted(path.parent for path in directory.glob("batch=*/_SUCCESS"))
+    """The tables in a directory, by number; what a crash left half written is not there."""
+    return sorted(path.parent for path in directory.glob(f"batch=*/{PART}"))
 
 
 def _number(path: Path) -> int:
     return int(path.name.removeprefix("batch=").split("-")[0])
+
+
+def _kept_json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return None

@@ -6,20 +6,18 @@ Nothing here prints or saves findings; ``report`` gets them.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from pyspark.sql import DataFrame
-from rebalance.live.processes.supervision import noticed
 from rebalance.live.processes.tools import write_whole
-from rebalance.pipeline.audit import tables
-from rebalance.pipeline.audit.batches import Watch, follow
+from rebalance.pipeline.audit import batches
 from rebalance.pipeline.audit.failures import failure
 from rebalance.pipeline.audit.records import LogFinding, Recording
 from rebalance.pipeline.audit.result import AuditPlan, InputError
 from rebalance.pipeline.audit.run import recording
-from rebalance.pipeline.session import session
+from rebalance.pipeline.session import Missing
 from rebalance.properties.verdict import Exit
 
 SETTINGS = "follow.json"
@@ -57,7 +55,7 @@ def follow_logs(
 
     Goes on where a run with the same ``plan.out`` had come to. ``report`` gets what is found as it is found,
     to be saved and shown. What cannot be read or written any more ends it, ``failed``. Raises InputError when
-    that directory is of another run, SparkMissing, and KeyboardInterrupt.
+    that directory is of another run, and Missing.
     """
     (path,) = plan.absolute
     if not Path(path).exists():
@@ -65,34 +63,30 @@ def follow_logs(
     _settle(plan, path)
     followed = Followed()
 
-    def new(frame: DataFrame) -> None:
+    def new(several: Sequence[LogFinding]) -> None:
         nonlocal followed
-        found = [one for one in map(tables.finding, tables.rows(frame)) if plan.wants(one)]
+        found = [one for one in several if plan.wants(one)]
         followed = followed.and_also(plan, found)
         if found:
             report([recording(plan, one, one.places) for one in found])
 
-    watch = Watch(
+    watch = batches.Watch(
         path=path,
         out=plan.out.absolute(),
         thresholds=plan.thresholds,
         report=new,
         kind=plan.kind,
         zone=plan.zone,
-        every=every,
         now=not once,
     )
-    signals: list[int] = []
     try:
-        with session(plan.master, memory=plan.memory) as spark, noticed(signals):
-            query = follow(spark, watch, once=once)
-            try:
-                query.awaitTermination()
-            finally:
-                query.stop()
+        (watch.state / "spill").mkdir(parents=True, exist_ok=True)
+        while batches.batch(watch) or not once:
+            if not once:
+                time.sleep(every)
+    except ImportError as error:
+        raise Missing("an audit needs DuckDB: pip install 'rebalance-verifier[audit]'") from error
     except Exception as error:
-        if signals:
-            raise KeyboardInterrupt from error
         if not (failed := failure(error)):
             raise
         return replace(followed, failed=failed)

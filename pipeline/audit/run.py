@@ -1,23 +1,21 @@
 """One audit from end to end: logs to events, events to findings, and of these as much as people read.
 
-Everything that can be large stays with Spark and lies in Parquet below the output directory; each stage
-reads what the one before has written. What is collected is bounded by the numbers below. Nothing here prints;
-``gate.report.terminal.audit`` renders what comes out.
+Everything that can be large lies in Parquet below the output directory. What is collected is bounded by the
+numbers below. Nothing here prints; ``gate.report.terminal.audit`` renders what comes out.
 """
 
 from __future__ import annotations
 
-import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
+from importlib.util import find_spec
 
-from pyspark.sql import SparkSession
-from pyspark.sql import functions as F
 from rebalance.live.processes.supervision import noticed
-from rebalance.pipeline.audit.audit import audit as judge
-from rebalance.pipeline.audit.failures import of_spark, spark_message
+from rebalance.pipeline.audit import alone, kernel
+from rebalance.pipeline.audit.engine import Engine
+from rebalance.pipeline.audit.failures import message, of_engine
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.result import (
@@ -30,12 +28,9 @@ from rebalance.pipeline.audit.result import (
     InputError,
     Malformed,
     Pause,
-    absolute,
 )
-from rebalance.pipeline.audit.sources import distributed as sources
 from rebalance.pipeline.audit.sources.settling import mixed
-from rebalance.pipeline.audit.tables import around, file_name, finding, first, kept, make, rows, table
-from rebalance.pipeline.session import session
+from rebalance.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
 
 MOST_FINDINGS = 1_000
 """In the JSON report. OUT/findings has all."""
@@ -44,27 +39,31 @@ MOST_ROWS = 50
 """Of groups, pauses and clocks, the worst first."""
 MOST_MALFORMED = 5
 
+LARGE = 512 << 20
+"""Bytes of logs from which on Spark is used where it is installed, without being asked for."""
+
 TaskCount = Callable[[], tuple[int, int]]
-"""Tasks that are done and that there are, of what Spark does at the moment; zeros where it does not tell."""
+"""Tasks that are done and that there are, of what is done at the moment; zeros where nobody knows."""
 ReportProgress = Callable[[str, TaskCount], None]
 
 
 def run_audit(plan: AuditPlan, report_progress: ReportProgress | None = None) -> Audited:
     """Run ``plan``. Ctrl-C or an error of Spark's ends it early; what is known by then is returned.
 
-    Raises SparkMissing, InputError, and OSError where nothing can be written.
+    Raises Missing, InputError, and OSError where nothing can be written.
     """
     started, signals = time.monotonic(), list[int]()
-    found = Audited(plan=plan, stage="starting Spark")
+    driver = engine(plan)
+    found = Audited(plan=plan, stage=driver.stage)
     try:
         if report_progress is not None:
             report_progress(found.stage, lambda: (0, 0))
-        with session(plan.master, memory=plan.memory) as spark, noticed(signals):
+        with driver as ready, noticed(signals):
             for name, stage in STAGES.items():
                 found = replace(found, stage=name)
                 if report_progress is not None:
-                    report_progress(name, lambda: _tasks(spark))
-                found = stage(spark, found)
+                    report_progress(name, ready.tasks)
+                found = stage(ready, found)
                 if not found.events:
                     break
             found = replace(found, stage="")
@@ -73,147 +72,141 @@ def run_audit(plan: AuditPlan, report_progress: ReportProgress | None = None) ->
     except Exception as error:
         if signals:
             found = replace(found, interrupted=True)
-        elif of_spark(error):
-            found = replace(found, failed=spark_message(error))
+        elif of_engine(error):
+            found = replace(found, failed=message(error))
         else:
             raise
     return replace(found, seconds=time.monotonic() - started)
 
 
-def _tasks(spark: SparkSession) -> tuple[int, int]:
+def engine(plan: AuditPlan) -> Engine:
+    """Spark where the plan asks for it, or where the logs are large or far away; or else this process.
+
+    Raises InputError for logs that are not there.
+    """
     try:
-        tracker = spark.sparkContext.statusTracker()
-        stages = [tracker.getStageInfo(number) for number in tracker.getActiveStageIds()]
-    except Exception:  # Spark Connect has no tracker, and a session that stops has none any more
-        return 0, 0
-    known = [stage for stage in stages if stage is not None]
-    return sum(s.numCompletedTasks for s in known), sum(s.numTasks for s in known)
+        here = not plan.master and (find_spec("pyspark") is None or alone.fits(plan, LARGE))
+    except ValueError as error:
+        raise InputError(str(error)) from error
+    if here:
+        return alone.Alone(plan)
+    from rebalance.pipeline.audit.spread import Spread
+
+    return Spread(plan)
 
 
 # -- the stages ----------------------------------------------------------------------------------------
 
 
-def _read(spark: SparkSession, found: Audited) -> Audited:
-    plan = found.plan
-    staging = plan.table("staging")
+def _read(driver: Engine, found: Audited) -> Audited:
+    chosen = found.plan.groups
     try:
-        read = sources.read(
-            spark, plan.absolute, plan.kind, zone=plan.zone, date=plan.date, staging=absolute(staging)
-        )
+        read = driver.read()
     except ValueError as error:
         raise InputError(str(error)) from error
-    events = read.events
-    if plan.groups:
-        events = events.where(F.col("group").isin(list(plan.groups)))
-    saved = kept(spark, plan, events, "events")
-    malformed = kept(spark, plan, read.malformed, "malformed")
-    number = malformed.count()
-    by_source = {
-        row["source"]: row["events"]
-        for row in rows(saved.groupBy("source").agg(F.count("*").alias("events")))
-    }
-    lines = read.lines.select("file", "lines", "recognised", F.coalesce("source", F.lit("")).alias("source"))
-    totals = lines.rollup("source").agg(
-        F.count_distinct("file").alias("files"),
-        F.sum("lines").alias("lines"),
-        F.sum("recognised").alias("recognised"),
-    )
-    by_lines = {row["source"]: row for row in rows(totals)}
-    whole = by_lines.pop(None, {"files": 0})
+    lines = """
+        SELECT coalesce(source, '') AS source, count(DISTINCT file) AS files,
+            sum(lines)::BIGINT AS lines, sum(recognised)::BIGINT AS recognised
+        FROM lines GROUP BY ALL
+    """
+    by_lines = {row["source"]: row for row in rows(driver.connection, lines)}
+    whole, malformed = driver.connection.execute(
+        "SELECT (SELECT count(DISTINCT file) FROM lines), (SELECT count(*) FROM malformed)"
+    ).fetchall()[0]
     nothing = {"files": 0, "lines": 0, "recognised": 0}
-    names = sorted({*by_lines, *by_source}, key=lambda name: (not name, name))
-    found = replace(
+    names = sorted({*by_lines, *read.events}, key=lambda name: (not name, name))
+    worst = f"SELECT * FROM malformed ORDER BY file, line LIMIT {MOST_MALFORMED}"
+    return replace(
         found,
         sources=tuple(
             make(
                 AuditSource,
-                {**nothing, **by_lines.get(name, {}), "source": name, "events": by_source.get(name, 0)},
+                {**nothing, **by_lines.get(name, {}), "source": name, "events": read.events.get(name, 0)},
             )
             for name in names
         ),
-        files=whole["files"],
-        events=sum(by_source.values()),
-        malformed=number,
+        files=whole,
+        events=sum(read.events.values()),
+        malformed=malformed,
         first_malformed=tuple(
             Malformed(file_name(row["file"]), int(row["line"]), row["text"] or "", row["why"] or "")
-            for row in (rows(malformed.orderBy("file", "line").limit(MOST_MALFORMED)) if number else ())
+            for row in rows(driver.connection, worst)
         ),
-    )
-    found = replace(
-        found,
+        until=None if read.until is None else moment(read.until),
         unread=tuple(one._replace(file=file_name(one.file)) for one in read.unread),
-        notes=tuple(note for note in read.notes if not plan.groups or note.group in plan.groups),
-        clients=tuple(one for one in read.clients if not plan.groups or one.group in plan.groups),
-        until=read.until,
+        notes=tuple(note for note in read.notes if not chosen or note.group in chosen),
+        clients=tuple(one for one in read.clients if not chosen or one.group in chosen),
     )
-    if not plan.data:
-        shutil.rmtree(staging, ignore_errors=True)
+
+
+def _check(driver: Engine, found: Audited) -> Audited:
+    assert found.until is not None
+    driver.judge(micros(found.until))
+    kernel.finish(driver.connection)
+    kernel.doubt(driver.connection, mixed(found.notes))
+    if chosen := found.plan.checks:
+        others = 'DELETE FROM findings WHERE NOT list_contains(?, "check")'
+        driver.connection.execute(others, [list(chosen)])
+    driver.save("findings", "SELECT * FROM findings ORDER BY id")
+    for name, order in (("groups", "group"), ("pauses", "group"), ("clocks", "host")):
+        driver.save(name, f'SELECT * FROM {name} ORDER BY "{order}"')
     return found
 
 
-def _check(spark: SparkSession, found: Audited) -> Audited:
-    plan = found.plan
-    judged = judge(table(spark, plan, "events"), plan.thresholds, until=found.until)
-    unsure = F.col("group").isin(mixed(found.notes))
-    findings = judged.findings.withColumn("certain", F.col("certain") & ~unsure)
-    if plan.checks:
-        findings = findings.where(F.col("check").isin(list(plan.checks)))
-    kept(spark, plan, findings, "findings")
-    for name in ("groups", "pauses", "clocks"):
-        kept(spark, plan, getattr(judged, name), name)
-    return found
-
-
-def _summarise(spark: SparkSession, found: Audited) -> Audited:
-    plan = found.plan
-    findings, groups = table(spark, plan, "findings"), table(spark, plan, "groups")
+def _summarise(driver: Engine, found: Audited) -> Audited:
+    plan, connection = found.plan, driver.connection
     failing = [check.id for check in plan.chosen_checks if plan.gates(check.level)]
-    breaks = F.col("certain") & F.col("check").isin(failing)
-    counted = findings.rollup("check").agg(
-        F.count("*").alias("findings"),
-        F.sum(F.col("certain").cast("int")).alias("certain"),
-        F.count_distinct("group").alias("groups"),
-        F.max("seconds").alias("longest"),
-        F.count_distinct(F.when(breaks, F.col("group"))).alias("broken"),
-    )
-    tallies = {row["check"]: row for row in rows(counted)}
-    whole = tallies.pop(None, {"broken": 0})
-    of_group = findings.groupBy("group").agg(F.count("*").alias("findings"))
-    worst = (
-        groups.join(of_group, "group", "left")
-        .withColumn("findings", F.coalesce("findings", F.lit(0)))
-        .orderBy(F.desc("findings"), F.desc("rebalances"), "group")
-    )
-    pauses = table(spark, plan, "pauses").orderBy(F.desc_nulls_last("longest"), "group")
-    clocks = table(spark, plan, "clocks").orderBy(F.desc_nulls_last(F.abs("ahead")), "host")
+    tallies = """
+        SELECT "check", count(*) AS findings, count_if(certain) AS certain, count(DISTINCT "group") AS groups,
+            max(seconds) AS longest
+        FROM findings GROUP BY "check"
+    """
+    broken = 'SELECT count(DISTINCT "group") FROM findings WHERE certain AND list_contains(?, "check")'
+    worst = f"""
+        SELECT
+            groups.* REPLACE ({_text("first")} AS first, {_text("last")} AS last),
+            coalesce(found, 0) AS findings
+        FROM groups
+        LEFT JOIN (SELECT "group", count(*) AS found FROM findings GROUP BY "group") USING ("group")
+        ORDER BY findings DESC, rebalances DESC, "group"
+        LIMIT {MOST_ROWS}
+    """
     order = [check.id for check in plan.chosen_checks]
+    gravity = sorted(rows(connection, tallies), key=lambda row: order.index(row["check"]))
+    ((groups,),) = connection.execute("SELECT count(*) FROM groups").fetchall()
+    ((failed,),) = connection.execute(broken, [failing]).fetchall()
     return replace(
         found,
-        tallies=tuple(
-            AuditTally(
-                check=name,
-                findings=r["findings"],
-                certain=r["certain"],
-                groups=r["groups"],
-                longest=r["longest"],
+        tallies=tuple(make(AuditTally, row) for row in gravity),
+        broken=failed,
+        groups=groups,
+        findings=tuple(first(connection, order, MOST_FINDINGS)),
+        worst=tuple(make(AuditedGroup, row) for row in rows(connection, worst)),
+        pauses=tuple(
+            make(Pause, row)
+            for row in rows(
+                connection, f'SELECT * FROM pauses ORDER BY longest DESC, "group" LIMIT {MOST_ROWS}'
             )
-            for name, r in sorted(tallies.items(), key=lambda one: order.index(one[0]))
         ),
-        broken=whole["broken"],
-        groups=groups.count(),
-        findings=tuple(map(finding, rows(first(findings, order, MOST_FINDINGS)) if tallies else ())),
-        worst=tuple(make(AuditedGroup, row) for row in rows(worst.limit(MOST_ROWS))),
-        pauses=tuple(make(Pause, row) for row in rows(pauses.limit(MOST_ROWS))),
-        clocks=tuple(make(Clock, row) for row in rows(clocks.limit(MOST_ROWS))),
+        clocks=tuple(
+            make(Clock, row)
+            for row in rows(
+                connection, f"SELECT * FROM clocks ORDER BY abs(ahead) DESC, host LIMIT {MOST_ROWS}"
+            )
+        ),
     )
 
 
-def _record(spark: SparkSession, found: Audited) -> Audited:
+def _text(column: str) -> str:
+    return f"strftime(make_timestamp(epoch_us({column})), '%Y-%m-%dT%H:%M:%S.%fZ')"
+
+
+def _record(driver: Engine, found: Audited) -> Audited:
     """What is around the first findings."""
     chosen = found.findings[:MOST_TRACES]
     if not chosen:
         return found
-    events = around(spark, found.plan, chosen)
+    events = driver.around(wanted(chosen))
     return replace(
         found, recordings=tuple(recording(found.plan, one, events.get(one.id, ())) for one in chosen)
     )
@@ -232,7 +225,7 @@ def recording(plan: AuditPlan, found: LogFinding, events: Sequence[LogEvent]) ->
     )
 
 
-STAGES: dict[str, Callable[[SparkSession, Audited], Audited]] = {
+STAGES: dict[str, Callable[[Engine, Audited], Audited]] = {
     "reading": _read,
     "checking": _check,
     "summing up": _summarise,

@@ -1,20 +1,23 @@
-"""The tables of an audit, in Parquet, and of these as much as people read, as plain records."""
+"""The tables of an audit as they are saved, in Parquet, and of these as much as people read, as plain
+records."""
 
 from __future__ import annotations
 
-import json
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from pyspark.sql import DataFrame, SparkSession, Window
-from pyspark.sql import functions as F
+from rebalance.pipeline.audit.kernel.events import COLUMNS
+from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
-from rebalance.pipeline.audit.result import AuditPlan, absolute, literal
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 MOST_EVENTS = 200
 """Events in a trace."""
@@ -22,30 +25,56 @@ MOST_EVENTS = 200
 NEAR_PARTITION, NEAR_GROUP = 3600.0, 120.0
 """Seconds before and after a finding in which events of its partition, and others of its group, matter."""
 
+COLUMN_LIST = ", ".join(f'"{name}"' for name in COLUMNS)
 
-def kept(spark: SparkSession, plan: AuditPlan, frame: DataFrame, name: str) -> DataFrame:
-    """The same rows, from the table that they are written to."""
-    frame.write.mode("overwrite").parquet(absolute(plan.table(name)))
-    return table(spark, plan, name)
+SAVED = ", ".join('make_timestamptz(moment) AS "at"' if name == "moment" else f'"{name}"' for name in COLUMNS)
+"""Events as they are saved: ``sources.events.EVENTS``."""
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+PART = "part-0.parquet"
+
+FINDING = """
+    * REPLACE (
+        epoch_us(began) AS began,
+        epoch_us(ended) AS ended,
+        [struct_pack(
+            moment := epoch_us(one."at"), kind := one.kind, consumer := one.consumer,
+            generation := one.generation, file := one.file, line := one.line
+        ) FOR one IN places] AS places
+    )
+"""
+"""The columns of findings as ``finding`` takes them: times are microseconds."""
 
 
-def table(spark: SparkSession, plan: AuditPlan, name: str) -> DataFrame:
-    """The table of this name, as a frame."""
-    return spark.read.parquet(literal(absolute(plan.table(name))))
+def save(connection: DuckDBPyConnection, query: str, directory: str) -> None:
+    """Write what a query gives to a directory, in place of what is there: all of it, or nothing."""
+    path = Path(directory)
+    path.mkdir(parents=True, exist_ok=True)
+    draft = path / f".{PART}"
+    try:
+        connection.execute(f"COPY ({query}) TO {literal(str(draft))} (FORMAT parquet)")
+        os.replace(draft, path / PART)
+    finally:
+        draft.unlink(missing_ok=True)
 
 
-def rows(frame: DataFrame) -> Iterator[dict[str, Any]]:
-    """The rows of a frame that is known to be small, as JSON values; times are text, in UTC.
+def saved(directory: Path) -> str:
+    """The table that ``save`` has written, as SQL names it."""
+    return f"read_parquet({literal(str(directory / PART))}, hive_partitioning = false)"
 
-    By way of JSON, because Python's times would be those of the time zone of this machine.
-    """
-    options = {
-        "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX",
-        "timeZone": "UTC",
-        "ignoreNullFields": "false",
-    }
-    for row in frame.select(F.to_json(F.struct("*"), options).alias("json")).collect():
-        yield json.loads(row["json"])
+
+def literal(text: str) -> str:
+    """A text as SQL writes it."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def rows(connection: DuckDBPyConnection, query: str, values: Any = ()) -> Iterator[dict[str, Any]]:
+    """The rows of a query that is known to give few."""
+    done = connection.execute(query, values)
+    names = [column[0] for column in done.description or ()]
+    for row in done.fetchall():
+        yield dict(zip(names, row, strict=True))
 
 
 def make(kind: type[Any], row: Mapping[str, Any]) -> Any:
@@ -53,35 +82,56 @@ def make(kind: type[Any], row: Mapping[str, Any]) -> Any:
     return kind(**{name: row.get(name) for name in kind.__dataclass_fields__})
 
 
-def first(findings: DataFrame, order: Sequence[str], most: int) -> DataFrame:
+def moment(micros: int) -> datetime:
+    """A time of the kernel's, in UTC.
+
+    >>> moment(1_500_000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    return EPOCH + timedelta(microseconds=micros)
+
+
+def micros(at: datetime) -> int:
+    """The same the other way round."""
+    return (at - EPOCH) // timedelta(microseconds=1)
+
+
+def first(connection: DuckDBPyConnection, order: Sequence[str], most: int) -> Iterator[LogFinding]:
     """The first findings: of each check the first, then of each the second, so that none is crowded out.
 
     Within a check what is certain comes first, then what lasts longest.
     """
-    longest = Window.partitionBy("check").orderBy(F.desc("certain"), F.desc("seconds"), "began", "id")
-    gravity = F.array_position(F.array(*map(F.lit, order)), F.col("check"))
-    return (
-        findings.withColumn("place", F.row_number().over(longest))
-        .where(F.col("place") <= most)
-        .orderBy("place", gravity)
-        .limit(most)
-        .drop("place")
-    )
+    query = f"""
+        SELECT {FINDING}
+        FROM (
+            SELECT
+                *,
+                row_number() OVER (
+                    PARTITION BY "check" ORDER BY certain DESC, seconds DESC, began, id
+                ) AS rank,
+                list_position(?, "check") AS gravity
+            FROM findings
+        )
+        WHERE rank <= ?
+        ORDER BY rank, gravity
+        LIMIT ?
+    """
+    return map(finding, rows(connection, query, [list(order), most, most]))
 
 
 def finding(row: Mapping[str, Any]) -> LogFinding:
-    """A row of ``frames.FINDINGS`` as a record."""
+    """A row that ``FINDING`` has made as a record."""
     who = zip_longest(row["consumers"] or (), row["members"] or (), row["generations"] or ())
     ended = row["ended"]
     return LogFinding(
         id=row["id"],
         check=row["check"],
-        level=row["level"],
+        level=CHECKS[row["check"]].level,
         group=row["group"],
         topic=row["topic"],
         partition=row["partition"],
-        began=datetime.fromisoformat(row["began"]),
-        ended=None if ended is None else datetime.fromisoformat(ended),
+        began=moment(row["began"]),
+        ended=None if ended is None else moment(ended),
         seconds=row["seconds"],
         owners=tuple(FindingOwner(*one) for one in who),
         skew=row["skew"],
@@ -93,7 +143,7 @@ def finding(row: Mapping[str, Any]) -> LogFinding:
 
 def _seen(row: Mapping[str, Any]) -> LogEvent:
     values = {name: row.get(name) for name in LogEvent.__dataclass_fields__}
-    return LogEvent(**{**values, "at": datetime.fromisoformat(row["at"]), "file": file_name(row["file"])})  # type: ignore[arg-type]
+    return LogEvent(**{**values, "at": moment(row["moment"]), "file": file_name(row["file"])})  # type: ignore[arg-type]
 
 
 def file_name(file: str) -> str:
@@ -109,52 +159,66 @@ def file_name(file: str) -> str:
     return str(path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path)
 
 
-def around(
-    spark: SparkSession, plan: AuditPlan, findings: Sequence[LogFinding]
-) -> dict[str, tuple[LogEvent, ...]]:
-    """Id of a finding -> the events around it, at most MOST_EVENTS, in order.
+def wanted(findings: Sequence[LogFinding]) -> list[tuple[Any, ...]]:
+    """What ``around`` is to know of findings, as rows that can be sent elsewhere."""
+    return [
+        (
+            *(one.id, one.group, one.topic, one.partition),
+            [owner.consumer for owner in one.owners if owner.consumer],
+            micros(one.began),
+            micros(one.ended or one.began),
+        )
+        for one in findings
+    ]
 
-    Of other partitions nothing; events of the consumers concerned and of the coordinator first, then those
-    of others in the group, the nearest in time first.
+
+def around(connection: DuckDBPyConnection, findings: Sequence[tuple[Any, ...]]) -> str:
+    """A query for the events of ``events`` around findings (``wanted``), at most MOST_EVENTS for each, with
+    the id of the finding as ``wanted``; in order.
+
+    Of other partitions nothing; events of the consumers concerned and of the coordinator first, then those of
+    others in the group, the nearest in time first.
     """
-    wanted = spark.createDataFrame(
-        [
-            (
-                one.id,
-                one.group,
-                one.topic,
-                one.partition,
-                [owner.consumer for owner in one.owners if owner.consumer],
-                _micros(one.began),
-                _micros(one.ended or one.began),
-            )
-            for one in findings
-        ],
-        "wanted string, of_group string, of_topic string, of_partition int, owners array<string>, "
-        "began bigint, ended bigint",
+    connection.execute(
+        "CREATE OR REPLACE TEMP TABLE wanted (wanted VARCHAR, of_group VARCHAR, of_topic VARCHAR, "
+        "of_partition INTEGER, owners VARCHAR[], began BIGINT, ended BIGINT)"
     )
-    at = F.unix_micros("at")
-    far = F.least(F.abs(at - F.col("began")), F.abs(at - F.col("ended")))
-    same_topic = F.col("topic").eqNullSafe(F.col("of_topic"))
-    of_partition = F.col("partition").isNotNull() & same_topic & (F.col("partition") == F.col("of_partition"))
-    of_group = F.col("partition").isNull() & ((F.col("kind") != "subscribed") | same_topic)
-    near = (of_partition & (far <= int(NEAR_PARTITION * 1e6))) | (of_group & (far <= int(NEAR_GROUP * 1e6)))
-    concerned = F.col("consumer").isNull() | F.array_contains("owners", F.col("consumer")) | of_partition
-    nearest = Window.partitionBy("wanted").orderBy(F.desc("concerned"), "far", "file", "line", "kind")
-    events = table(spark, plan, "events")
-    chosen = (
-        events.join(F.broadcast(wanted), (F.col("group") == F.col("of_group")) & near)
-        .withColumns({"concerned": F.coalesce(concerned, F.lit(False)), "far": far})
-        .withColumn("place", F.row_number().over(nearest))
-        .where(F.col("place") <= MOST_EVENTS)
-        .select("wanted", *events.columns)
-        .orderBy("wanted", "at", "file", "line", "kind", "topic", "partition")
-    )
+    connection.executemany("INSERT INTO wanted VALUES (?, ?, ?, ?, ?, ?, ?)", list(findings))
+    return f"""
+        WITH marked AS (
+            SELECT
+                *,
+                least(abs(moment - began), abs(moment - ended)) AS far,
+                topic IS NOT DISTINCT FROM of_topic AS same_topic,
+                coalesce(same_topic AND partition = of_partition, false) AS of_its_partition
+            FROM events
+            JOIN wanted ON "group" = of_group
+            WHERE moment BETWEEN began - {int(NEAR_PARTITION * 1e6)} AND ended + {int(NEAR_PARTITION * 1e6)}
+        ),
+        chosen AS (
+            SELECT
+                *,
+                coalesce(consumer IS NULL OR list_contains(owners, consumer) OR of_its_partition, false)
+                    AS concerned
+            FROM marked
+            WHERE (of_its_partition AND far <= {int(NEAR_PARTITION * 1e6)})
+                OR (
+                    partition IS NULL AND (kind <> 'subscribed' OR same_topic)
+                    AND far <= {int(NEAR_GROUP * 1e6)}
+                )
+        )
+        SELECT wanted, {COLUMN_LIST}
+        FROM chosen
+        QUALIFY row_number() OVER (
+            PARTITION BY wanted ORDER BY concerned DESC, far, file, line, kind, topic, partition
+        ) <= {MOST_EVENTS}
+        ORDER BY wanted, moment, file, line, kind, topic, partition
+    """
+
+
+def events_around(connection: DuckDBPyConnection, query: str) -> dict[str, tuple[LogEvent, ...]]:
+    """Id of a finding -> the events around it, from what ``around`` asks for."""
     found: dict[str, list[LogEvent]] = {}
-    for row in rows(chosen):
+    for row in rows(connection, query):
         found.setdefault(row["wanted"], []).append(_seen(row))
     return {name: tuple(events) for name, events in found.items()}
-
-
-def _micros(at: datetime) -> int:
-    return round(at.timestamp() * 1_000_000)

@@ -140,7 +140,6 @@ def run(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace) -> AuditPlan:
     from rebalance.pipeline.audit.kernel.findings import CHECKS
     from rebalance.pipeline.audit.result import AuditPlan, InputError, keep_apart
-    from rebalance.pipeline.session import LOCAL
 
     if others := [name for name in options.check if name not in CHECKS]:
         raise UsageError(f"--check: {unknown('check', others[0], CHECKS, 'rebalance list checks')}")
@@ -151,7 +150,7 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
         paths=tuple(options.paths),
         out=out,
         data=data,
-        master=options.master or LOCAL,
+        master=options.master or "",
         memory=f"{max(1, options.driver_memory // 2**20)}m",
         kind=options.source,
         zone=options.zone,
@@ -219,13 +218,13 @@ def _date(text: str) -> str:
 def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
     from rebalance.pipeline.audit.result import InputError
     from rebalance.pipeline.audit.run import run_audit
-    from rebalance.pipeline.session import SparkMissing
+    from rebalance.pipeline.session import Missing
 
     stage = _StageProgress()
     try:
         with polled(options, stage.line):
             return run_audit(plan, stage.begin)
-    except (SparkMissing, InputError) as error:
+    except (InputError, Missing) as error:
         _forget(plan)
         raise UsageError(str(error)) from error
     except OSError as error:
@@ -262,7 +261,7 @@ def _follow(options: argparse.Namespace) -> int:
     from rebalance.gate.traces.recordings import finding_out
     from rebalance.pipeline.audit.follow import follow_logs
     from rebalance.pipeline.audit.result import InputError
-    from rebalance.pipeline.session import SparkMissing
+    from rebalance.pipeline.session import Missing
 
     plan = _plan(options)
 
@@ -274,7 +273,7 @@ def _follow(options: argparse.Namespace) -> int:
             print_out(json.dumps(finding_out(finding)) if as_json else finding_text(finding, plan))
 
     try:
-        with usage_errors(SparkMissing, InputError):
+        with usage_errors(InputError, Missing):
             ended = follow_logs(plan, options.every, once=options.once, report=report)
     except KeyboardInterrupt:
         print_err(f"interrupted; the same command goes on from here, with what is in {plan.out}")

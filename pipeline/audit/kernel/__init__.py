@@ -10,6 +10,7 @@ times in here. Tables have fixed names, so a connection serves once.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ if TYPE_CHECKING:
 FOUND = ("found", "lives", "parts", "waits", "offsets")
 """What ``judge`` leaves: findings but for what clocks explain; of each group its life, its partitions and how
 long these were with nobody; by how much the clocks of hosts are apart. Those of buckets can be added up."""
+
+LIFE = ("consumers", "turns", "participants", "generations", "vanished", "lulls", "subscriptions")
+"""What ``judge_life`` leaves for ``judge_partitions``."""
 
 RESULTS = ("findings", "groups", "pauses", "clocks")
 """What ``finish`` leaves. ``groups``: group, consumers, partitions (that somebody owned), events, rebalances,
@@ -59,6 +63,15 @@ def prepared(
     return connection
 
 
+def amount(memory: str) -> str:
+    """An amount of memory as DuckDB writes it.
+
+    >>> amount("4096m"), amount("4g")
+    ('4096MiB', '4GiB')
+    """
+    return memory[:-1] + {"k": "KiB", "m": "MiB", "g": "GiB"}[memory[-1].lower()]
+
+
 def judge(connection: DuckDBPyConnection, end: int) -> None:
     """Judge ``events``; ``end`` is that of the whole log, in microseconds since 1970."""
     judge_life(connection, end)
@@ -66,9 +79,20 @@ def judge(connection: DuckDBPyConnection, end: int) -> None:
 
 
 def judge_life(connection: DuckDBPyConnection, end: int) -> None:
-    """What happened to each group as a group, and to its consumers."""
-    connection.execute('SET VARIABLE "end" = ?', [end])
+    """What happened to each group as a group, and to its consumers.
+
+    A table ``consumers`` that is there already counts: then ``events`` need not be all.
+    """
+    until(connection, end)
+    counted = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'consumers'").fetchall()
+    if not counted:
+        run(connection, "consumers")
     run(connection, "life", "groups")
+
+
+def until(connection: DuckDBPyConnection, end: int) -> None:
+    """Say how far the whole log goes."""
+    connection.execute('SET VARIABLE "end" = ?', [end])
 
 
 def judge_partitions(connection: DuckDBPyConnection) -> None:
@@ -79,6 +103,13 @@ def judge_partitions(connection: DuckDBPyConnection) -> None:
 def finish(connection: DuckDBPyConnection) -> None:
     """From the tables of ``FOUND`` to those of ``RESULTS``."""
     run(connection, "finish")
+
+
+def doubt(connection: DuckDBPyConnection, groups: Iterable[str]) -> None:
+    """Nothing is certain in these groups: their logs do not tell who is who."""
+    connection.execute(
+        'UPDATE findings SET certain = false WHERE list_contains(?::VARCHAR[], "group")', [list(groups)]
+    )
 
 
 def run(connection: DuckDBPyConnection, *names: str) -> None:

@@ -76,16 +76,10 @@ resting AS (
     GROUP BY ALL
 ),
 -- Not those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out.
-subscribing AS (
-    SELECT "group", consumer, moment, list(DISTINCT topic) AS topics
-    FROM events
-    WHERE kind = 'subscribed' AND "group" IN (SELECT "group" FROM resting)
-    GROUP BY "group", consumer, moment
-),
 dropped AS (
     SELECT "group", topic, partition, since
     FROM resting
-    JOIN subscribing USING ("group")
+    JOIN subscriptions USING ("group")
     WHERE moment BETWEEN a.began AND stir
     GROUP BY "group", topic, partition, since
     HAVING NOT list_contains(max_by(topics, {moment: moment, consumer: consumer}), topic)

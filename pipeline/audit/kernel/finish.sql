@@ -32,15 +32,15 @@ WITH skewed AS (
 )
 SELECT
     id, "check", level, "group", topic, partition,
-    make_timestamp(began) AS began,
-    make_timestamp(ended) AS ended,
+    make_timestamptz(began) AS began,
+    make_timestamptz(ended) AS ended,
     lasted / 1e6 AS seconds,
     consumers, members, generations,
     skew,
     certain OR coalesce(lasted / 1e6 > skew, false) AS certain,
     [
         struct_pack(
-            "at" := make_timestamp(one.moment), kind := one.kind, consumer := one.consumer,
+            "at" := make_timestamptz(one.moment), kind := one.kind, consumer := one.consumer,
             generation := one.generation, file := one.file, line := one.line
         ) FOR one IN list_sort(places)
     ] AS places,
@@ -51,7 +51,7 @@ JOIN levels USING ("check");
 CREATE TEMP TABLE groups AS
 SELECT
     "group", consumers, coalesce(partitions, 0) AS partitions, events, rebalances,
-    make_timestamp(first) AS first, make_timestamp(last) AS last, settled
+    make_timestamptz(first) AS first, make_timestamp(last) AS last, settled
 FROM lives
 LEFT JOIN (SELECT "group", sum(partitions)::BIGINT AS partitions FROM parts GROUP BY "group") USING ("group");
 

@@ -1,11 +1,5 @@
 -- The life of each group as a whole: its consumers, its generations, and when nothing happened.
 
--- Each consumer in the log, and null for the coordinator.
-CREATE TEMP TABLE consumers AS
-SELECT "group", consumer, count(*) AS events, min(moment) AS first, max(moment) AS last
-FROM events
-GROUP BY "group", consumer;
-
 -- Where a consumer starts or closes: it owns nothing any more. At one instant in the order of its log.
 CREATE TEMP TABLE turns AS
 SELECT
@@ -198,3 +192,10 @@ SELECT "group", since, first, last, generations, waiting, waiting OR planned AS 
 FROM judged
 WHERE waiting
     OR (quiet < getvariable('settle') AND getvariable('end') - since >= getvariable('settle') AND generations > 1);
+
+-- What each consumer subscribed to when.
+CREATE TEMP TABLE subscriptions AS
+SELECT "group", consumer, moment, list(DISTINCT topic) AS topics
+FROM events
+WHERE kind = 'subscribed'
+GROUP BY "group", consumer, moment;

@@ -14,17 +14,22 @@ import time
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from types import SimpleNamespace
 
+import duckdb
 import pytest
 from rebalance.gate.cli.commands import audit as audit_cli
 from rebalance.gate.traces import recordings
+from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit import run as audit_run
-from rebalance.pipeline.audit import tables
+from rebalance.pipeline.audit.alone import Alone
+from rebalance.pipeline.audit.engine import Input, load
+from rebalance.pipeline.audit.failures import message, of_engine
+from rebalance.pipeline.audit.kernel.events import COLUMNS, add
 from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally, InputError
 from rebalance.pipeline.audit.run import run_audit
+from rebalance.pipeline.audit.tables import micros
 from rebalance.pipeline.session import SparkMissing
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -52,15 +57,15 @@ def plans(monkeypatch):
     ("argv", "message"),
     [
         ((), "which logs?"),
-        (("x", "--check", "nonsense"), "--check: no check is called 'nonsense': "),
-        (("x", "--report", "pdf"), "--report: no format is called 'pdf': there are text, json, html"),
+        (("x", "--check", "nonsense"), "--check: no check is called 'nonsense'; there are: owned-twice,"),
+        (("x", "--report", "pdf"), "--report: no format is called 'pdf'; known: text, json, html"),
         (("x", "--storm", "10"), "'10' is not COUNT/TIME, such as 10/600"),
         (("x", "--storm", "0/600"), "'0' is not a whole number from 1 on"),
         (("x", "--clock-skew", "-1"), "'-1' is no time above 0"),
         (("x", "--stranded", "soon"), "'soon' is no time above 0"),
         (("x", "--date", "21.11.2026"), "'21.11.2026' is not a day, such as 2026-11-21"),
         (("x", "--zone", "Atlantis"), "'Atlantis' is no time zone, such as Europe/Berlin or +02:00"),
-        (("x", "--source", "syslog"), "--source: no source is called 'syslog': there are java"),
+        (("x", "--source", "syslog"), "invalid choice: 'syslog'"),
         (("x", "--driver-memory", "lots"), "'lots' is not an amount of memory"),
         (("x", "--out", "full"), "--out: full is not empty"),
         (("x", "--out", "file"), "--out: [Errno"),
@@ -111,7 +116,7 @@ def test_everything_that_can_be_said_is_asked(rebalance, plans, tmp_path):
 def test_what_is_not_said_is_as_the_checks_have_it(rebalance, plans):
     assert rebalance("audit", "x").code == 0
     assert plans[0].thresholds == Thresholds()
-    assert plans[0].master == "local[*]"
+    assert plans[0].master == ""  # one process, where the logs fit
     assert re.fullmatch(r"\.rebalance/\d{8}T\d{6}Z", str(plans[0].out))
 
 
@@ -208,9 +213,9 @@ def test_progress_names_the_stage_and_its_tasks(rebalance, plans, monkeypatch):
 
 
 def event(seconds, kind, line, consumer="a", partition=None, group="g", **fields):
-    """A row of EVENTS."""
+    """A row of the kernel's events."""
     row = {
-        "at": BEGAN + timedelta(seconds=seconds), "kind": kind, "group": group, "consumer": consumer,
+        "moment": micros(BEGAN + timedelta(seconds=seconds)), "kind": kind, "group": group, "consumer": consumer,
         "member": None, "instance": None, "generation": None, "topic": None if partition is None else "t",
         "partition": partition, "detail": None, "host": "h", "source": "java", "file": "a.log", "line": line,
     }  # fmt: skip
@@ -218,69 +223,73 @@ def event(seconds, kind, line, consumer="a", partition=None, group="g", **fields
 
 
 def found(number, check="owned-twice", group="g", *, seconds=7.9, certain=True, partition=1, at=0.0):
-    """A row of FINDINGS."""
-    began = BEGAN + timedelta(seconds=at)
-    event = {"at": began, "kind": "assigned", "consumer": "a", "generation": 7, "file": "a.log", "line": 3}
+    """A row of what the kernel found."""
+    began = micros(BEGAN + timedelta(seconds=at))
+    place = {
+        "moment": began,
+        "kind": "assigned",
+        "consumer": "a",
+        "generation": 7,
+        "file": "a.log",
+        "line": 3,
+    }
     return {
-        "id": f"{number:012x}", "check": check, "level": CHECKS[check].level, "group": group,
+        "id": f"{number:012x}", "check": check, "group": group,
         "topic": None if partition is None else "t", "partition": partition, "began": began, "ended": None,
-        "seconds": float(seconds), "consumers": ["a", "b"], "members": None, "generations": [7],
-        "skew": None if certain else 0.8, "certain": certain, "places": [event], "detail": "it is so",
+        "lasted": round(seconds * 1e6), "consumers": ["a", "b"], "members": None, "generations": [7],
+        "certain": certain, "compared": not certain, "host_a": "h", "host_b": "i", "places": [place],
+        "detail": "it is so",
     }  # fmt: skip
 
 
-@pytest.fixture
-def made(spark, monkeypatch, tmp_path):
-    """An audit of these events, malformed lines and findings, in an empty directory."""
-    from rebalance.pipeline.audit.frames import FINDINGS
-    from rebalance.pipeline.audit.sources import distributed as sources
-    from rebalance.pipeline.audit.sources.schema import EVENTS
+class Made(Alone):
+    """An audit of these events, malformed lines and findings, whatever the logs say."""
 
+    def __init__(self, plan, events, findings, malformed):
+        super().__init__(plan)
+        self.events, self.findings, self.malformed = events, findings, malformed
+
+    def read(self):
+        rows = [e for e in self.events if e["group"] in (self.plan.groups or [e["group"]])]
+        add(self.connection, (tuple(row[name] for name in COLUMNS) for row in rows))
+        lines = [("a.log", "java", 9, 8), ("b.log", None, 5, 0)]
+        load(self.connection, lines=lines, malformed=self.malformed)
+        self.groups = sorted({row["group"] for row in rows})
+        return Input(events={"java": len(rows)}, until=micros(BEGAN))
+
+    def judge(self, end):
+        run = self.connection.execute
+        kernel.run(self.connection, "consumers")
+        run("CREATE TEMP TABLE offsets (host VARCHAR, apart DOUBLE, samples BIGINT)")
+        run("CREATE TEMP TABLE waits AS SELECT 'g' AS \"group\", 1500000 AS pause, 2 AS handovers")
+        run("CREATE TEMP TABLE parts AS SELECT 'g' AS \"group\", 3 AS partitions")
+        run(
+            'CREATE TEMP TABLE lives ("group" VARCHAR, consumers BIGINT, events BIGINT, rebalances BIGINT, '
+            "first BIGINT, last BIGINT, settled BOOLEAN)"
+        )
+        for number, group in enumerate(self.groups):
+            run("INSERT INTO lives VALUES (?, 2, 9, ?, ?, ?, true)", [group, number, end, end])
+        for row in self.findings:
+            names = ", ".join(f'"{name}"' for name in row)
+            run(f"INSERT INTO found ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """An audit of these events, malformed lines and findings, in an empty directory."""
     monkeypatch.chdir(tmp_path)
 
-    def frame(rows, schema):
-        names = (
-            schema.fieldNames()
-            if hasattr(schema, "fieldNames")
-            else [w.split()[0] for w in schema.split(",")]
-        )
-        return spark.createDataFrame([tuple(row[n] for n in names) for row in rows], schema)
-
     def run(events, findings=(), malformed=(), **plan):
-        lines = [{"file": "a.log", "source": "java", "lines": 9, "recognised": 8}]
-        lines += [{"file": "b.log", "source": None, "lines": 5, "recognised": 0}]
-        read = SimpleNamespace(
-            events=frame(events, EVENTS),
-            malformed=frame(malformed, "file string, line bigint, text string, why string"),
-            lines=frame(lines, "file string, source string, lines bigint, recognised bigint"),
-            unread=(),
-            notes=(),
-            clients=(),
-            until=None,
+        monkeypatch.setattr(audit_run, "engine", lambda plan: Made(plan, events, findings, malformed))
+        asked = AuditPlan(
+            paths=("logs",), out=tmp_path / "out [1]", thresholds=Thresholds(clock_skew=99.0), **plan
         )
-        seen = [
-            {"group": g, "consumers": 2, "partitions": 3, "events": 9, "rebalances": n, "first": BEGAN,
-             "last": BEGAN, "settled": True}
-            for n, g in enumerate(sorted({e["group"] for e in events} & set(plan.get("groups") or "gh")))
-        ]  # fmt: skip
-        judged = SimpleNamespace(
-            findings=frame(findings, FINDINGS),
-            groups=frame(seen, "group string, consumers bigint, partitions bigint, events bigint, "
-                               "rebalances bigint, first timestamp, last timestamp, settled boolean"),
-            pauses=frame([{"group": "g", "handovers": 2, "p50": 0.1, "p95": None, "longest": 1.5}],
-                         "group string, handovers bigint, p50 double, p95 double, longest double"),
-            clocks=frame([{"host": "h", "ahead": -0.5, "spread": None, "samples": 4}],
-                         "host string, ahead double, spread double, samples bigint"),
-        )  # fmt: skip
-        monkeypatch.setattr(sources, "read", lambda *arguments, **options: read)
-        monkeypatch.setattr(audit_run, "judge", lambda events, limits, until: judged)
-        return audit_cli.saved(run_audit(AuditPlan(paths=("logs",), out=tmp_path / "out [1]", **plan)))
+        return audit_cli.saved(run_audit(asked))
 
     (tmp_path / "out [1]").mkdir()
     return run
 
 
-@pytest.mark.slow
 def test_an_audit_from_end_to_end(made, tmp_path):
     events = [
         event(-0.5, "joined", 1, generation=7, member="m"),
@@ -292,7 +301,7 @@ def test_an_audit_from_end_to_end(made, tmp_path):
         event(500, "joined", 7),
         event(0, "joined", 8, group="not asked"),
     ]
-    broken = [{"file": "file:///x/a%20b.log", "line": 3, "text": "?", "why": "no time"}]
+    broken = [("file:///x/a%20b.log", 3, "?", "no time")]
     rows = [found(1), found(2, "long-pause", certain=False), found(3, "stranded")]
     one = made(events, rows, broken, groups=("g", "other"), checks=("owned-twice", "long-pause"))
     assert (one.verdict, one.exit) == (Verdict.VIOLATION, Exit.VIOLATION)
@@ -320,12 +329,9 @@ def test_an_audit_from_end_to_end(made, tmp_path):
     ]  # fmt: skip
     assert shown.events[2].at == BEGAN + timedelta(seconds=1.25)
     assert shown.finding == one.findings[0]
-    assert sorted(os.listdir(tmp_path / "out [1]")) == [
-        "clocks", "events", "findings", "groups", "malformed", "pauses", "traces"
-    ]  # fmt: skip
+    assert sorted(os.listdir(tmp_path / "out [1]")) == ["clocks", "findings", "groups", "pauses", "traces"]
 
 
-@pytest.mark.slow
 def test_what_is_collected_is_bounded(made, monkeypatch):
     """No check crowds out another; a trace has those concerned, and of the rest what is nearest."""
     monkeypatch.setattr(audit_run, "MOST_FINDINGS", 5)
@@ -349,62 +355,74 @@ def test_what_is_collected_is_bounded(made, monkeypatch):
 
 
 def test_what_ends_an_audit_early_leaves_what_was_known(monkeypatch, tmp_path):
-    from pyspark.errors import AnalysisException, SparkRuntimeException
-
-    monkeypatch.setattr(audit_run, "session", lambda *arguments, **options: contextlib.nullcontext())
-
     def ended_by(error, *, signalled=False):
-        def known(spark, one):
+        def known(driver, one):
             return replace(
                 one,
                 events=1,
                 tallies=(AuditTally(check="owned-twice", findings=1, certain=1, groups=1, longest=7.9),),
             )
 
-        def stage(spark, one):
+        def stage(driver, one):
             if signalled:
                 with contextlib.suppress(KeyboardInterrupt):  # as Py4J does
                     signal.raise_signal(signal.SIGINT)
             raise error
 
         monkeypatch.setattr(audit_run, "STAGES", {"reading": known, "checking": stage})
-        return run_audit(AuditPlan(paths=("logs",), out=tmp_path))
+        return run_audit(AuditPlan(paths=(str(Path(__file__)),), out=tmp_path))
 
     one = ended_by(KeyboardInterrupt())
     assert (one.interrupted, one.stage, one.verdict, one.exit) == (True, "checking", Verdict.VIOLATION, 130)
-    one = ended_by(SparkRuntimeException("lost a file\nlong story"))
-    assert (one.failed, one.stage, one.exit) == ("lost a file", "checking", Exit.VIOLATION)
-    one = ended_by(
-        SparkRuntimeException("An error occurred while calling o5.parquet.\n: java.io: no disk\n at")
-    )
-    assert one.failed == "java.io: no disk"
-    one = ended_by(SparkRuntimeException("job cancelled"), signalled=True)
+    one = ended_by(duckdb.OutOfMemoryException("Out of Memory Error: too small\nlong story"))
+    assert (one.failed, one.stage, one.exit) == ("Out of Memory Error: too small", "checking", Exit.VIOLATION)
+    one = ended_by(duckdb.IOException("cancelled"), signalled=True)
     assert (one.interrupted, one.failed, one.exit) == (True, "", 130)
-    with pytest.raises(AnalysisException):  # we asked for nonsense: a bug
-        ended_by(AnalysisException("no such column"))
+    with pytest.raises(duckdb.BinderException):  # we asked for nonsense: a bug
+        ended_by(duckdb.BinderException("no such column"))
 
 
-def test_logs_that_cannot_be_read_are_the_users_concern(rebalance, monkeypatch):
-    from rebalance.pipeline.audit.sources import distributed as sources
+def test_what_spark_gives_up_with_is_one_line():
+    errors = pytest.importorskip("pyspark.errors")
+    text = "An error occurred while calling o5.parquet.\n: java.io: no disk\n at"
+    assert message(errors.SparkRuntimeException(text)) == "java.io: no disk"
+    assert of_engine(errors.SparkRuntimeException(text))
+    assert not of_engine(errors.AnalysisException("no such column"))
 
-    paths_read = []
 
-    def read(spark, paths, *arguments, **options):
-        paths_read.extend(paths)
-        raise ValueError("none.log: no such file")
+def test_logs_that_cannot_be_read_are_the_users_concern(rebalance):
+    ran = rebalance("audit", "none.log")
+    assert (ran.code, ran.out) == (Exit.USAGE, "")
+    assert "none.log: no such file or directory" in ran.err
 
-    monkeypatch.setattr(sources, "read", read)
-    monkeypatch.setattr(audit_run, "session", lambda *arguments, **options: contextlib.nullcontext())
-    ran = rebalance("audit", "none.log", "/logs/*.gz", "s3a://bucket/x")
-    assert (ran.code, ran.err) == (Exit.USAGE, "rebalance: none.log: no such file\n")
-    # Spark need not run in this directory.
-    assert paths_read == [str(Path.cwd() / "none.log"), "/logs/*.gz", "s3a://bucket/x"]
+
+def test_paths_do_not_depend_on_where_spark_runs():
+    plan = AuditPlan(paths=("none.log", "/logs/*.gz", "s3a://bucket/x"), out=Path("o"))
+    assert plan.absolute == (str(Path.cwd() / "none.log"), "/logs/*.gz", "s3a://bucket/x")
+
+
+def test_spark_is_used_where_it_is_asked_for_and_where_logs_are_large_or_far_away(monkeypatch, tmp_path):
+    from rebalance.pipeline.audit.spread import Spread
+
+    def kind(path, **plan):
+        return type(audit_run.engine(AuditPlan(paths=(path,), out=tmp_path, **plan)))
+
+    log = tmp_path / "a.log"
+    log.write_bytes(b"x" * 100)
+    assert kind(str(log)) is Alone
+    assert kind(str(log), master="local[2]") is Spread
+    assert kind("s3a://bucket/x") is Spread
+    assert kind(str(log), data="s3a://bucket/out") is Spread
+    monkeypatch.setattr(audit_run, "LARGE", 99)
+    assert kind(str(log)) is Spread
+    monkeypatch.setattr(audit_run, "find_spec", lambda name: None)
+    assert kind(str(log)) is Alone
 
 
 def test_traces_that_cannot_be_saved_do_not_cost_the_verdict(rebalance, monkeypatch):
     def full(plan, report_progress):
         (plan.out / "traces").touch()
-        one = tables.finding({**found(1), "began": "2026-11-21T18:00:00Z", "places": []})
+        one = tables.finding({**found(1), "seconds": 1.0, "skew": None})
         saved = audit_run.recording(plan, one, ())
         return Audited(plan=plan, events=1, groups=1, findings=(one,), recordings=(saved,))
 
@@ -422,13 +440,13 @@ def example(tmp_path):
 
 @pytest.mark.nightly  # a Java of its own; by day --follow has one, and above are the errors that it ends in
 @pytest.mark.skipif(os.name == "nt", reason="signals")
-def test_ctrl_c_ends_it_and_keeps_what_is_known(example):
+def test_ctrl_c_ends_spark_and_keeps_what_is_known(example):
     code = (
         "import sys\nfrom rebalance.gate.cli import main as cli\n"
         "from rebalance.pipeline.audit import run\n"
-        "def wait(spark, found):\n"
+        "def wait(driver, found):\n"
         "    print('ready', file=sys.stderr, flush=True)\n"
-        "    spark.range(10**15).selectExpr('sum(id * id % 7)').collect()\n"
+        "    driver.spark.range(10**15).selectExpr('sum(id * id % 7)').collect()\n"
         "run.STAGES['checking'] = wait\n"
         "sys.exit(cli.main(sys.argv[1:]))"
     )

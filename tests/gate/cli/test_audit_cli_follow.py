@@ -8,89 +8,67 @@ import shutil
 import signal
 import subprocess
 import sys
-from pathlib import Path
+from datetime import timedelta
 
+import duckdb
 import pytest
 from rebalance.live.processes.supervision import family
+from rebalance.pipeline.audit.failures import failure
 from rebalance.properties.verdict import Exit
 
-from tests.gate.cli import quick_audit
+from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
 from tests.processes import left
 
-ROOT = Path(__file__).parents[3]
-ORDERS = ROOT / "examples" / "audit" / "orders.log"
 FOLLOW = ("audit", "logs", "--follow", "--out", "out")
 MUTE = "/proc/self/mem"
 """A file that anybody can open, and nobody can read from its beginning."""
 
 
-def started(group):
-    """The line of our own log for a consumer that starts."""
-    row = {"at": BEGIN.isoformat(), "group": group, "consumer": "c", "event": "started"}
-    return json.dumps(row).encode() + b"\n"
-
-
-STREAM = "[STREAM_FAILED] Query [id = 6, runId = c] terminated with exception: "
-PYTHON = (
-    STREAM
-    + """[PYTHON_ERROR] Traceback (most recent call last):
-  File "tail.py", line 73, in latestOffset
-    found.update(self._end(file))
-                 ^^^^^^^^^^^^^^^
-{} SQLSTATE: 38000
-=== Streaming Query ===
-Identifier: [id = 6, runId = c]"""
-)
+def broken(group):
+    """Lines of our own log in which two consumers own a partition at a time."""
+    events = ((0, "a", "assigned"), (1, "b", "assigned"), (9, "a", "revoked"))
+    rows = [
+        {"at": (BEGIN + timedelta(seconds=second)).isoformat(), "group": group, "consumer": consumer,
+         "event": event, "generation": 1, "partitions": ["t-0"]}
+        for second, consumer, event in events
+    ]  # fmt: skip
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
 @pytest.mark.parametrize(
-    ("text", "reason"),
+    ("error", "reason"),
     [
-        (PYTHON.format("OSError: [Errno 5] Input/output error\n"), "[Errno 5] Input/output error"),
-        (PYTHON.format("PermissionError: [Errno 13] No permission: 'a'\n"), "[Errno 13] No permission: 'a'"),
-        (PYTHON.format("pyspark.errors.exceptions.captured.SparkException: Job aborted\n"), "Job aborted"),
-        (STREAM + "No space left on device\n\tat java.io", "No space left on device"),
-        (PYTHON.format("KeyError: 'bytes'\n"), ""),  # these are bugs
-        (PYTHON.format("rebalance.model.Wrong: no\n"), ""),
-        (PYTHON.format("pyspark.errors.exceptions.captured.AnalysisException: no such column\n"), ""),
+        (OSError(5, "Input/output error"), "[Errno 5] Input/output error"),
+        (duckdb.IOException("IO Error: No space left on device\nmore"), "IO Error: No space left on device"),
+        (KeyError("bytes"), ""),  # these are bugs
+        (duckdb.BinderException("no such column"), ""),
     ],
-)  # fmt: skip
-def test_what_cannot_be_read_is_no_bug_and_a_bug_is(text, reason):
-    from pyspark.errors import StreamingQueryException
-    from rebalance.pipeline.audit.failures import failure
-
-    assert failure(StreamingQueryException(text)) == reason
-    assert failure(RuntimeError(text)) == ""  # not of the stream
+)
+def test_what_cannot_be_read_is_no_bug_and_a_bug_is(error, reason):
+    assert failure(error) == reason
 
 
 @pytest.fixture
-def once(spark, rebalance, monkeypatch, tmp_path):
-    """Reads what was written to ``logs`` since, with an audit that costs nothing."""
-    from rebalance.pipeline.audit import batches
-
-    monkeypatch.setattr(batches, "audit", quick_audit.audit)
+def once(rebalance, tmp_path):
+    """Reads what was written to ``logs`` since."""
     (tmp_path / "logs").mkdir()
     return lambda: rebalance(*FOLLOW, "--once")
 
 
-@pytest.mark.nightly  # a minute and more, as each batch has to be planned
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_ctrl_c_and_then_on_from_there(once, tmp_path):
     log = tmp_path / "logs" / "a.jsonl"
-    log.write_bytes(started("one"))
-    argv = [sys.executable, "-m", "tests.gate.cli.quick_audit", *FOLLOW, "--every", "0.2"]
+    log.write_bytes(broken("one"))
     with subprocess.Popen(
-        [*argv, "--master", "local[1]", "--driver-memory", "1g"],
+        [*command(*FOLLOW, "--every", "0.2")],
         cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
     ) as process:  # fmt: skip
         assert process.stdout is not None
         for line in process.stdout:
             if line.strip().startswith("show"):
                 break
         everybody = family(process.pid)
-        assert len(everybody) > 1  # Java at least
         os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
         out, err = process.communicate()
     assert (process.returncode, out) == (Exit.INTERRUPTED, "")
@@ -99,15 +77,14 @@ def test_ctrl_c_and_then_on_from_there(once, tmp_path):
 
     assert once() == (0, "", "")
     with log.open("ab") as stream:
-        stream.write(started("two"))
+        stream.write(broken("two"))
     ran = once()
     assert ran.code == Exit.VIOLATION
-    assert "  group two  " in ran.out
-    assert "  group one  " not in ran.out
+    assert " group two  " in ran.out
+    assert " group one  " not in ran.out
     assert len(list((tmp_path / "out" / "traces").iterdir())) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not os.path.exists(MUTE), reason=f"has no {MUTE}")
 def test_nothing_then_what_cannot_be_read_then_garbage_and_a_log(once, tmp_path):
     logs = tmp_path / "logs"
@@ -124,10 +101,10 @@ def test_nothing_then_what_cannot_be_read_then_garbage_and_a_log(once, tmp_path)
         "ended: [Errno 5] Input/output error; the same command goes on from here, with what is in out\n"
     )
     (logs / "b.log").unlink()
-    (logs / "c.jsonl").write_bytes(started("one"))
+    (logs / "c.jsonl").write_bytes(broken("one"))
     ran = once()
     assert (ran.code, ran.err) == (Exit.VIOLATION, "")
-    assert ran.out.count("  group one  ") == 1
+    assert ran.out.count(" group one  ") == 1
     shutil.rmtree(logs)
     ran = once()
     assert (ran.code, ran.err) == (Exit.USAGE, f"rebalance: {logs}: no such file or directory\n")

@@ -1,17 +1,21 @@
-"""Small event logs, written by hand."""
+"""Small event logs, written by hand, and what the kernel makes of events."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from itertools import count
 
-from rebalance.pipeline.audit.sources.schema import EVENTS
+from rebalance.pipeline.audit import kernel
+from rebalance.pipeline.audit.kernel.events import COLUMNS, add
+from rebalance.pipeline.audit.kernel.findings import Thresholds
+from rebalance.pipeline.audit.tables import micros
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
 
-def events(spark, text, group="g"):
-    """A log as a DataFrame of EVENTS, one line ``second consumer kind generation? partition*`` an event.
+def events(text, group="g"):
+    """A log as rows of the kernel's COLUMNS, one line ``second consumer kind generation? partition*`` an
+    event.
 
     A dash is no consumer. Each consumer has a host and a file of its own name; ``a/h`` is consumer a on
     host h. ``#`` begins a comment.
@@ -28,22 +32,28 @@ def events(spark, text, group="g"):
             topic, index = (partition, None) if partition else (None, None)
             if partition and "-" in partition:
                 topic, _, index = partition.rpartition("-")
-            rows.append(
-                {
-                    "at": BEGIN + timedelta(microseconds=round(float(second) * 1e6)),
-                    "kind": kind,
-                    "group": group,
-                    "consumer": None if consumer == "-" else consumer,
-                    "member": None,
-                    "instance": None,
-                    "generation": generation,
-                    "topic": topic,
-                    "partition": None if index is None else int(index),
-                    "detail": None,
-                    "host": host or consumer,
-                    "source": "events",
-                    "file": f"{host or consumer}.jsonl",
-                    "line": number,
-                }
-            )
-    return spark.createDataFrame([tuple(row[name] for name in EVENTS.names) for row in rows], EVENTS)
+            row = dict.fromkeys(COLUMNS) | {
+                "moment": micros(BEGIN) + round(float(second) * 1e6),
+                "kind": kind,
+                "group": group,
+                "consumer": None if consumer == "-" else consumer,
+                "generation": generation,
+                "topic": topic,
+                "partition": None if index is None else int(index),
+                "host": host or consumer,
+                "source": "events",
+                "file": f"{host or consumer}.jsonl",
+                "line": number,
+            }
+            rows.append(tuple(row.values()))
+    return rows
+
+
+def judged(rows, thresholds=None):
+    """A connection with the results of the kernel."""
+    connection = kernel.prepared(thresholds or Thresholds())
+    add(connection, rows)
+    ((end,),) = connection.execute("SELECT max(moment) FROM events").fetchall()
+    kernel.judge(connection, end)
+    kernel.finish(connection)
+    return connection

@@ -1,16 +1,19 @@
 """Each check on the smallest log that shows it, beside logs that look like it and are in order.
 
-All logs are one DataFrame, a group each, so that Spark plans the audit once.
+All logs are judged together, a group each.
 """
 
 from __future__ import annotations
 
-from functools import reduce
 from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slow
+pytest.importorskip("duckdb")
+
+from rebalance.pipeline.audit.tables import FINDING, rows
+
+from tests.pipeline.audit.logs_at_hand import events, judged
 
 TWO = """
     0 a joining
@@ -300,19 +303,14 @@ FOUND = {
 
 
 @pytest.fixture(scope="module")
-def audited(spark):
-    """Findings by group, and the audit."""
-    from rebalance.pipeline.audit.audit import audit
-
-    from tests.pipeline.audit.logs_at_hand import events
-
-    logs = [events(spark, text, group) for group, text in LOGS.items()]
-    whole = reduce(lambda a, b: a.unionAll(b), [*logs, events(spark, END, "end")])
-    found = audit(whole.coalesce(2).persist())
+def audited():
+    """Findings by group, and the database."""
+    logs = {**LOGS, "end": END}
+    connection = judged(row for group, text in logs.items() for row in events(text, group))
     by_group: dict[str, list[Any]] = {}
-    for row in found.findings.orderBy("group", "check").collect():
+    for row in rows(connection, f'SELECT {FINDING} FROM findings ORDER BY "group", "check"'):
         by_group.setdefault(row["group"], []).append(row)
-    return by_group, found
+    return by_group, connection
 
 
 def test_each_log_shows_what_is_wrong_with_it_and_nothing_else(audited):
@@ -354,12 +352,12 @@ def test_what_has_not_ended_lasts_to_the_end_of_the_log(audited):
 
 
 def test_groups_and_pauses(audited):
-    _, found = audited
-    groups = {row["group"]: row for row in found.groups.collect()}
+    _, connection = audited
+    groups = {row["group"]: row for row in rows(connection, "FROM groups")}
     assert groups.keys() == {*LOGS, "end"}
     row = groups["cooperative"]
     assert (row["consumers"], row["partitions"], row["rebalances"], row["settled"]) == (2, 2, 3, True)
     assert {group for group, row in groups.items() if not row["settled"]} == {"waits", "restless"}
-    pauses = {row["group"]: row for row in found.pauses.collect()}
+    pauses = {row["group"]: row for row in rows(connection, "FROM pauses")}
     assert (pauses["cooperative"]["handovers"], pauses["cooperative"]["longest"]) == (1, pytest.approx(2.0))
     assert pauses["same instant"]["longest"] == 0.0

@@ -1,4 +1,4 @@
-"""The audit on Spark finds what plain Python finds, in random logs that keep no rule at all."""
+"""The kernel finds what plain Python finds, in random logs that keep no rule at all."""
 
 from __future__ import annotations
 
@@ -7,8 +7,13 @@ from random import Random
 
 import pytest
 
-pytest.importorskip("pyspark")
+pytest.importorskip("duckdb")
 
+from rebalance.pipeline.audit.kernel.events import COLUMNS
+from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
+from rebalance.pipeline.audit.tables import micros, moment
+
+from tests.pipeline.audit.logs_at_hand import judged
 from tests.pipeline.audit.plain_audit import Event, Found, Limits, audit
 
 START = datetime(2026, 1, 2, tzinfo=UTC)
@@ -57,41 +62,26 @@ def random_group(random, number):
         )
 
 
-def frame(spark, events):
-    from rebalance.pipeline.audit.sources.schema import EVENTS
-
-    names = EVENTS.fieldNames()
-    rows = []
-    for event in events:
-        row = dict.fromkeys(names) | event._asdict() | {"source": "events"}
-        row["host"] = event.file.removesuffix(".log")
-        rows.append(tuple(row[name] for name in names))
-    return spark.createDataFrame(rows, EVENTS)
+def row(event):
+    values = dict.fromkeys(COLUMNS) | event._asdict() | {"source": "events", "moment": micros(event.at)}
+    return tuple((values | {"host": event.file.removesuffix(".log")})[name] for name in COLUMNS)
 
 
-def by_spark(spark, events, limits):
-    from rebalance.pipeline.audit.audit import audit as product
-    from rebalance.pipeline.audit.kernel.findings import Thresholds
+THRESHOLDS = {"stranded": 60, "settle": 100, "storm": 4, "storm_within": 100, "pause": 120}
 
-    thresholds = Thresholds(
-        stranded=limits.stranded,
-        settle=limits.settle,
-        storm=limits.storm,
-        storm_within=limits.storm_within,
-        pause=limits.pause,
-        clock_skew=0.0,
-    )
-    done = product(frame(spark, events), thresholds)
-    rows = done.findings.select(*Found._fields).collect()
-    done.release()
-    return {
-        Found(
-            *(row["check"], row["group"], row["topic"], row["partition"]),
-            row["began"].replace(tzinfo=UTC),
-            row["ended"] and row["ended"].replace(tzinfo=UTC),
-            tuple(row["consumers"]),
+
+def by_kernel(events):
+    rows = (
+        judged(map(row, events), Thresholds(**THRESHOLDS, clock_skew=0.0))
+        .execute(
+            'SELECT "check", "group", topic, partition, epoch_us(began), epoch_us(ended), consumers '
+            "FROM findings"
         )
-        for row in rows
+        .fetchall()
+    )
+    return {
+        Found(check, group, topic, partition, moment(began), ended and moment(ended), tuple(consumers))
+        for check, group, topic, partition, began, ended, consumers in rows
     }
 
 
@@ -104,21 +94,17 @@ def listing(found):
     return "\n".join(map(str, sorted(found, key=str)[:10]))
 
 
-LIMITS = Limits(stranded=60, settle=100, storm=4, storm_within=100, pause=120)
+LIMITS = Limits(**THRESHOLDS)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("seed", [1])
-def test_spark_finds_what_plain_python_finds(spark, seed, monkeypatch):
-    monkeypatch.setattr("rebalance.pipeline.session.FEW", 0)  # as a log is audited that is not small
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_the_kernel_finds_what_plain_python_finds(seed):
     events = logs(seed)
-    expected, got = audit(events, LIMITS), by_spark(spark, events, LIMITS)
-    assert got == expected, f"only Spark:\n{listing(got - expected)}\nonly Python:\n{listing(expected - got)}"
+    expected, got = audit(events, LIMITS), by_kernel(events)
+    assert got == expected, f"only SQL:\n{listing(got - expected)}\nonly Python:\n{listing(expected - got)}"
 
 
 def test_the_random_logs_show_everything():
-    from rebalance.pipeline.audit.kernel.findings import CHECKS
-
     found = {finding.check for seed in (1, 2) for finding in audit(logs(seed), LIMITS)}
     assert found == set(CHECKS)
 

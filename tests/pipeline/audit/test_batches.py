@@ -1,4 +1,4 @@
-"""Logs that grow are audited as they grow, over restarts too."""
+"""Logs that grow are audited as they grow, over restarts and crashes too."""
 
 from __future__ import annotations
 
@@ -8,63 +8,79 @@ from datetime import timedelta
 
 import pytest
 
-from tests.gate.cli import quick_audit
+pytest.importorskip("duckdb")
+
+import duckdb
+from rebalance.pipeline.audit import batches, tail
+from rebalance.pipeline.audit.kernel.findings import Thresholds
+
 from tests.pipeline.audit.logs_at_hand import BEGIN
 
 # -- reading -------------------------------------------------------------------------------------------
 
 
-def reader(path):
-    from rebalance.pipeline.audit.tail import TailReader
+def grown(folder, start):
+    """How far the files go now, by way of JSON as after a restart, and what was written since."""
+    end = tail.ends(str(folder), start)
+    kept = tail.positions(json.loads(json.dumps(tail.plain(end))))
+    assert kept == end
+    return end, texts(folder, start, end)
 
-    return TailReader(str(path))
 
-
-def lines(tail, start, end):
-    return [row for part in tail.partitions(start, end) for row in tail.read(part)]
+def texts(folder, start, end):
+    return [
+        (part.file, number, text)
+        for part in tail.stretches(start, end)
+        for number, text in tail.lines(str(folder), part)
+    ]
 
 
 def test_a_file_that_grows_is_read_on_from_the_last_whole_line(tmp_path):
     log = tmp_path / "app.log"
     log.write_bytes(b"one\r\ntwo\nthr")
-    tail = reader(tmp_path)
-    first = tail.latestOffset({}, None)
-    assert lines(tail, {}, first) == [(str(log), 1, "one"), (str(log), 2, "two")]
-    assert lines(tail, first, tail.latestOffset(first, None)) == []
+    first, new = grown(tmp_path, {})
+    assert new == [(str(log), 1, b"one"), (str(log), 2, b"two")]
+    assert grown(tmp_path, first)[1] == []
     with log.open("ab") as stream:
         stream.write(b"ee\n\xff\nfi")
-    again = reader(tmp_path)  # as after a restart
-    second = again.latestOffset(json.loads(json.dumps(first)), None)
-    assert lines(again, first, second) == [(str(log), 3, "three"), (str(log), 4, "�")]
+    assert grown(tmp_path, first)[1] == [(str(log), 3, b"three"), (str(log), 4, b"\xff")]
 
 
 def test_rotation_loses_nothing_and_reads_nothing_twice(tmp_path):
     log = tmp_path / "app.log"
     log.write_text("one\n")
-    tail = reader(tmp_path)
-    first = tail.latestOffset({}, None)
+    first, _ = grown(tmp_path, {})
     with log.open("a") as stream:
         stream.write("two\n")
-    planned = tail.latestOffset(first, None)
+    planned = tail.ends(str(tmp_path), first)
     log.rename(tmp_path / "app.log.1")
     log.write_text("three\n")
     (tmp_path / "app.log.2.gz").write_bytes(b"\x1f\x8b\n")
     (tmp_path / ".app.log.swp").write_text("hidden\n")
-    assert [text for _, _, text in lines(tail, first, planned)] == ["two"]
-    after = tail.latestOffset(planned, None)
-    assert lines(tail, planned, after) == [(str(log), 1, "three")]
+    assert [text for _, _, text in texts(tmp_path, first, planned)] == [b"two"]
+    after, new = grown(tmp_path, planned)
+    assert new == [(str(log), 1, b"three")]
     log.write_text("4\n")  # emptied and begun again
-    os.utime(log)
-    assert lines(tail, after, tail.latestOffset(after, None)) == [(str(log), 1, "4")]
+    after, new = grown(tmp_path, after)
+    assert new == [(str(log), 1, b"4")]
+    log.write_text("5\n6\n")  # by now as long as it was, and longer
+    assert grown(tmp_path, after)[1] == [(str(log), 1, b"5"), (str(log), 2, b"6")]
+
+
+def test_a_large_file_is_read_piece_by_piece(tmp_path):
+    (tmp_path / "app.log").write_bytes(b"0123456789\n" * (3 * tail.CHUNK // 11))
+    first = tail.ends(str(tmp_path), {}, most=tail.CHUNK)
+    (position,) = first.values()
+    assert tail.CHUNK <= position.bytes <= 2 * tail.CHUNK
+    assert position.bytes == 11 * position.lines
 
 
 def test_deleted_files_are_forgotten(tmp_path):
     log = tmp_path / "app.log"
     log.write_text("one\n")
-    tail = reader(tmp_path)
-    first = tail.latestOffset({}, None)
+    first, _ = grown(tmp_path, {})
     log.unlink()
-    assert tail.latestOffset(first, None) == {}
+    assert tail.ends(str(tmp_path), first) == {}
 
 
 # -- the audit -----------------------------------------------------------------------------------------
@@ -83,71 +99,101 @@ JOINED = [(1, c, event, 1) for c in "ab" for event in ("joined", "synced")]
 
 
 @pytest.fixture
-def follow_once(spark, tmp_path):
-    """Reads what was written since and returns the findings that it told."""
-    from rebalance.pipeline.audit.batches import Watch, follow
-    from rebalance.pipeline.audit.kernel.findings import Thresholds
+def follow_once(tmp_path):
+    """Reads what was written since and returns the findings that it reported."""
 
     def run(**options):
-        reported: list[tuple[str, int]] = []
-
-        def report(new):
-            reported.extend((row["check"], row["partition"]) for row in new.collect())
-
-        watch = Watch(
+        reported: list[tuple[str, int | None]] = []
+        watch = batches.Watch(
             path=str(tmp_path / "logs"),
             out=tmp_path / "out",
             thresholds=Thresholds(),
-            report=report,
+            report=lambda new: reported.extend((one.check, one.partition) for one in new),
             now=False,
             **options,
         )
-        follow(spark, watch, once=True).awaitTermination()
+        watch.state.mkdir(parents=True, exist_ok=True)
+        while batches.batch(watch):
+            pass
         return reported
 
     (tmp_path / "logs").mkdir()
     return run
 
 
-def table(spark, tmp_path):
-    rows = spark.read.parquet(str(tmp_path / "out" / "findings")).orderBy("began").collect()
-    return [(row["check"], row["partition"]) for row in rows]
+def table(tmp_path, columns='"check", partition', name="findings"):
+    files = tmp_path / "out" / name / "**" / "*.parquet"
+    return duckdb.sql(
+        f"SELECT {columns} FROM read_parquet('{files}', hive_partitioning = false) ORDER BY ALL"
+    ).fetchall()
 
 
-@pytest.mark.nightly  # three minutes; by day test_audit_cli_follow follows a log
-def test_findings_are_told_once_and_over_restarts(spark, tmp_path, follow_once):
+def test_findings_are_reported_once_and_again_when_they_end(tmp_path, follow_once):
     a, b = tmp_path / "logs" / "a.jsonl", tmp_path / "logs" / "b.jsonl"
     write(a, *(row for row in JOINED if row[1] == "a"), (2, "a", "assigned", 1, "t-0", "t-1"))
     write(b, *(row for row in JOINED if row[1] == "b"))
     write(b, (3, "b", "assigned", 1, "t-0"))
     assert follow_once() == [("owned-twice", 0)]
-    write(a, (4, "a", "revoked", 1, "t-0"))
-    write(b, (5, "b", "assigned", 1, "t-1"))  # while another has it, as was said before the restart
+    write(b, (5, "b", "assigned", 1, "t-1"))  # while another has it, as was written before the restart
     with b.open("a") as stream:
         stream.write('{"at": 1, "event": "nonsense", "group": "g"}\n')
-    assert follow_once() == [("owned-twice", 1)]  # and not the first again, although more is known of it
-    assert table(spark, tmp_path) == [("owned-twice", 0), ("owned-twice", 1)]
-    malformed = spark.read.parquet(str(tmp_path / "out" / "malformed")).collect()
-    assert [(row["file"], row["line"]) for row in malformed] == [(str(b), 5)]
-
-
-@pytest.mark.nightly
-def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(spark, tmp_path, follow_once, monkeypatch):
-    from rebalance.pipeline.audit import batches
-
-    monkeypatch.setattr(batches, "audit", quick_audit.audit)
-    write(tmp_path / "logs" / "a.jsonl", (2, "a", "assigned", 1, "t-0"))
-    assert follow_once() == [("never-settles", None)]
-    commits = sorted((tmp_path / "out" / "state" / "checkpoint" / "commits").glob("[0-9]*"))
-    commits[-1].unlink()  # it was killed after writing, before Spark noted that the batch was over
-    for sum_file in commits[-1].parent.glob(f".{commits[-1].name}.crc"):
-        sum_file.unlink()
+    assert follow_once() == [("owned-twice", 1)]
+    write(a, (6, "a", "revoked", 1, "t-0"))
+    assert follow_once() == [("owned-twice", 0)]  # has ended
     assert follow_once() == []
-    assert table(spark, tmp_path) == [("never-settles", None)]
+    assert table(tmp_path, "partition, seconds, ended IS NULL") == [(0, 3.0, False), (1, 1.0, True)]
+    assert table(tmp_path, "file, line", "malformed") == [(str(b), 5)]
 
 
-@pytest.mark.nightly
-def test_what_still_matters_survives_compaction(spark, tmp_path, follow_once):
+def test_a_rebalance_that_ends_after_all_is_no_longer_open(tmp_path, follow_once):
+    log = tmp_path / "logs" / "a.jsonl"
+    write(log, *JOINED, (10, "a", "joining", None), (900, "z", "assigned", 1, "u-0"))
+    assert follow_once() == [("never-settles", None)]
+    write(log, (1000, "a", "joined", 2), (1000, "a", "synced", 2), (1001, "z", "revoked", 1, "u-0"))
+    assert follow_once() == [("never-settles", None)]
+    assert table(tmp_path, '"check", ended IS NULL') == [("never-settles", False)]
+
+
+@pytest.mark.parametrize("moment", ["rows", "findings", "reporting", "done"])
+def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(tmp_path, follow_once, monkeypatch, moment):
+    """It ends where this is written, then starts again."""
+
+    class Killed(BaseException):
+        pass
+
+    def dies(*_, **__):
+        raise Killed
+
+    a = tmp_path / "logs" / "a.jsonl"
+    write(a, *JOINED, (2, "a", "assigned", 1, "t-0"))
+    assert follow_once() == []
+    write(a, (3, "b", "assigned", 1, "t-0"))
+    with monkeypatch.context() as patched:
+        save, write_whole = batches.save, batches.write_whole
+
+        def saving(connection, query, directory):
+            save(connection, query, directory)
+            if f"{os.sep}{moment}" in directory:
+                raise Killed
+
+        def writing(path, text):
+            if path.name == f"{moment}.json":
+                raise Killed
+            return write_whole(path, text)
+
+        patched.setattr(batches, "save", saving)
+        patched.setattr(batches, "write_whole", writing)
+        if moment == "reporting":
+            patched.setattr(batches, "finding", dies)
+        with pytest.raises(Killed):
+            follow_once()
+    write(a, (4, "b", "revoked", 1, "t-0"))
+    assert follow_once() == [("owned-twice", 0), ("owned-twice", 0)]  # it began, and it ended
+    assert table(tmp_path) == [("owned-twice", 0)]
+    assert table(tmp_path, "count(*), count(DISTINCT line)", "state/rows") == [(7, 7)]
+
+
+def test_what_still_matters_survives_compaction(tmp_path, follow_once):
     log = tmp_path / "logs" / "a.jsonl"
     write(log, *JOINED, (2, "a", "assigned", 1, "t-0"))
     for second in (10, 20):
@@ -157,7 +203,22 @@ def test_what_still_matters_survives_compaction(spark, tmp_path, follow_once):
     assert follow_once(horizon=1.0, compact=1) == [("stranded", 7)]
     write(log, (9001, "z", "started", None))
     follow_once(horizon=1.0, compact=1)
-    bases = spark.read.parquet(str(sorted((tmp_path / "out" / "state" / "bases").iterdir())[-1]))
-    assert bases.where("partition = 7").count() == 2  # of four
+    last = sorted((tmp_path / "out" / "state" / "bases").iterdir())[-1]
+    assert table(tmp_path, "count(*) FILTER (partition = 7)", f"state/bases/{last.name}") == [(2,)]  # of four
     write(log, (9010, "b", "assigned", 1, "t-0"))
     assert follow_once(horizon=1.0, compact=1) == [("owned-twice", 0)]
+
+
+def test_the_state_does_not_grow(tmp_path, follow_once):
+    """Of weeks there is what still matters, in few files."""
+    log = tmp_path / "logs" / "a.jsonl"
+    sizes = []
+    for hour in range(12):
+        second = 3600 * hour
+        write(log, *((second + n, "a", "joined", hour) for n in range(50)))
+        follow_once(horizon=1.0, compact=2)
+        state = tmp_path / "out" / "state"
+        kept = sum(1 for _ in state.rglob("*.parquet"))
+        sizes.append((kept, table(tmp_path, "count(*)", "state/rows")[0][0]))
+    assert max(kept for kept, _ in sizes[4:]) <= 6
+    assert max(rows for _, rows in sizes[4:]) <= 250

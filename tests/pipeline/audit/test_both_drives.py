@@ -1,0 +1,82 @@
+"""One process and Spark find the same in every log of the tests: the same findings, ids, figures and traces."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import duckdb
+from rebalance.pipeline.audit import alone, spread
+from rebalance.pipeline.audit import run as audit_run
+from rebalance.pipeline.audit.result import AuditPlan
+from rebalance.pipeline.audit.tables import SAVED, literal, saved
+
+from tests.pipeline.audit.logs_at_hand import events, judged
+from tests.pipeline.audit.test_audit import END, LOGS
+from tests.pipeline.audit.test_audit_reference import logs, row
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """All logs of the tests: recorded ones, the example's, those by hand and random ones."""
+    folder = tmp_path_factory.mktemp("logs")
+    shutil.copytree(ROOT / "tests" / "pipeline" / "audit" / "logs", folder / "recorded")
+    shutil.copytree(ROOT / "examples" / "audit", folder / "example")
+    by_hand = [one for group, text in {**LOGS, "end": END}.items() for one in events(text, group)]
+    connection = judged([*by_hand, *map(row, logs(1))])
+    connection.execute(f"COPY (SELECT {SAVED} FROM events) TO {literal(str(folder / 'events.parquet'))}")
+    return folder
+
+
+def tables(out):
+    """All that is saved, with nulls and lists as they are written."""
+    names = ("findings", "groups", "pauses", "clocks", "malformed")
+    found = {name: duckdb.sql(f"SELECT * FROM {saved(out / name)} ORDER BY ALL").fetchall() for name in names}
+    assert found["findings"]
+    return found
+
+
+@pytest.mark.slow
+def test_one_process_and_spark_find_the_same(spark, folder, tmp_path, monkeypatch):
+    """Also where Spark parses, and every group with more than a few events is parted."""
+    from rebalance.pipeline.audit.sources import distributed
+
+    monkeypatch.setattr(distributed, "SMALL", 1000)
+    monkeypatch.setattr(spread, "BUCKET", 1500)
+    monkeypatch.setattr(spread, "WHOLE", 25)
+
+    def audited(driver, name):
+        plan = AuditPlan(paths=(str(folder),), out=tmp_path / name)
+        monkeypatch.setattr(audit_run, "engine", lambda plan: driver(plan))
+        return audit_run.run_audit(plan)
+
+    one, many = audited(alone.Alone, "one"), audited(spread.Spread, "many")
+    assert (one.failed, many.failed) == ("", "")
+    assert tables(tmp_path / "many") == tables(tmp_path / "one")
+    for name in (
+        "events",
+        "files",
+        "malformed",
+        "sources",
+        "tallies",
+        "broken",
+        "groups",
+        "findings",
+        "verdict",
+    ):
+        assert getattr(many, name) == getattr(one, name), name
+    for name in ("recordings", "worst", "pauses", "clocks", "notes", "clients", "until"):
+        assert [str(part) for part in many_of(many, name)] == [str(part) for part in many_of(one, name)], name
+
+
+def many_of(found, name):
+    part = getattr(found, name)
+    if name == "recordings":  # where the tables are is another
+        return [(each.finding, each.events) for each in part]
+    return part if isinstance(part, tuple) else [part]
