@@ -1,10 +1,9 @@
 """What an audit costs and what it finds, into tools/benchmarks/audit.md.
 
 ``python -m tools.benchmarks.audit [--events 1,10,50] [--text 1] [--keep DIR]``: millions of events of
-``ted.logs``, written once as Parquet. Each measurement is a process of its own. The query that the
-audit rests on, who owned a partition while another did, is put to Spark, DuckDB (``pip install duckdb``) and
-plain Python in the same run on the same file, and their answers are compared. The machine may be shared:
-CPU seconds and ratios count.
+``tools.planted.logs`` and of ``tools.planted.second``, which share no code, written once as Parquet. Each
+measurement is a process of its own: the audit in one process, and on Spark. The machine may be shared: CPU
+seconds and ratios count.
 """
 
 from __future__ import annotations
@@ -110,32 +109,43 @@ def generate(directory: Path, millions: str) -> dict[str, Any]:
         return meter.row(events=spark.read.parquet(str(directory / "events")).count())
 
 
+def other(directory: Path, millions: str) -> dict[str, Any]:
+    """Write events and truth by the second generator."""
+    from tools.planted import second
+
+    with Meter() as meter:
+        count = second.write(directory, events=round(float(millions) * 1e6), seed=1)
+    return meter.row(events=count)
+
+
 def write(directory: Path, form: str) -> dict[str, Any]:
     """Write the events as text; ``form`` as in ``planted_text``."""
     from tools.planted.text import lines
 
     with _spark() as spark, Meter() as meter:
         events = spark.read.parquet(str(directory / "events"))
-        lines(events, form).write.partitionBy("file").text(str(directory / form))
+        lines(events, "events" if form == "text" else form).write.partitionBy("file").text(
+            str(directory / form)
+        )
     return meter.row(bytes=sum(path.stat().st_size for path in (directory / form).rglob("*.txt")))
 
 
-def audited(directory: Path, form: str) -> dict[str, Any]:
-    """The whole audit, its four tables written: of Parquet, or from text on."""
-    from rebalance.pipeline.audit.audit import audit
-    from rebalance.pipeline.audit.sources.distributed import read
+def audited(directory: Path, argument: str) -> dict[str, Any]:
+    """The whole audit with its tables: ``argument`` is FORM:DRIVER, a driver "one" or a master of Spark."""
+    from rebalance.pipeline.audit.result import AuditPlan
+    from rebalance.pipeline.audit.run import run_audit
 
-    out = directory / f"audited-{form}"
+    form, _, driver = argument.partition(":")
+    out = directory / "audited"
     shutil.rmtree(out, ignore_errors=True)
-    with _spark() as spark, Meter() as meter:
-        if form == "parquet":
-            events = spark.read.parquet(str(directory / "events"))
-        else:
-            events = read(spark, [str(directory / form)], staging=str(out / "staged")).events
-        done = audit(events)
-        for name in ("findings", "groups", "pauses", "clocks"):
-            getattr(done, name).write.parquet(str(out / name))
-    return meter.row(**score(directory / "truth", out / "findings"))
+    plan = AuditPlan(
+        paths=(str(directory / form),), out=out, master="" if driver == "one" else driver, memory=MEMORY
+    )
+    with Meter() as meter:
+        found = run_audit(plan)
+    if found.failed:
+        raise RuntimeError(found.failed)
+    return meter.row(events=found.events, **score(directory / "truth", out / "findings"))
 
 
 def score(truth: Path, findings: Path) -> dict[str, Any]:
@@ -177,130 +187,14 @@ def score(truth: Path, findings: Path) -> dict[str, Any]:
     }
 
 
-# One query, three ways: each interval that began while an earlier one of its partition went on, and until
-# when both did. An interval ends with the next change of its consumer; at one instant what ends goes first.
-
-CHANGES = "('assigned', 'revoked', 'lost')"
-QUERY = f"""
-WITH changes AS (
-    SELECT "group", topic, "partition", consumer, "at", kind,
-        lead("at") OVER (PARTITION BY "group", topic, "partition", consumer ORDER BY "at", line) AS ended
-    FROM events WHERE kind IN {CHANGES}
-), owned AS (
-    SELECT *, max(coalesce(ended, TIMESTAMP '9999-01-01')) OVER (
-        PARTITION BY "group", topic, "partition" ORDER BY "at", consumer
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS reach
-    FROM changes WHERE kind = 'assigned'
-)
-SELECT "group", topic, "partition", "at" AS began, least(reach, ended) AS ended FROM owned WHERE reach > "at"
-"""
-
-Overlaps = list[tuple[Any, ...]]
-
-
-def _answer(meter: Meter, rows: Overlaps) -> dict[str, Any]:
-    """What every engine says: how many, and a number that is the same when the rows are."""
-    import hashlib
-
-    text = "\n".join(sorted("|".join(map(str, row)) for row in rows))
-    return meter.row(overlaps=len(rows), digest=hashlib.sha256(text.encode()).hexdigest()[:12])
-
-
-def by_spark(directory: Path, _: str) -> dict[str, Any]:
-    """As the audit does it: what is out of order first, ownership of that only."""
-    from pyspark.sql import functions as F
-    from rebalance.pipeline.audit.ownership import KEY, intervals, meetings, screen
-    from rebalance.pipeline.audit.rebalances import consumers
-
-    with _spark() as spark, Meter() as meter:
-        events = spark.read.parquet(str(directory / "events"))
-        owned = intervals(events, screen(events).where("odd"), consumers(events)).where("start is not null")
-        met = meetings(owned)
-        rows = (
-            met.where("a.ended is null or a.ended > b.began")
-            .groupBy(*KEY, "b.began", "b.consumer", "b.ended")
-            .agg(F.max(F.coalesce("a.ended", F.lit("9999-01-01").cast("timestamp"))).alias("reach"))
-            .select(*KEY, F.unix_micros("began"), F.unix_micros(F.least("reach", "ended")))
-            .collect()
-        )
-    return _answer(meter, [tuple(row) for row in rows])
-
-
-def by_spark_sql(directory: Path, _: str) -> dict[str, Any]:
-    """The text of the query, as DuckDB has it."""
-    with _spark() as spark, Meter() as meter:
-        spark.read.parquet(str(directory / "events")).createOrReplaceTempView("events")
-        spark.conf.set("spark.sql.ansi.enabled", "true")
-        spark.conf.set("spark.sql.ansi.doubleQuotedIdentifiers", "true")
-        rows = spark.sql(
-            f'SELECT "group", topic, "partition", unix_micros(began), unix_micros(ended) FROM ({QUERY})'
-        ).collect()
-    return _answer(meter, [tuple(row) for row in rows])
-
-
-def by_duckdb(directory: Path, _: str) -> dict[str, Any]:
-    """On two threads, with the memory that Spark's driver has."""
-    try:
-        import duckdb  # type: ignore[import-not-found,unused-ignore]
-    except ImportError:
-        sys.exit("the benchmark compares with DuckDB: pip install duckdb")
-    with Meter() as meter:
-        connection = duckdb.connect(config={"threads": 2, "memory_limit": "4GB"})
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute(f"CREATE VIEW events AS FROM read_parquet('{directory / 'events'}/*.parquet')")
-        rows = connection.execute(
-            f'SELECT "group", topic, "partition", epoch_us(began), epoch_us(ended) FROM ({QUERY})'
-        ).fetchall()
-    return _answer(meter, rows)
-
-
-def by_python(directory: Path, _: str) -> dict[str, Any]:
-    """Dictionaries and lists, one process."""
-    import pyarrow as pa
-    import pyarrow.compute as pc
-    import pyarrow.dataset as ds
-
-    with Meter() as meter:
-        wanted = ds.field("kind").isin(["assigned", "revoked", "lost"])
-        columns = {name: ds.field(name) for name in ("group", "topic", "partition", "consumer", "line")}
-        at_micros = ds.field("at").cast(pa.timestamp("us", "UTC")).cast("int64")
-        columns |= {"at": at_micros, "begins": pc.equal(ds.field("kind"), "assigned")}
-        changes: dict[tuple[Any, ...], list[tuple[Any, ...]]] = defaultdict(list)
-        for batch in ds.dataset(directory / "events").to_batches(columns=columns, filter=wanted):
-            group, topic, partition, consumer, line, at, begins = (c.to_pylist() for c in batch.columns)
-            keys = zip(group, topic, partition, strict=True)
-            for key, *change in zip(keys, at, line, begins, consumer, strict=True):
-                changes[key].append(tuple(change))
-        rows: Overlaps = []
-        for key, several in changes.items():
-            several.sort()
-            ended: dict[str, int] = {}
-            owned = []
-            for at, _line, begins, who in reversed(several):
-                if begins:
-                    owned.append((at, who, ended.get(who, END)))
-                ended[who] = at
-            reach = 0
-            for at, _who, until in sorted(owned):
-                if reach > at:
-                    rows.append((*key, at, min(reach, until)))
-                reach = max(reach, until)
-    return _answer(meter, rows)
-
-
-END = 253370764800 * 1_000_000
-"""Later than all, in microseconds."""
-
 JOBS: dict[str, Callable[[Path, str], dict[str, Any]]] = {
     "generate": generate,
     "write": write,
+    "other": other,
     "audit": audited,
-    "Spark, as the audit": by_spark,
-    "Spark, the SQL": by_spark_sql,
-    "DuckDB": by_duckdb,
-    "plain Python": by_python,
 }
-ENGINES = ("Spark, as the audit", "Spark, the SQL", "DuckDB", "plain Python")
+DRIVERS = ("one", MASTER)
+"""One process, and Spark."""
 
 
 def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
@@ -317,14 +211,14 @@ def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
 HEAD = f"""# The audit, measured
 
 Made by `python -m tools.benchmarks.audit` ({platform.machine()}, {os.cpu_count()} cores, Python
-{platform.python_version()}, `{MASTER}`, driver memory {MEMORY}). Events of `pipeline.planted`: groups of 2 to
+{platform.python_version()}, `{MASTER}`, driver memory {MEMORY}). Events of `tools.planted`: groups of 2 to
 50 members that live as real ones do, with violations of every check planted in known places and a near miss
 beside each. Every row is a process of its own. *CPU* is that of all processes, *memory* the peak of the
 sum of their resident memory. The machine is shared: ratios and CPU seconds count, seconds less so.
 """
 
 AUDITS = (
-    *("events", "source", "seconds", "CPU s", "CPU us per event", "memory MiB"),
+    *("events", "generator", "source", "driver", "seconds", "CPU s", "CPU us per event", "memory MiB"),
     *("planted", "missed", "invented", "not certain"),
 )
 
@@ -334,18 +228,14 @@ def table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in body) + "\n"
 
 
-def report(audits: list[tuple[Any, ...]], queries: list[tuple[Any, ...]]) -> None:
-    text = [HEAD, "## The whole audit\n"]
+def report(audits: list[tuple[Any, ...]]) -> None:
+    text = [HEAD]
     text.append("All checks and tables, of Parquet or from the text on. *Missed*: planted and not found.")
     text.append(
         "*Invented*: found, said to be certain, and not planted. *Not certain*: found, not planted, and"
     )
     text.append("said to be within what the clocks of the hosts may differ.\n")
     text.append(table(AUDITS, audits))
-    text.append("## One query, three engines\n")
-    text.append("Which partitions were owned by two at a time and for how long, of the same Parquet files.\n")
-    columns = ("events", "engine", "seconds", "CPU s", "memory MiB", "overlaps", "seconds to DuckDB's")
-    text.append(table(columns, queries))
     Path(__file__).with_suffix(".md").write_text("\n".join(text), encoding="utf-8")
 
 
@@ -365,44 +255,47 @@ def main() -> None:
     with contextlib.ExitStack() as stack:
         base = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="audit-")))
         audits: list[tuple[Any, ...]] = []
-        queries: list[tuple[Any, ...]] = []
         for millions in filter(None, given.events.split(",")):
-            measure(base / f"events-{millions}", millions, millions in given.text.split(","), audits, queries)
-            report(audits, queries)
+            for generator in GENERATORS:
+                directory = base / f"{generator}-{millions}"
+                forms = ["events"]
+                if millions in given.text.split(",") and generator == "generate":
+                    forms += ["text", "java-2.4", "java-4.0"]
+                audits += measure(directory, generator, millions, forms)
+                report(audits)
 
 
-def measure(
-    directory: Path, millions: str, text: bool, audits: list[tuple[Any, ...]], queries: list[tuple[Any, ...]]
-) -> None:
-    """All rows of one size."""
+GENERATORS = {"generate": "first", "other": "second"}
+
+
+def measure(directory: Path, generator: str, millions: str, forms: list[str]) -> list[tuple[Any, ...]]:
+    """All rows of one size and generator."""
     noted = directory / "generated.json"
     if not noted.exists():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        noted.write_text(json.dumps(run("generate", directory, millions)))
-    count = json.loads(noted.read_text())["events"]
-    answers = {engine: run(engine, directory) for engine in ENGINES}
-    for engine, row in answers.items():
-        same = row["digest"] == answers["DuckDB"]["digest"]
-        ratio = f"{row['seconds'] / answers['DuckDB']['seconds']:.1f}"
-        cost = (f"{row['seconds']:.1f}", f"{row['cpu']:.1f}", row["mib"])
-        overlaps = f"{row['overlaps']:,}" + ("" if same else " **(other rows)**")
-        queries.append((f"{count:,}", engine, *cost, overlaps, ratio))
-    forms = ["parquet"]
-    if text:
-        forms += ["events", "java-2.4", "java-4.0"]
+        noted.write_text(json.dumps(run(generator, directory, millions)))
+    rows = []
     for form in forms:
-        if form != "parquet" and not (directory / form / "_SUCCESS").exists():
+        if form != "events" and not (directory / form / "_SUCCESS").exists():
             shutil.rmtree(directory / form, ignore_errors=True)
             run("write", directory, form)
-        row = run("audit", directory, form)
-        audits.append(
-            (
-                *(f"{count:,}", form, f"{row['seconds']:.1f}", f"{row['cpu']:.1f}"),
-                *(f"{row['cpu'] / count * 1e6:.2f}", row["mib"]),
-                *(row["planted"], row["missed"], row["invented"], row["uncertain"]),
+        for driver in DRIVERS:
+            row = run("audit", directory, f"{form}:{driver}")
+            count = row["events"]
+            rows.append(
+                (
+                    *(f"{count:,}", GENERATORS[generator], FORMS.get(form, form)),
+                    *("one process" if driver == "one" else f"Spark {driver}",),
+                    *(f"{row['seconds']:.1f}", f"{row['cpu']:.1f}"),
+                    *(f"{row['cpu'] / count * 1e6:.2f}", row["mib"]),
+                    *(row["planted"], row["missed"], row["invented"], row["uncertain"]),
+                )
             )
-        )
+    return rows
+
+
+FORMS = {"events": "Parquet", "text": "JSON lines"}
 
 
 if __name__ == "__main__":
