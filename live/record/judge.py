@@ -170,7 +170,7 @@ def _order(event: EventLine, name: str, detail: str) -> CheckFinding:
 
 
 def contradictions(made: OwnershipHistory) -> Iterator[CheckFinding]:
-    """Owned twice, granted before revoked, owned by a zombie (see ``pipeline.audit.checks``)."""
+    """Owned twice, granted before revoked, owned by a zombie (see ``pipeline/audit/kernel/checks.sql``)."""
     for name in sorted(made.intervals):
         owned = made.intervals[name]
         for number, b in enumerate(owned):

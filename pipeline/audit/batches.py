@@ -178,10 +178,7 @@ def _remembered(
     found any more has: the rebalance did, or somebody took the partition.
     """
     known = watch.out / "findings"
-    if (known / PART).exists():
-        source = f"FROM {saved(known)}"
-    else:
-        source = "FROM findings LIMIT 0"
+    source = f"FROM {saved(known)}" if (known / PART).exists() else "FROM findings LIMIT 0"
     connection.execute(f"CREATE TEMP TABLE known AS {source}")
     connection.execute(
         f"""

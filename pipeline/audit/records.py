@@ -83,7 +83,7 @@ class FindingOwner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFinding:
-    """A row of ``rebalance.pipeline.audit.frames.FINDINGS``.
+    """A row of ``findings``, which ``rebalance.pipeline.audit.kernel`` leaves.
 
     ``seconds`` is how long it lasted, to the end of the log where ``ended`` is None. ``skew``: by how many
     seconds the clocks concerned may differ, None for one clock; ``certain``: that does not explain it.

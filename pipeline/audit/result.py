@@ -14,7 +14,6 @@ from rebalance.pipeline.audit.kernel.findings import CHECKS, AuditCheck, Thresho
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 from rebalance.pipeline.audit.sources.reading import Unread
 from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
-from rebalance.pipeline.session import LOCAL
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 
@@ -42,13 +41,13 @@ class AuditPlan:
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
     ``rebalance.pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
-    ``level``: the weakest that fails a run.
+    ``level``: the weakest that fails a run. ``master``: of Spark; empty for one process, where the logs fit.
     """
 
     paths: tuple[str, ...]
     out: Path
     data: str = ""
-    master: str = LOCAL
+    master: str = ""
     memory: str = "4g"
     kind: str | None = None
     zone: str = "UTC"

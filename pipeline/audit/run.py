@@ -90,9 +90,9 @@ def engine(plan: AuditPlan) -> Engine:
         raise InputError(str(error)) from error
     if here:
         return alone.Alone(plan)
-    from rebalance.pipeline.audit.spread import Spread
+    from rebalance.pipeline.audit.spread import OnSpark
 
-    return Spread(plan)
+    return OnSpark(plan)
 
 
 # -- the stages ----------------------------------------------------------------------------------------

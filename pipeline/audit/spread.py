@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rebalance.pipeline.audit import kernel, tables
@@ -49,7 +50,7 @@ CHANGES = ("assigned", "revoked", "lost")
 Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
-class Spread:
+class OnSpark:
     """One audit on Spark. A context manager: a session that it starts it stops."""
 
     stage = "starting Spark"
@@ -57,7 +58,7 @@ class Spread:
     def __init__(self, plan: AuditPlan) -> None:
         self.plan = plan
 
-    def __enter__(self) -> Spread:
+    def __enter__(self) -> OnSpark:
         with contextlib.ExitStack() as stack:
             self.spark = stack.enter_context(session(self.plan.master or LOCAL, memory=self.plan.memory))
             self.connection = kernel.prepared(
@@ -123,14 +124,13 @@ class Spread:
     def _only_tables(self) -> bool:
         """Whether the logs are tables of events as they lie there, which need not be written again."""
         from rebalance.pipeline.audit.sources import lines, local
+        from rebalance.pipeline.audit.sources.reading import TABLE
 
         ours = [path for path in self.plan.absolute if "://" not in path]
-        names = local.listed(ours)[0] if ours else []
-        for path in self.plan.absolute:
-            names += lines.files(self.spark, path) if "://" in path else ()
-        return all(name.endswith(local.TABLE) for name in names if "://" in name) and not any(
-            "://" not in name for name in names
-        )
+        if ours and local.listed(ours)[0]:
+            return False
+        far = (lines.files(self.spark, path) for path in self.plan.absolute if "://" in path)
+        return all(name.endswith(TABLE) for names in far for name in names)
 
     def _kept(self, frame: DataFrame, name: str) -> DataFrame:
         """The same rows, from the table that they are written to."""
@@ -159,7 +159,6 @@ class Spread:
                 )
                 yield from _payloads(connection, ["near"])
 
-        near.select(*columns).mapInArrow(task, PAYLOAD)
         _collect(self.connection, near.select(*columns).mapInArrow(task, PAYLOAD))
         self.connection.execute("ALTER TABLE near RENAME TO events")
         return tables.events_around(self.connection, tables.around(self.connection, wanted))
@@ -170,7 +169,7 @@ class Spread:
         if "://" not in path:
             tables.save(self.connection, query, path)
             return
-        found = self.connection.execute(query).to_arrow_table()
+        found = self.connection.sql(query).to_arrow_table()
         self.spark.createDataFrame(found).coalesce(1).write.mode("overwrite").parquet(path)
 
 
@@ -203,6 +202,12 @@ def spread(
     changes = F.col("kind").isin(*CHANGES) & F.col("partition").isNotNull()
     lives = of_large.where(~changes).repartition(len(large), "group")
     found = list(_payload_rows(lives.mapInArrow(_living(limits, end, _packed(counted)), PAYLOAD)))
+    lived = {
+        group for name, packed in found if name == "lived" for group in _unpacked(packed)["group"].to_pylist()
+    }
+    if silent := [group for group in large if group not in lived]:
+        only = counted.filter(pc.is_in(counted["group"], pa.array(silent)))
+        found += _rows(_living(limits, end, _packed(only), silent=True)(iter(())))
     life = [(name, packed) for name, packed in found if name in kernel.LIFE]
     _load(connection, ((name, packed) for name, packed in found if name in kernel.FOUND))
     parts = of_large.where(changes).repartition(
@@ -229,13 +234,17 @@ def _judging(limits: Thresholds, end: int) -> Task:
     return task
 
 
-def _living(limits: Thresholds, end: int, seen: bytes) -> Task:
+def _living(limits: Thresholds, end: int, seen: bytes, *, silent: bool = False) -> Task:
+    """Of the groups ``seen`` those that have events here; ``silent`` ones have none but of partitions."""
+    among = "" if silent else 'SEMI JOIN events USING ("group")'
+
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with _database(batches, limits) as connection:
             connection.register("seen", _unpacked(seen))
-            connection.execute('CREATE TEMP TABLE consumers AS FROM seen SEMI JOIN events USING ("group")')
+            connection.execute(f"CREATE TEMP TABLE consumers AS FROM seen {among}")
+            connection.execute('CREATE TEMP TABLE lived AS SELECT DISTINCT "group" FROM consumers')
             kernel.judge_life(connection, end)
-            yield from _payloads(connection, ("found", "lives", "offsets", *kernel.LIFE))
+            yield from _payloads(connection, ("lived", "found", "lives", "offsets", *kernel.LIFE))
 
     return task
 
@@ -274,7 +283,7 @@ def _database(batches: Iterator[pa.RecordBatch], limits: Thresholds) -> Iterator
 def _payloads(connection: DuckDBPyConnection, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     """The tables of these names, as ``PAYLOAD``; of an empty one what its columns are."""
     for name in names:
-        reader = connection.execute(f"FROM {name}").to_arrow_reader(100_000)
+        reader: Any = connection.sql(f"FROM {name}").to_arrow_reader(100_000)
         tables_of = [pa.Table.from_batches([batch]) for batch in reader] or [reader.schema.empty_table()]
         for table in tables_of:
             yield pa.RecordBatch.from_pydict({"name": [name], "rows": [_packed(table)]})
@@ -289,6 +298,12 @@ def _packed(table: pa.Table) -> bytes:
 
 def _unpacked(packed: bytes) -> pa.Table:
     return pa.ipc.open_stream(packed).read_all()
+
+
+def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
+    for batch in batches:
+        for row in batch.to_pylist():
+            yield row["name"], bytes(row["rows"])
 
 
 def _payload_rows(frame: DataFrame) -> Iterator[tuple[str, bytes]]:

@@ -77,7 +77,8 @@ def stored(connection: DuckDBPyConnection, files: Sequence[str], name: str) -> d
     # The row of nulls has all columns, which the files need not have.
     source = f"SELECT {nothing} WHERE false"
     if sound:
-        source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], union_by_name = true, hive_partitioning = false)"
+        options = "union_by_name = true, hive_partitioning = false"
+        source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], {options})"
     connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {columns} FROM ({source})")
     return wrong
 

@@ -57,15 +57,15 @@ def plans(monkeypatch):
     ("argv", "message"),
     [
         ((), "which logs?"),
-        (("x", "--check", "nonsense"), "--check: no check is called 'nonsense'; there are: owned-twice,"),
-        (("x", "--report", "pdf"), "--report: no format is called 'pdf'; known: text, json, html"),
+        (("x", "--check", "nonsense"), "--check: no check is called 'nonsense': there are owned-twice,"),
+        (("x", "--report", "pdf"), "--report: no format is called 'pdf': there are text, json, html"),
         (("x", "--storm", "10"), "'10' is not COUNT/TIME, such as 10/600"),
         (("x", "--storm", "0/600"), "'0' is not a whole number from 1 on"),
         (("x", "--clock-skew", "-1"), "'-1' is no time above 0"),
         (("x", "--stranded", "soon"), "'soon' is no time above 0"),
         (("x", "--date", "21.11.2026"), "'21.11.2026' is not a day, such as 2026-11-21"),
         (("x", "--zone", "Atlantis"), "'Atlantis' is no time zone, such as Europe/Berlin or +02:00"),
-        (("x", "--source", "syslog"), "invalid choice: 'syslog'"),
+        (("x", "--source", "syslog"), "--source: no source is called 'syslog': there are java,"),
         (("x", "--driver-memory", "lots"), "'lots' is not an amount of memory"),
         (("x", "--out", "full"), "--out: full is not empty"),
         (("x", "--out", "file"), "--out: [Errno"),
@@ -205,7 +205,7 @@ def test_progress_names_the_stage_and_its_tasks(rebalance, plans, monkeypatch):
     monkeypatch.setattr(audit_run, "run_audit", work)
     assert rebalance("audit", "x", "--out", "a").err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert "reading: 3 of 12 tasks, " in rebalance("audit", "x", "--out", "b").err
+    assert "reading: 3 of 12 tasks" in rebalance("audit", "x", "--out", "b").err
     assert rebalance("audit", "x", "--out", "c", "--no-progress").err == ""
 
 
@@ -215,10 +215,21 @@ def test_progress_names_the_stage_and_its_tasks(rebalance, plans, monkeypatch):
 def event(seconds, kind, line, consumer="a", partition=None, group="g", **fields):
     """A row of the kernel's events."""
     row = {
-        "moment": micros(BEGAN + timedelta(seconds=seconds)), "kind": kind, "group": group, "consumer": consumer,
-        "member": None, "instance": None, "generation": None, "topic": None if partition is None else "t",
-        "partition": partition, "detail": None, "host": "h", "source": "java", "file": "a.log", "line": line,
-    }  # fmt: skip
+        "moment": micros(BEGAN + timedelta(seconds=seconds)),
+        "kind": kind,
+        "group": group,
+        "consumer": consumer,
+        "member": None,
+        "instance": None,
+        "generation": None,
+        "topic": None if partition is None else "t",
+        "partition": partition,
+        "detail": None,
+        "host": "h",
+        "source": "java",
+        "file": "a.log",
+        "line": line,
+    }
     return {**row, **fields}
 
 
@@ -402,7 +413,7 @@ def test_paths_do_not_depend_on_where_spark_runs():
 
 
 def test_spark_is_used_where_it_is_asked_for_and_where_logs_are_large_or_far_away(monkeypatch, tmp_path):
-    from rebalance.pipeline.audit.spread import Spread
+    from rebalance.pipeline.audit.spread import OnSpark
 
     def kind(path, **plan):
         return type(audit_run.engine(AuditPlan(paths=(path,), out=tmp_path, **plan)))
@@ -410,11 +421,11 @@ def test_spark_is_used_where_it_is_asked_for_and_where_logs_are_large_or_far_awa
     log = tmp_path / "a.log"
     log.write_bytes(b"x" * 100)
     assert kind(str(log)) is Alone
-    assert kind(str(log), master="local[2]") is Spread
-    assert kind("s3a://bucket/x") is Spread
-    assert kind(str(log), data="s3a://bucket/out") is Spread
+    assert kind(str(log), master="local[2]") is OnSpark
+    assert kind("s3a://bucket/x") is OnSpark
+    assert kind(str(log), data="s3a://bucket/out") is OnSpark
     monkeypatch.setattr(audit_run, "LARGE", 99)
-    assert kind(str(log)) is Spread
+    assert kind(str(log)) is OnSpark
     monkeypatch.setattr(audit_run, "find_spec", lambda name: None)
     assert kind(str(log)) is Alone
 

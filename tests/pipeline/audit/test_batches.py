@@ -11,7 +11,8 @@ import pytest
 pytest.importorskip("duckdb")
 
 import duckdb
-from rebalance.pipeline.audit import batches, tail
+from rebalance.live.processes import tools
+from rebalance.pipeline.audit import batches, tables, tail
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 
 from tests.pipeline.audit.logs_at_hand import BEGIN
@@ -123,9 +124,8 @@ def follow_once(tmp_path):
 
 def table(tmp_path, columns='"check", partition', name="findings"):
     files = tmp_path / "out" / name / "**" / "*.parquet"
-    return duckdb.sql(
-        f"SELECT {columns} FROM read_parquet('{files}', hive_partitioning = false) ORDER BY ALL"
-    ).fetchall()
+    query = f"SELECT {columns} FROM read_parquet('{files}', hive_partitioning = false) ORDER BY ALL"
+    return duckdb.execute(query).fetchall()
 
 
 def test_findings_are_reported_once_and_again_when_they_end(tmp_path, follow_once):
@@ -169,7 +169,7 @@ def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(tmp_path, foll
     assert follow_once() == []
     write(a, (3, "b", "assigned", 1, "t-0"))
     with monkeypatch.context() as patched:
-        save, write_whole = batches.save, batches.write_whole
+        save, write_whole = tables.save, tools.write_whole
 
         def saving(connection, query, directory):
             save(connection, query, directory)
