@@ -97,15 +97,17 @@ def _option(config: pytest.Config, name: str) -> str:
     return _given(config, name) or DEFAULTS.get(name, "")
 
 
-def conformance(target: Any = None) -> Callable[..., None]:
+def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..., None]:
     """A parametrised test function that judges ``target``; assign it to a name that starts with test.
 
     ``target`` is what ``rebalance check`` takes (it runs in a process of its own, so a hang or a crash
     is a failed test), or an assignor object, class or function (it runs in this process), or ``None``
     for ``--rebalance-target``. A broken clause fails its test with the minimised counterexample;
     clauses weaker than ``--rebalance-level`` xfail instead; what the target does not support is
-    skipped with the reason; a known failure that is fixed fails.
+    skipped with the reason; a known failure that is fixed fails. ``server_side``: it is an assignor of a
+    coordinator (KIP-848), and is asked as one.
     """
+    from rebalance.properties.assignors.clause import CONSUMER
     from rebalance.properties.assignors.clauses import TABLE
 
     cases = [
@@ -120,6 +122,7 @@ def conformance(target: Any = None) -> Callable[..., None]:
         )
         for clause in TABLE
         for protocol in clause.protocols
+        if (protocol is CONSUMER) is server_side
     ]
 
     @pytest.mark.parametrize("rebalance_case", [*cases, pytest.param(SEARCHED, id=SEARCHED)])
@@ -130,7 +133,9 @@ def conformance(target: Any = None) -> Callable[..., None]:
         if rebalance_case == SEARCHED:
             _settle_search(result)
         else:
-            row = next(r for r in result.clauses if r.id == rebalance_case)
+            row = next((r for r in result.clauses if r.id == rebalance_case), None)
+            if row is None:
+                pytest.fail(f"{result.target.name}: write server_side={not server_side}", pytrace=False)
             _settle(row, result, request.node)
 
     setattr(test, _TARGET, target)
