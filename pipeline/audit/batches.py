@@ -14,6 +14,7 @@ import contextlib
 import json
 import shutil
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -95,15 +96,19 @@ def batch(watch: Watch) -> bool:
 
 @contextlib.contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Ctrl-C comes after this, where it can be held back: or else what was reported is reported again."""
-    if not hasattr(signal, "pthread_sigmask"):
+    """Ctrl-C comes after this: or else what was reported is reported again. Signals are not blocked, since
+    they may come to a thread of DuckDB."""
+    if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    came: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: came.append(number))
     try:
         yield
     finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list[LogFinding]:
