@@ -65,7 +65,8 @@ class Variation:
     properties that do not follow, as ("", property). ``invariants`` and ``properties`` take the place of
     those of the same name: with weaker ones the proof may go through. ``refutation`` is how it is refuted;
     without one safety does not need it, and ``kept`` tells what does, in the form "clause: why". ``switches``
-    stand for the same in the model; ``everywhere``: every release decides so, and there is no switch for it.
+    stand for the same in the model, ``only_with`` others that it takes; ``everywhere``: every release decides
+    so, and there is no switch for it.
     """
 
     name: str
@@ -79,6 +80,7 @@ class Variation:
     obligations: tuple[tuple[str, str], ...] = ()
     refutation: Refutation | None = None
     switches: tuple[str, ...] = ()
+    only_with: tuple[str, ...] = ()
     everywhere: bool = False
     kept: str = ""
 
@@ -247,7 +249,7 @@ def replay_of(variation: Variation, run: SpecRun, besides: Besides | None = None
     assert refutation is not None
     whose = [who for who, _ in steps_of(refutation.path)]
     # Where the contract is varied it is the assignor that is wrong, not the model.
-    switches = () if variation.about == "contract" else variation.switches
+    switches = () if variation.about == "contract" else (*variation.switches, *variation.only_with)
     return play(run, whose, refutation.clause, switches, refutation.altered, refutation.also, besides)
 
 

@@ -301,6 +301,7 @@ def _variation(
         if run
         else None,
         switches=row.get("switches", ()),
+        only_with=row.get("only_with", ()),
         everywhere=row.get("everywhere", False),
         kept=row.get("kept", ""),
     )

@@ -16,7 +16,7 @@ from rebalance.model.bugs.profiles import broker, client
 from rebalance.specs.logic.language import Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.examine import Variation
-from rebalance.specs.necessity.necessity import NECESSITY
+from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
 from rebalance.specs.necessity.replay import Altered
 from rebalance.specs.necessity.varying import Effect, together
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
@@ -131,10 +131,12 @@ def client_and_broker(names: Sequence[str]) -> tuple[str, str]:
 def released(member: str, coordinator: str, *, dynamic: bool = False) -> ShippedProtocol:
     """The protocol of a release of a client and one of the broker, by the names of their profiles.
 
-    Raises ValueError that lists those there are.
+    What they decide in the consumer protocol (KIP-848) the logic knows nothing of. Raises ValueError that
+    lists those there are.
     """
     profiles = client(member), broker(coordinator)
-    switches = (name for one in profiles for name in (*one.decisions, *one.switches))
+    classic = {*BESIDE, *(switch for one in NECESSITY.values() for switch in one.switches)}
+    switches = (name for one in profiles for name in (*(one.decisions & classic), *one.switches))
     return shipped(switches, dynamic=dynamic)
 
 
@@ -142,6 +144,8 @@ def shipped(switches: Iterable[str], *, dynamic: bool = False) -> ShippedProtoco
     """The protocol of releases that have these switches."""
     has = frozenset(switches)
     variations = tuple(
-        one for one in NECESSITY.values() if one.everywhere or not has.isdisjoint(one.switches)
+        one
+        for one in NECESSITY.values()
+        if one.everywhere or (has.issuperset(one.only_with) and not has.isdisjoint(one.switches))
     )
     return ShippedProtocol(switches=tuple(sorted(has)), variations=variations, dynamic=dynamic)

@@ -77,6 +77,15 @@ def test_every_release_can_be_put_together(releases):
     assert set(made.switches) <= left
 
 
+@pytest.mark.parametrize(
+    ("client", "has"), [("java-2.8.1", True), ("java-3.0", True), ("java-current", False)]
+)
+def test_a_new_id_hides_the_loss_in_releases_that_have_both(client, has):
+    names = [one.name for one in released(client, "broker-current").variations]
+    assert ("lost_only_without_id" in names) is has
+    assert "join_sent_after_reset" in names
+
+
 def test_what_is_mended_is_as_specified():
     mended = NEWEST.mended([one.name for one in NEWEST.variations])
     assert mended.contract == SAFETY
