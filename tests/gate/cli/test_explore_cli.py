@@ -280,7 +280,7 @@ def test_ctrl_c_saves_and_resume_gives_the_same_counts(rebalance, monkeypatch):
             raise KeyboardInterrupt
 
     with monkeypatch.context() as patched:
-        patched.setattr(explore_cli, "_speed", lambda show: interrupt)
+        patched.setattr(explore_cli, "speed", lambda show: interrupt)
         ran = rebalance(*argv)
     assert ran.code == 130
     assert "interrupted; saved to .rebalance/explore/" in ran.err

@@ -157,7 +157,7 @@ def test_chart_shows_a_round_without_answer_and_who_was_away():
         """\
 round 1     A joins; B joins
 round 2     A stays silent, and will come back with its claims
-round 3*    B leaves; no answer
+round 3*    B leaves; A comes back with the claims it had; no answer
 
 round   1           2           3*
 t-0  A  ·····█████                   ?????

@@ -178,6 +178,8 @@ def test_every_step_of_the_model_is_done_or_has_its_reason():
     run = shown("reset_on_retriable")
     done = {*COORDINATOR, *CLUSTER, *NOT_FORCED, *client_steps(client_driver(run, replay_plan(run)[0], {}))}
     for name, scenario in SCENARIOS.items():
+        if scenario.modern:  # no client is driven in the consumer protocol yet
+            continue
         faults = tuple(fault for fault in FAULTS if fault != "resubscribe" or name != "dynamic")
         setup = scenario.setup(ScenarioSize(faults=faults, steps="fine"))
         for action in machine(setup).actions:
@@ -345,7 +347,7 @@ def test_the_recording_reads_back(tmp_path):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("kafka", "no client is called 'kafka'; there are confluent"),
+        ("kafka", "no client is called 'kafka': did you mean kafka-python"),
         ("confluent:2.0", "in the release that is"),
         ("java", "which release of kafka-clients"),
         ("coordinator:4.4.0", "write code:RELEASE or coordinator:RELEASE,consumer:RELEASE"),
@@ -370,9 +372,8 @@ def test_what_a_run_is_played_on_has_a_name(name, found):
     assert peer(name) == found
 
 
-def test_an_assignors_counterexample_is_not_played(rebalance: Rebalance, tmp_path):
-    path = tmp_path / "x.json"
-    path.write_text('{"schema": 1}', encoding="utf-8")
+def test_an_assignors_counterexample_is_not_played(rebalance: Rebalance):
+    path = min((Path(__file__).parents[3] / "docs" / "results" / "traces").glob("*.json"))
     ran = rebalance("replay", path, "--on", "confluent")
     assert ran.code == 2
     assert "not a run of the group" in ran.err
