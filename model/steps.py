@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rebalance.model.machine import Event, Machine, StepDetails, StepOwner
+from rebalance.model.machine import Event, Machine, Outcome, State, StepDetails, StepOwner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,13 +43,19 @@ class StepView:
 
 def views(built: Machine, events: Sequence[Event]) -> Iterator[StepView]:
     """The start of a run and each of its steps. Raises CannotHappenError as ``walked`` does."""
-    describe, before = built.describe, built.initial[0]
-    yield StepView(label="0", what="the start", parties=describe.parties(before))
+    before = built.initial[0]
+    yield StepView(label="0", what="the start", parties=built.describe.parties(before))
     for number, (event, (after, outcome)) in enumerate(zip(events, built.replay(events), strict=True), 1):
-        what, seen = describe.step(before, event, after, outcome.seen)
-        fault = built.by_name[event.action, event.who].fault
-        yield StepView(label=f"{number}", what=what, seen=seen, fault=fault, parties=describe.parties(after))
+        yield _view(built, number, before, event, after, outcome)
         before = after
+
+
+def _view(
+    built: Machine, number: int, before: State, event: Event, after: State, outcome: Outcome
+) -> StepView:
+    what, seen = built.describe.step(before, event, after, outcome.seen)
+    fault, parties = built.by_name[event.action, event.who].fault, built.describe.parties(after)
+    return StepView(label=f"{number}", what=what, seen=seen, fault=fault, parties=parties)
 
 
 def walked(
@@ -75,3 +81,45 @@ def walked(
 def steps(built: Machine, events: Sequence[Event]) -> tuple[Step, ...]:
     """The run of ``events`` from the start. Raises CannotHappenError."""
     return tuple(one for one, _ in walked(built, events))
+
+
+class SteppedRun:
+    """A run that somebody goes through, forward and back; ``at`` is the view that is shown.
+
+    With the machine and its events, other events than those of the run can be taken: the run goes on from
+    there as it is taken, and ``left`` says after which step it was left.
+    """
+
+    def __init__(self, views: Sequence[StepView], built: Machine | None = None, events: Sequence[Event] = ()):
+        self.views, self.events, self.at = list(views), list(events), 0
+        self.left: int | None = None
+        self._built = built
+
+    def go(self, at: int) -> None:
+        """Show the view of this number, or the nearest there is."""
+        self.at = min(max(at, 0), len(self.views) - 1)
+
+    def changed(self) -> dict[str, str]:
+        """Of everybody who is not as he was before this step, what he was."""
+        if not self.at:
+            return {}
+        now, before = (dict(self.views[at].parties) for at in (self.at, self.at - 1))
+        return {name: before.get(name, "") for name in now if before.get(name) != now[name]}
+
+    def choices(self) -> list[tuple[Event, StepView]]:
+        """What can happen next, in a fixed order, and what would be shown then."""
+        if self._built is None:
+            return []
+        built = self._built
+        state = [built.initial[0], *(after for after, _ in built.replay(self.events[: self.at]))][-1]
+        return [
+            (event, _view(built, self.at + 1, state, event, built.apply(state, event, outcome), outcome))
+            for event, outcome in built.outcomes(state)
+        ]
+
+    def take(self, event: Event, view: StepView) -> None:
+        """Let one of the choices happen."""
+        if self.events[self.at : self.at + 1] != [event]:
+            self.left = self.at if self.left is None else min(self.left, self.at)
+            self.events[self.at :], self.views[self.at + 1 :] = [event], [view]
+        self.at += 1

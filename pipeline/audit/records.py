@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 from typing import Any
+
+from rebalance.model.steps import StepView
 
 LEVELS = ("safety", "liveness", "quality")
 """The gravest first."""
@@ -221,3 +223,41 @@ def holders(
         if at in chosen:
             found[at] = dict(holds)
     return found
+
+
+MOST_FOLLOWED = 24
+"""Consumers whose state is told at each moment that is stepped through."""
+
+
+def recording_views(recording: Recording) -> Iterator[StepView]:
+    """The moments of a recording, for who steps through them: generations of the group and of each consumer,
+    and who owns the partition of the finding, as far as the log tells."""
+    finding, moments = recording.finding, recording.moments()
+    numbers, own = generations(moments), dict[str, int]()
+    states = holders(finding, moments, range(len(moments)))
+    everybody = dict.fromkeys(
+        [*(o.consumer for o in finding.owners if o.consumer), *(m.event.who for m in moments)]
+    )
+    names = [name for name in everybody if name != COORDINATOR][:MOST_FOLLOWED]
+    yield StepView(label="0", what="before the first event that is kept")
+    for at, moment in enumerate(moments):
+        event = moment.event
+        if event.generation is not None:
+            own[event.who] = event.generation
+        yield StepView(
+            label=f"{at + 1}",
+            what=f"{event.at:%Y-%m-%d %H:%M:%S.%f}"[:23] + f" {event.who} {moment.sentence}",
+            seen=(event.where,),
+            fault=event.kind in ("removed", "reset", "lost"),
+            parties=(
+                (COORDINATOR, "no generation yet" if numbers[at] is None else f"generation {numbers[at]}"),
+                *((name, _state(finding, own.get(name), states[at].get(name))) for name in names),
+            ),
+        )
+
+
+def _state(finding: LogFinding, generation: int | None, holds: bool | None) -> str:
+    since = "no generation seen" if generation is None else f"generation {generation}"
+    if holds is None:
+        return f"{since}, without {finding.about}" if finding.about else since
+    return f"{since}, owns {finding.about}" + ("" if holds else ", no longer a member")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +35,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
     add_format(parser, "svg", "mermaid", "itf")
     add_options(parser, "--out", "--trust")
+    parser.add_argument("--step", action="store_true", help="go through it step by step, forward and "
+                        "back; in a run of the model any step that can happen can be taken")  # fmt: skip
     parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
                         "counted in steps")  # fmt: skip
     return parser
@@ -47,6 +50,12 @@ def run(options: argparse.Namespace) -> int:
     if len(paths) > 1 and (options.out or options.format != "text"):
         option = f"--out {options.out}" if options.out else f"--format {options.format}"
         raise UsageError(f"{option} is for one trace, these are {len(paths)}: {paths[0]}, {paths[1]} ...")
+    if options.step:
+        if len(paths) > 1 or options.out or options.format != "text" or options.metrics:
+            raise UsageError("--step is for one trace, without --out, --format and --metrics")
+        with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(paths[0])):
+            _step_through(paths[0])
+        return 0
     for path in paths:
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(path)):
             text = _shown(path, options.format, options.metrics, options.trust)
@@ -92,6 +101,53 @@ def _shown(path: Path, wanted: str, metrics: bool, trust: bool) -> str:
             "mermaid, text or json"
         )
     return _drawn(draw(), wanted)
+
+
+def _step_through(path: Path) -> None:
+    """Ask for a step after the other until the input ends. Raises ValueError and UsageError as above."""
+    from rebalance.explore.groups.runs import SavedRun, run_views
+    from rebalance.gate.report.diagram.scenario_diagram import recorded
+    from rebalance.gate.report.terminal.stepping import KEYS, shown
+    from rebalance.gate.traces import kinds, runs
+    from rebalance.model.protocol.group import machine
+    from rebalance.model.steps import SteppedRun
+    from rebalance.pipeline.audit.records import Recording, recording_views
+    from rebalance.properties.assignors.rounds import round_views
+
+    saved = kinds.load(path)
+    if isinstance(saved, Recording):
+        stepper = SteppedRun(list(recording_views(saved)))
+    elif not isinstance(saved, SavedRun):
+        stepper = SteppedRun(list(round_views(saved.scenario, recorded(saved).calls)))
+    else:
+        views, model = list(run_views(saved, len(saved.events))), not saved.on
+        stepper = SteppedRun(views, machine(saved.setup), saved.events) if model else SteppedRun(views)
+    print_out(KEYS)
+    everything = False
+    while True:
+        print_out("\n".join(shown(stepper, everything)))
+        try:
+            typed = input("> ").split()
+        except EOFError:
+            return
+        everything = typed == ["c"]
+        match typed:
+            case []:
+                stepper.go(stepper.at + 1)
+            case ["b"]:
+                stepper.go(stepper.at - 1)
+            case ["c"]:
+                continue
+            case ["q"]:
+                return
+            case ["g", number] if number.isdecimal():
+                stepper.go(int(number))
+            case ["w", name] if isinstance(saved, SavedRun) and not saved.on:
+                write(Path(name), runs.to_text(replace(saved, events=tuple(stepper.events), loop=None)), "w")
+            case [number] if number.isdecimal() and 0 < int(number) <= len(found := stepper.choices()):
+                stepper.take(*found[int(number) - 1])
+            case _:
+                print_out(KEYS)
 
 
 def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -175,3 +176,75 @@ def test_a_run_that_cannot_happen_is_no_crash(rebalance, saved, tmp_path):
         ran = rebalance("show", "bad.json", "--format", form)
         assert ran.code == 2, form
         assert "bad.json: step " in ran.err
+
+
+def stepping(rebalance, monkeypatch, path, *typed):
+    """What ``--step`` shows after each line that is typed, until the input ends."""
+    lines = iter(typed)
+
+    def read(prompt):
+        sys.stdout.write("AT")
+        try:
+            return next(lines)
+        except StopIteration:
+            raise EOFError from None
+
+    monkeypatch.setattr("builtins.input", read)
+    ran = rebalance("show", "--step", path)
+    assert (ran.code, ran.err) == (0, "")
+    return ran.out.split("AT")[:-1]
+
+
+def test_a_run_is_stepped_through_and_left(rebalance, monkeypatch, saved, tmp_path):
+    """Forward, back, to a step; another event than the run's; what came of it is a run that can be shown."""
+    run = runs.load(saved["run"])
+    last = len(run.events)
+    start, first, second, again, fifth, chosen, wrote = stepping(
+        rebalance, monkeypatch, saved["run"], "", "", "b", "g 5", "1", f"w {tmp_path / 'mine.json'}"
+    )
+    assert f"0 of {last}  the start" in start
+    assert "Enter goes on" in start
+    assert f"1 of {last}" in first
+    assert "* A" in first
+    assert "was down" in first
+    assert f"2 of {last}" in second
+    assert again == first
+    assert f"5 of {last}" in fifth
+    options = [line for line in fifth.splitlines() if line[1:2] == ">"]
+    assert len(options) == 1  # the run's own among those that can happen
+    assert "   1  " in fifth
+    left = f"6 of {6 if ' >  1' not in fifth else last}"
+    assert left in chosen
+    assert ("left after step 5" in chosen) == (" >  1" not in fifth)
+    written = runs.load(tmp_path / "mine.json")
+    assert written.events[:5] == run.events[:5]
+    assert len(written.events) == (6 if "left after" in chosen else last)
+    assert wrote == chosen
+
+
+def test_more_can_happen_than_is_listed_at_first(rebalance, monkeypatch, saved):
+    from rebalance.gate.report.terminal import stepping as module
+
+    monkeypatch.setattr(module, "MOST_CHOICES", 1)
+    _, short, everything, *_ = stepping(rebalance, monkeypatch, saved["run"], "", "c", "q", "never read")
+    assert "more: c" in short
+    assert "more: c" not in everything
+    assert "    2  " in everything
+
+
+@pytest.mark.parametrize(("kind", "shows"), [("counterexample", "claims"), ("recording", "owns orders-1")])
+def test_what_was_recorded_is_stepped_through_too(rebalance, monkeypatch, saved, kind, shows):
+    """Without choices; what cannot be understood is answered with what can be typed."""
+    *_, end, wrong = stepping(rebalance, monkeypatch, saved[kind], "g 999", "b", "", "nonsense")
+    first, _, total = end.split()[:3]
+    assert first == total
+    assert shows in end
+    assert "Enter goes on" in wrong
+    assert "w FILE" in wrong
+
+
+def test_stepping_is_for_one_trace_and_a_terminal(rebalance, saved):
+    for more in (("--format", "svg"), ("--metrics",), (saved["run"],)):
+        ran = rebalance("show", "--step", saved["recording"], *more)
+        assert ran.code == 2
+        assert "--step is for one trace" in ran.err
