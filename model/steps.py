@@ -83,6 +83,24 @@ def steps(built: Machine, events: Sequence[Event]) -> tuple[Step, ...]:
     return tuple(one for one, _ in walked(built, events))
 
 
+def changes(step: Step, last: Step | None) -> list[str]:
+    """The members that are not as they were after the step before, in words: of the first one those that own
+    or have a generation."""
+    old: dict[str, StepOwner] = {} if last is None else {owner.name: owner for owner in last.owners}
+    return [
+        f"{owner.name}{f' ({owner.life})' if owner.life else ''}: {owner_text(owner, old.get(owner.name))}"
+        for owner in step.owners
+        if (owner != old[owner.name] if owner.name in old else owner.owns or owner.generation is not None)
+    ]
+
+
+def owner_text(owner: StepOwner, old: StepOwner | None = None) -> str:
+    """What a member owns, no longer owns, and its generation."""
+    gone = " ".join(part for part in old.owns if part not in owner.owns) if old else ""
+    generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
+    return f"owns {' '.join(owner.owns) or 'nothing'}{f', no longer {gone}' if gone else ''}, {generation}"
+
+
 class SteppedRun:
     """A run that somebody goes through, forward and back; ``at`` is the view that is shown.
 

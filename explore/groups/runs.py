@@ -10,9 +10,9 @@ from typing import Any
 from rebalance.explore.liveness.lasso import Lasso, confirm
 from rebalance.explore.random.judge import Judge, quiet
 from rebalance.model.consumer.either import machine
-from rebalance.model.machine import Event, StepOwner
+from rebalance.model.machine import Event
 from rebalance.model.protocol.setup import Setup
-from rebalance.model.steps import Step, StepView, views
+from rebalance.model.steps import Step, StepView, owner_text, views
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
 
 FOR_EVER = {
@@ -80,14 +80,10 @@ def run_views(run: SavedRun, most: int) -> Iterator[StepView]:
             what=step.what,
             seen=step.seen,
             fault=step.fault,
-            parties=tuple((owner.name, _owner(owner)) for owner in step.owners),
+            parties=tuple(
+                (one.name, f"{one.life}, " * bool(one.life) + owner_text(one)) for one in step.owners
+            ),
         )
-
-
-def _owner(owner: StepOwner) -> str:
-    generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
-    owned = f"owns {' '.join(owner.owns) or 'nothing'}"
-    return ", ".join(filter(None, (owner.life, generation, owned)))
 
 
 def play(run: SavedRun) -> Played:

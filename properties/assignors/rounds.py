@@ -4,12 +4,12 @@ groups seldom see."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from rebalance.model.steps import StepView
 from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Racks, RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -27,6 +27,9 @@ from rebalance.properties.assignors.wording import listed
 MOST_ROUNDS = 12
 ROUNDS_AFTER = 2
 """Rounds after the breaking one."""
+
+MOST_NAMED = 12
+"""Members whose part of a round is put in words, and partitions of a member."""
 
 MOST_PARTS = 10_000
 """Parts that members have in rounds that can be stepped through."""
@@ -161,19 +164,65 @@ def _decision(call: AssignorCall) -> str:
 
 
 def _part(call: AssignorCall, member: str) -> str:
-    claim, given = call.claims.get(member), call.assignment.get(member, ())
-    since = (
-        f" of generation {claim.generation}" if claim and claim.partitions and claim.generation >= 0 else ""
-    )
-    facts = [f"claims {_few(claim.partitions)}{since}"] if claim else []
-    facts.append(f"is given {_few(given)}")
+    claim = call.claims.get(member)
+    return (f"claims {_claim(claim)}, " if claim else "") + f"is given {_grant(call, member)}"
+
+
+def claims_changed(
+    call: AssignorCall, before: AssignorCall | None, decisive: Set[TopicPartition] = frozenset()
+) -> list[str]:
+    """Who claims anything but what it was given in the round before, or for an older generation, and who
+    claims a ``decisive`` partition; each in words."""
+    newest = max((claim.generation for claim in call.claims.values()), default=NO_GENERATION)
+    unusual = [
+        m
+        for m, claim in call.claims.items()
+        if not _is_usual(m, claim, newest, before) or (decisive and not decisive.isdisjoint(claim.partitions))
+    ]
+    return _named(unusual, lambda member: f"{member}: {_claim(call.claims[member])}")
+
+
+def _is_usual(member: str, claim: StatedClaim, newest: int, before: AssignorCall | None) -> bool:
+    if before is None or member not in before.claims:
+        return False
+    usual = (tuple(before.assignment.get(member, ())), before.claims[member].partitions)
+    return claim.partitions in usual and (claim.generation == newest or not claim.partitions)
+
+
+def grants_changed(
+    call: AssignorCall, before: AssignorCall | None, decisive: Set[TopicPartition] = frozenset()
+) -> list[str]:
+    """Who is given anything but what it was given in the round before, or a ``decisive`` partition; each in
+    words."""
+    old = before.assignment if before else {}
+    changed = [
+        m
+        for m, has in call.assignment.items()
+        if m not in old or tuple(has) != tuple(old[m]) or (decisive and not decisive.isdisjoint(has))
+    ]
+    changed += [member for member in old if member not in call.group]
+    lines = _named(changed, lambda m: f"{m}: {_grant(call, m)}" if m in call.assignment else f"{m} is gone")
+    return lines + ([f"nobody: {_few(call.withheld)}"] if call.withheld else [])
+
+
+def _claim(claim: StatedClaim) -> str:
+    since = f" of generation {claim.generation}" if claim.partitions and claim.generation >= 0 else ""
+    return f"{_few(claim.partitions)}{since}"
+
+
+def _grant(call: AssignorCall, member: str) -> str:
     lost = () if call.protocol is RebalanceProtocol.EAGER else call.revoked.get(member, ())
-    return ", ".join(facts) + (f", first gives up {_few(lost)}" if lost else "")
+    return _few(call.assignment.get(member, ())) + (f", first gives up {_few(lost)}" if lost else "")
 
 
-def _few(partitions: Sequence[TopicPartition], most: int = 12) -> str:
-    more = f" and {len(partitions) - most:,} more" if len(partitions) > most else ""
-    return " ".join(map(str, partitions[:most])) + more or "nothing"
+def _named(members: Sequence[str], describe: Callable[[str], str]) -> list[str]:
+    more = [f"and {len(members) - MOST_NAMED:,} more"] if len(members) > MOST_NAMED else []
+    return [*map(describe, members[:MOST_NAMED]), *more]
+
+
+def _few(partitions: Sequence[TopicPartition]) -> str:
+    more = f" and {len(partitions) - MOST_NAMED:,} more" if len(partitions) > MOST_NAMED else ""
+    return " ".join(map(str, partitions[:MOST_NAMED])) + more or "nothing"
 
 
 def stories(scenario: Scenario, window: range) -> dict[int, str]:

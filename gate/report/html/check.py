@@ -6,7 +6,7 @@ looks like. Equal results give equal pages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -32,22 +32,18 @@ from rebalance.gate.report.facts import (
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
 from rebalance.gate.traces import counterexamples
-from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME
 from rebalance.properties.assignors.histories import Found
-from rebalance.properties.assignors.rounds import ALONE, round_views, stories
+from rebalance.properties.assignors.rounds import ALONE, claims_changed, grants_changed, round_views, stories
 
 MOST_DRAWN = 20
 """Broken clauses shown with everything; the others are in the matrix."""
 
 MOST_ROUNDS, LAST_ROUNDS = 200, 20
 """Rounds of one counterexample in its table, and how many of them are the last where not all fit."""
-
-MOST_NAMED = 12
-"""Members in a cell, and partitions of a member."""
 
 LARGE = 2000
 """Things in a counterexample from which on its test and its JSON are not in the page."""
@@ -239,7 +235,8 @@ def _rounds(label: str, finding: Finding) -> Markup:
         happens = [text(events.get(index, ALONE), 1000)]
         happens += [tag("p", text(finding.breach.summary, 600), class_="bad")] * broken_here
         decisive = set(finding.breach.partitions) if broken_here else set[TopicPartition]()
-        claims, given = _claims(call, previous, decisive), _given(call, previous, decisive)
+        claims = _each(call and claims_changed(call, previous, decisive), "unknown")
+        given = _each(call and grants_changed(call, previous, decisive), "no answer")
         same = index not in events and claims == given == _AS_BEFORE
         rows.append(
             tag(
@@ -256,68 +253,10 @@ def _rounds(label: str, finding: Finding) -> Markup:
     )
 
 
-def _claims(call: AssignorCall | None, before: AssignorCall | None, decisive: Set[TopicPartition]) -> Markup:
-    """Who claims anything but what it was given in the round before, or for an older generation, and who
-    claims a ``decisive`` partition."""
-    if call is None:
-        return text("unknown")
-    newest = max((claim.generation for claim in call.claims.values()), default=NO_GENERATION)
-    unusual = [
-        m
-        for m, claim in call.claims.items()
-        if not _is_usual(m, claim, newest, before) or (decisive and not decisive.isdisjoint(claim.partitions))
-    ]
-    return _each(unusual, lambda member: _claim(member, call.claims[member]))
-
-
-def _is_usual(member: str, claim: StatedClaim, newest: int, before: AssignorCall | None) -> bool:
-    if before is None or member not in before.claims:
-        return False
-    usual = (tuple(before.assignment.get(member, ())), before.claims[member].partitions)
-    return claim.partitions in usual and (claim.generation == newest or not claim.partitions)
-
-
-def _claim(member: str, claim: StatedClaim) -> str:
-    since = f" of generation {claim.generation}" if claim.partitions and claim.generation >= 0 else ""
-    return f"{member}: {_parts(claim.partitions)}{since}"
-
-
-def _given(call: AssignorCall | None, before: AssignorCall | None, decisive: Set[TopicPartition]) -> Markup:
-    """Who is given anything but what it was given in the round before, or a ``decisive`` partition."""
-    if call is None:
-        return text("no answer")
-
-    def given(member: str) -> str:
-        if member not in call.assignment:
-            return f"{member} is gone"
-        lost = () if call.protocol is RebalanceProtocol.EAGER else call.revoked.get(member, ())
-        line = f"{member}: {_parts(call.assignment[member])}"
-        return line + (f", first gives up {_parts(lost)}" if lost else "")
-
-    old = before.assignment if before else {}
-    changed = [
-        m
-        for m, has in call.assignment.items()
-        if m not in old or tuple(has) != tuple(old[m]) or (decisive and not decisive.isdisjoint(has))
-    ]
-    changed += [member for member in old if member not in call.group]
-    return _each(changed, given, f"nobody: {_parts(call.withheld)}" if call.withheld else "")
-
-
-def _parts(partitions: Sequence[TopicPartition]) -> str:
-    return (
-        listed(partitions[:MOST_NAMED], MOST_NAMED)
-        + (f" and {len(partitions) - MOST_NAMED:,} more" if len(partitions) > MOST_NAMED else "")
-        or "nothing"
-    )
-
-
-def _each(members: Sequence[str], describe: Callable[[str], str], last: str = "") -> Markup:
-    items = [describe(member) for member in members[:MOST_NAMED]]
-    if len(members) > MOST_NAMED:
-        items.append(f"and {len(members) - MOST_NAMED:,} more")
-    items += [last] if last else []
-    return page.listed(items) if items else _AS_BEFORE
+def _each(changed: Sequence[str] | None, unknown: str) -> Markup:
+    if changed is None:
+        return text(unknown)
+    return page.listed(changed) if changed else _AS_BEFORE
 
 
 _AS_BEFORE = text("as before")

@@ -8,7 +8,7 @@ from importlib.metadata import version
 
 from rebalance.explore.groups.exploration import ExplorationViolation, Explored
 from rebalance.explore.groups.runs import SavedRun, run_views
-from rebalance.gate.cli.console.text import count, listed
+from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.diagram.run_diagram import of_run
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
@@ -22,8 +22,7 @@ from rebalance.gate.report.terminal.exploration import (
 )
 from rebalance.gate.traces.runs import run_id, to_text
 from rebalance.model.consumer.either import machine
-from rebalance.model.machine import StepOwner
-from rebalance.model.steps import Step, walked
+from rebalance.model.steps import Step, changes, walked
 from rebalance.properties.group.clauses import CLAUSES
 
 MOST_DRAWN = 20
@@ -112,6 +111,7 @@ def _steps(label: str, run: SavedRun) -> Markup:
             last = None
         if run.loop == one.number - 1:
             rows.append(_across("from here again and again"))
+        after = changes(one, last)
         what = join(
             join(tag("b", "environment"), " ") if one.fault else "",
             one.what,
@@ -122,7 +122,7 @@ def _steps(label: str, run: SavedRun) -> Markup:
                 "tr",
                 tag("th", f"{one.number:,}", scope="row"),
                 tag("td", what),
-                tag("td", _changed(one, last)),
+                tag("td", page.listed(after, 12) if after else ""),
                 class_="here" if run.loop is None and one.number == len(run.events) else None,
             )
         )
@@ -148,25 +148,6 @@ def _shown_steps(run: SavedRun) -> Iterator[Step]:
 
 def _across(remark: str) -> Markup:
     return tag("tr", tag("th", "…", scope="row"), tag("td", remark, colspan=2), class_="dim")
-
-
-def _changed(step: Step, last: Step | None) -> Markup:
-    """The members that are not as they were after the step before: of the first one, those that own."""
-    old: dict[str, StepOwner] = {} if last is None else {owner.name: owner for owner in last.owners}
-    changed = [
-        _owner(owner, old.get(owner.name))
-        for owner in step.owners
-        if (owner != old[owner.name] if owner.name in old else owner.owns or owner.generation is not None)
-    ]
-    return page.listed(changed, 12) if changed else text("")
-
-
-def _owner(owner: StepOwner, old: StepOwner | None) -> str:
-    life = f" ({owner.life})" if owner.life else ""
-    generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
-    gone = [part for part in old.owns if part not in owner.owns] if old else []
-    lost = f", no longer {listed(gone)}" if gone else ""
-    return f"{owner.name}{life}: owns {listed(owner.owns, 12) or 'nothing'}{lost}, {generation}"
 
 
 # -- what was searched ---------------------------------------------------------------------------------------
