@@ -62,10 +62,10 @@ ORDER = {
     "live": (
         *(
             "live",
-            "live.assignors",
             "live.confined",
             "live.processes",
             "live.assignors.java",
+            "live.assignors",
             "live.code",
             "live.clusters",
             "live.conformance.clients",
@@ -91,7 +91,7 @@ ORDER = {
             "gate.cli.shared",
             "gate.cli.commands",
         ),
-        *("gate.cli", "gate"),
+        *("gate.cli", "gate.cli.namespace", "gate"),
     ),
 }
 """The packages of each folder, each importing only those before it."""

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from importlib.metadata import version
 
 from rebalance.gate.check.result import Status
-from rebalance.gate.report.ci.source_location import SourceLocation
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.facts import LEVELS
+from rebalance.live.assignors.source_location import SourceLocation
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 SUITE_VERSION = version("rebalance-verifier")

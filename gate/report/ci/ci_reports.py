@@ -11,10 +11,10 @@ from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
 from rebalance.gate.cli.console.text import clean, count, cut, percent, size
 from rebalance.gate.report import facts
 from rebalance.gate.report.ci.cases import SUITE_VERSION, CiCase, CiReport, CiRule, Evidence
-from rebalance.gate.report.ci.source_location import locate, shown
 from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.diagram.text import draw
+from rebalance.live.assignors.source_location import locate, shown
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 if TYPE_CHECKING:

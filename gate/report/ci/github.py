@@ -10,7 +10,7 @@ from rebalance.gate.check.result import Status
 from rebalance.gate.cli.console.text import clean, cut
 from rebalance.gate.report.ci import markdown
 from rebalance.gate.report.ci.cases import CiCase, CiReport, Evidence
-from rebalance.gate.report.ci.source_location import SourceLocation
+from rebalance.live.assignors.source_location import SourceLocation
 
 MOST = 10
 """Annotations of one kind that GitHub shows for a step; it drops the others without a word."""

@@ -18,13 +18,13 @@ from urllib.parse import quote
 from rebalance.gate.check.result import Status
 from rebalance.gate.cli.console.text import clean, cut, listed
 from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
-from rebalance.gate.report.ci.source_location import SourceLocation, shown
 from rebalance.gate.report.diagram.diagram import (
     DiagramColumn,
     MessageArrow,
     OwnershipDiagram,
     OwnershipState,
 )
+from rebalance.live.assignors.source_location import SourceLocation, shown
 from rebalance.properties.verdict import Exit, Level
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"

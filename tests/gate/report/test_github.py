@@ -12,7 +12,7 @@ import pytest
 from rebalance.gate.check.result import Status
 from rebalance.gate.report.ci import ci_reports, github, markdown
 from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
-from rebalance.gate.report.ci.source_location import SourceLocation
+from rebalance.live.assignors.source_location import SourceLocation
 from rebalance.properties.verdict import Exit, Level, Verdict
 
 from tests.gate.report.handmade import BROKEN_GROUP, violated

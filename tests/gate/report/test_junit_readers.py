@@ -15,7 +15,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from rebalance.gate.check.result import Status
 from rebalance.gate.report.ci import ci_reports, junit
-from rebalance.gate.report.ci.source_location import SourceLocation
+from rebalance.live.assignors.source_location import SourceLocation
 from rebalance.properties.verdict import Exit
 
 from tests.gate.report.handmade import HOSTILE, hostile, result, row, violated

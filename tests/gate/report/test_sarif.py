@@ -11,7 +11,6 @@ import pytest
 from rebalance.gate.check.result import Status, TargetInfo
 from rebalance.gate.report.ci import ci_reports, sarif
 from rebalance.gate.report.ci.cases import CiCase, CiReport, CiRule, Evidence
-from rebalance.gate.report.ci.source_location import SourceLocation, locate
 from rebalance.gate.report.diagram.diagram import (
     Bar,
     DiagramColumn,
@@ -22,6 +21,7 @@ from rebalance.gate.report.diagram.diagram import (
     OwnershipState,
     Row,
 )
+from rebalance.live.assignors.source_location import SourceLocation, locate
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.verdict import Exit, Level, Verdict
 

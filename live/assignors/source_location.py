@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import ast
+import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from rebalance.live.assignors.java import JAVA, parse
+from rebalance.live.assignors.java.class_file import class_bytes, source_of
+from rebalance.live.processes.tools import ToolError
+
+ASSIGN = "assign"
+NO_SOURCE = {"node_modules", "build", "target", "out", "__pycache__"}
+"""Folders that hold what was made of sources."""
 
 
 class SourceLocation(NamedTuple):
@@ -20,10 +29,14 @@ class SourceLocation(NamedTuple):
 def locate(spec: str, directory: Path | None = None) -> SourceLocation | None:
     """Where the target ``spec`` (``gate.targets.resolve``) is defined: a file below ``directory``, else None.
 
-    Of ``module:attribute`` the line is that of the class, function or assignment; of ``-- COMMAND`` the file
-    is the first word that names one. What lies elsewhere, as installed packages do, is nobody's to annotate.
+    Of ``java:CLASS@WHERE`` file and line are those that the compiled class has for its ``assign``, unless
+    javac was to leave them out. Of ``module:attribute`` the line is that of the class, function or
+    assignment; of ``-- COMMAND`` the file is the first word that names one. What lies elsewhere, as
+    installed packages do, is nobody's to annotate.
     """
     root = (directory or Path.cwd()).resolve()
+    if spec.startswith(JAVA):
+        return _java(spec, root)
     if spec.startswith("-- "):
         return _program(shlex.split(spec.removeprefix("-- ")), root)
     module, colon, attribute = spec.partition(":")
@@ -34,6 +47,30 @@ def locate(spec: str, directory: Path | None = None) -> SourceLocation | None:
     if path is None:
         return None
     return SourceLocation(path.relative_to(root).as_posix(), _line(path, attribute.split(".")))
+
+
+def _java(spec: str, root: Path) -> SourceLocation | None:
+    """The source of a Java class, or of the Kotlin or Scala that it was, below ``root``: the file of its name
+    in the folders of its package, or else the first."""
+    try:
+        target = parse(spec)
+        found = class_bytes(target.class_name, map(Path, target.where))
+        source = source_of(found, ASSIGN) if found else None
+    except (ToolError, ValueError, OSError):
+        return None
+    if source is None or not source.file:
+        return None
+    package = target.class_name.rpartition(".")[0].replace(".", "/")
+    files = sorted(path for path in _files(root) if path.name == source.file)
+    files.sort(key=lambda path: not path.parent.as_posix().endswith(package))
+    return SourceLocation(files[0].relative_to(root).as_posix(), source.line) if files else None
+
+
+def _files(root: Path) -> Iterator[Path]:
+    """The files below ``root``, but for folders that are a tool's own."""
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if name[0] != "." and name not in NO_SOURCE)
+        yield from (Path(folder, name) for name in names)
 
 
 def shown(path: str, line: int = 0) -> SourceLocation:
