@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,10 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
 
 
+NAMESPACE = "gate/cli/namespace"
+"""What lies here is right below ``rebalance``: `python -m rebalance`, and no `__init__.py`."""
+
+
 def project() -> dict[str, Any]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
@@ -25,7 +30,7 @@ def project() -> dict[str, Any]:
 def files_on_disk() -> set[str]:
     """Every file of the package folders, as the wheel should name it."""
     return {
-        f"rebalance/{path.relative_to(ROOT).as_posix()}"
+        f"rebalance/{path.relative_to(ROOT).as_posix()}".replace(f"{NAMESPACE}/", "")
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
@@ -40,12 +45,14 @@ def packages_in(files: set[str]) -> set[str]:
 def test_pyproject_lists_the_packages_on_disk() -> None:
     setuptools = project()["tool"]["setuptools"]
     assert sorted(setuptools["packages"]) == sorted(packages_in(files_on_disk()))
-    assert setuptools["package-dir"] == {
-        name: name.removeprefix("rebalance.").replace(".", "/") for name in setuptools["packages"]
+    assert setuptools["package-dir"] == {"rebalance": NAMESPACE} | {
+        name: name.removeprefix("rebalance.").replace(".", "/")
+        for name in setuptools["packages"]
+        if name != "rebalance"
     }
 
 
-@pytest.mark.parametrize("package", sorted(packages_in(files_on_disk())))
+@pytest.mark.parametrize("package", sorted(packages_in(files_on_disk()) - {"rebalance"}))
 def test_package_is_regular_and_typed(package: str) -> None:
     folder = package.replace(".", "/")
     assert {f"{folder}/__init__.py", f"{folder}/py.typed"} <= files_on_disk()
@@ -97,3 +104,31 @@ def test_wheel_declares_the_entry_points(wheel: Path) -> None:
         declared.read_string(archive.read(name).decode())
     listed = {"console_scripts": project()["project"]["scripts"], **project()["project"]["entry-points"]}
     assert {section: dict(declared[section]) for section in declared.sections()} == listed
+
+
+@pytest.mark.slow
+def test_the_wheel_runs_from_an_index_of_its_own(wheel: Path, tmp_path: Path) -> None:
+    """In an environment of its own that finds what else it needs here: nothing is fetched."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "new"], cwd=tmp_path, check=True)
+    python = tmp_path / "new" / "bin" / "python"
+    (site,) = (tmp_path / "new" / "lib").glob("python*/site-packages")
+    options = ["--no-deps", "--no-index", "--find-links", str(wheel.parent), "--target", str(site)]
+    command = [sys.executable, "-m", "pip", "install", "-q", *options, "rebalance-verifier"]
+    subprocess.run(command, check=True, capture_output=True)
+    needed = [path for path in map(Path, sys.path) if path.name == "site-packages" and path != site]
+    # Their packages, not their .pth files: the editable installation is not to be found.
+    variables = {
+        "PYTHONPATH": os.pathsep.join(map(str, needed)),
+        "PATH": os.environ["PATH"],
+        "HOME": str(tmp_path),
+    }
+    for argv in (
+        ["-m", "rebalance"],
+        ["-c", "from rebalance.gate.cli.start import main; raise SystemExit(main())"],
+    ):
+        ran = subprocess.run(
+            [python, *argv, "check", "range", "--profile", "smoke", "--report", "text"],
+            cwd=tmp_path, env=variables, capture_output=True, text=True,
+        )  # fmt: skip
+        assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.stdout.startswith("CONFORMANT  range keeps ")

@@ -29,6 +29,7 @@ from rebalance.gate.cli.commands import (
     upgrade,
 )
 from rebalance.gate.cli.completion import SCRIPTS, candidates
+from rebalance.gate.cli.config import completed
 from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
 from rebalance.gate.cli.parser import Parser
 from rebalance.gate.cli.shared.old_spellings import correction
@@ -112,7 +113,7 @@ def _run(argv: list[str]) -> int:
     if now := correction(argv):
         print_err(now)
         return Exit.USAGE
-    options = parser.parse(argv)
+    options = parser.parse(completed(parser, argv, command))
     if command and not options.takes_command:
         raise UsageError(f"`-- {command[0]}` goes with check and campaign only")
     options.command = command
