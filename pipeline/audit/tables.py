@@ -107,7 +107,7 @@ def first(connection: DuckDBPyConnection, order: Sequence[str], most: int) -> It
             SELECT
                 *,
                 row_number() OVER (
-                    PARTITION BY "check" ORDER BY certain DESC, seconds DESC, began, id
+                    PARTITION BY "check" ORDER BY certain DESC, seconds DESC, began, id, places
                 ) AS rank,
                 list_position(?, "check") AS gravity
             FROM findings
