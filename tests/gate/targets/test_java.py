@@ -285,7 +285,7 @@ def test_a_hang_is_a_verdict_that_says_where(own):
     assert isinstance(reply, Failure)
     assert reply.kind is FailureKind.TIMEOUT
     assert "acme.Own.assign" in reply.detail
-    assert not alive(pid)
+    assert not left([pid])
 
 
 def test_what_it_prints_and_changes(own):

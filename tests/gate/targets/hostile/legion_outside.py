@@ -217,7 +217,7 @@ def stops_its_grandparent(cluster, group):
     return everything(cluster, group)
 
 
-@try_("signals", "timeout")
+@try_("signals", "timeout|crash")  # by which of the two is woken first
 def stops_both_parents_and_itself(cluster, group):
     """stops both and itself"""
     for pid in (*ancestors()[:2], os.getpid()):
