@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
-from rebalance.explore.groups.released import runs_for_code
+from rebalance.explore.groups.released import SPELLED, runs_for_code
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.traces import runs
@@ -59,6 +59,7 @@ IN_EVERY_COORDINATOR = (
     "silent_static_claims_stale",  # U6
     "static_removal_not_persisted",  # U8
     "static_replace_drops_revocation",  # U9
+    "overtaken_join_believed",  # U10
     "static_rejoin_ignores_subscription",  # J20
     "static_forgets_id",  # J21, in the consumer
 )
@@ -133,6 +134,15 @@ def test_a_late_commit_still_costs_a_new_membership(cell: KafkaCell) -> None:
     found = played(cell, "late_commit_resets", RELEASE)
     assert (found.verdict, found.unforced) == ("same", [])
     assert found.broken[0].clause == "error/old"
+
+
+@pytest.mark.slow
+def test_a_decision_of_a_lost_generation_is_believed(cell: KafkaCell) -> None:
+    """U12: in the run that is spelled out, leader and assignor are Kafka's own."""
+    [spelled] = [one.saved for one in SPELLED if one.shown.switch == "lost_generation_believed"]
+    found = replay_on_code(spelled, CodeReleases(coordinator=RELEASE, consumers=(RELEASE,)), cell)
+    assert (found.verdict, found.stopped, found.unforced) == ("same", "", [])
+    assert "t-1 is owned by A and by B" in [one.sentence for one in found.broken]
 
 
 @pytest.mark.slow
