@@ -18,7 +18,7 @@ from rebalance.gate.check.judgement import judge
 from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
-from rebalance.gate.targets.messages import Hello
+from rebalance.live.assignors.messages import Hello
 from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
 from rebalance.model.values import CLASSIC, RebalanceProtocol

@@ -19,7 +19,8 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from rebalance.gate.targets.messages import (
+from rebalance.gate.targets.resolve import TargetError, describe, load
+from rebalance.live.assignors.messages import (
     VERSION,
     Skipped,
     decode_assign,
@@ -27,7 +28,6 @@ from rebalance.gate.targets.messages import (
     encode_assignment,
     encode_hello,
 )
-from rebalance.gate.targets.resolve import TargetError, describe, load
 from rebalance.live.processes.lines import Garbage, Json, show, to_line, to_text
 from rebalance.live.processes.partitions import are_indexes, encode_bytes, to_partition
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, TopicPartition

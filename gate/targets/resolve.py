@@ -32,7 +32,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.targets.messages import Hello
+from rebalance.live.assignors.messages import Hello
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise, stated
 from rebalance.model.names import meant

@@ -17,7 +17,8 @@ from typing import Any, Self, TypeVar
 
 from rebalance.gate.targets import HASH_SEED
 from rebalance.gate.targets.inside import Entered, until_failure
-from rebalance.gate.targets.messages import (
+from rebalance.gate.targets.resolve import Target, TargetError
+from rebalance.live.assignors.messages import (
     HELLO_SEQ,
     Hello,
     RefusalReply,
@@ -32,7 +33,6 @@ from rebalance.gate.targets.messages import (
     reply_seq,
     user_data_request,
 )
-from rebalance.gate.targets.resolve import Target, TargetError
 from rebalance.live.confined.environment import minimal
 from rebalance.live.processes.child import Child, Gone
 from rebalance.live.processes.lines import Garbage, Json, from_line, show

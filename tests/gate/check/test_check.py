@@ -19,7 +19,7 @@ from rebalance.gate.check.result import ClauseResult, Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.messages import Skipped
+from rebalance.live.assignors.messages import Skipped
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition

@@ -8,15 +8,15 @@ import signal
 import zipfile
 
 import pytest
-from rebalance.gate.targets.messages import (
+from rebalance.gate.targets.resolve import Target, TargetError, resolve
+from rebalance.gate.targets.smoke import schema
+from rebalance.live.assignors.java import JavaTarget, parse, spelled
+from rebalance.live.assignors.messages import (
     assign_request,
     decode_assignment,
     decode_user_data,
     user_data_request,
 )
-from rebalance.gate.targets.resolve import Target, TargetError, resolve
-from rebalance.gate.targets.smoke import schema
-from rebalance.live.assignors.java import JavaTarget, parse, spelled
 from rebalance.live.processes import maven
 from rebalance.live.processes.lines import Garbage, from_line
 from rebalance.live.processes.maven import checked

@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from rebalance.gate.targets.messages import Skipped
+from rebalance.live.assignors.messages import Skipped
 
 
 def hostile(misbehave):

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from legion_tries import MIB, everything, try_  # type: ignore[import-not-found]
-from rebalance.gate.targets.messages import Skipped
+from rebalance.live.assignors.messages import Skipped
 
 # --- what it answers ----------------------------------------------------------------------------------------
 

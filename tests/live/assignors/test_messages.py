@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.gate.targets import messages
-from rebalance.gate.targets.messages import RefusalReply
+from rebalance.live.assignors import messages
+from rebalance.live.assignors.messages import RefusalReply
 from rebalance.live.processes import lines
 from rebalance.live.processes.lines import Garbage
 from rebalance.live.processes.partitions import encode_bytes
