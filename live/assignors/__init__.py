@@ -1,1 +1,1 @@
-"""Adapters for assignors that other Python projects ship, and the lines that a target of any language speaks."""
+"""Adapters for assignors of other Python projects, and the lines that a target in any language speaks."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -65,13 +68,13 @@ def test_a_broken_target_fails_with_the_counterexample(tmp_path: Path) -> None:
     assert ran.returncode == 1
     assert outcomes(ran)[UNASSIGNED] == "FAILED"
     assert outcomes(ran)["assign/1-eager"] == "PASSED"
-    assert f"FAILED test_it.py::test_contract[{UNASSIGNED}] - Failed: VIOLATION kip429/leader/5" in ran.stdout
     (trace,) = (
         path
         for path in (tmp_path / ".rebalance" / "failures").iterdir()
         if '"clause": "kip429/leader/5"' in path.read_text()
     )
-    assert f"replay: rebalance replay {trace.stem}" in ran.stdout
+    named = f"FAILED test_it.py::test_contract[{UNASSIGNED}] - Failed: rebalance replay {trace.stem}: "
+    assert f"{named}t1-0 is assigned to nobody" in ran.stdout
     shown = ran.stdout.partition("= FAILURES =")[2].partition("short test summary")[0]
     assert "- counterexample -" in shown
     assert "because" in shown
@@ -85,7 +88,7 @@ def test_a_broken_target_fails_with_the_counterexample(tmp_path: Path) -> None:
     assert properties["clause"] == "kip429/leader/5"
     assert properties["kip"].startswith("KIP-429")
     assert properties["trace"].endswith(trace.name)
-    assert "VIOLATION" in (case.find("failure").get("message") or "")  # type: ignore[union-attr]
+    assert trace.stem in (case.find("failure").get("message") or "")  # type: ignore[union-attr]
 
 
 @pytest.mark.slow
@@ -166,7 +169,7 @@ def test_an_object_is_judged_in_this_process(tmp_path: Path) -> None:
     ran = run_pytest(tmp_path, "--rebalance-profile", "smoke", "-k", "assign")
     assert set(outcomes(ran).values()) == {"PASSED"}
     assert "PASSED test_it.py::test_instance[assign/4-eager]" in ran.stdout
-    assert "FAILED test_it.py::test_broken[assign/4-eager] - Failed: VIOLATION assign/4" in ran.stdout
+    assert "FAILED test_it.py::test_broken[assign/4-eager] - Failed: rebalance replay " in ran.stdout
     assert "LookupError: lost" in ran.stdout
 
 
@@ -214,7 +217,7 @@ def glob(text: str) -> str:
 def test_a_target_may_be_named_on_the_command_line(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(SUITE.format(target=""))
     ran = pytester.runpytest_subprocess("--rebalance-target", "no_such:thing", "-k", "assign/1")
-    ran.stdout.fnmatch_lines(["*no module and no adapter is called 'no_such'*", "*2 failed*"])
+    ran.stdout.fnmatch_lines(["*no module and no adapter is called 'no_such'*", "*1 failed, 1 skipped*"])
 
 
 # --- other people's test runs ---------------------------------------------------------------------
@@ -242,6 +245,66 @@ def test_it_can_be_switched_off(pytester: pytest.Pytester) -> None:
         "def test(pytestconfig): assert not pytestconfig.pluginmanager.hasplugin('rebalance')"
     )
     assert pytester.runpytest_subprocess("-p", "no:rebalance").ret == 0
+
+
+COUNTED = """
+import os
+from pathlib import Path
+from rebalance.model.assignors import reference
+class Counted:
+    name, protocols, promises = "counted", ("eager",), ()
+    def __init__(self):
+        Path(f"started-{os.getpid()}").touch()
+    def assign(self, cluster, group):
+        return reference("roundrobin").assign(cluster, group)
+"""
+
+
+@pytest.mark.slow
+def test_workers_of_xdist_share_one_run(tmp_path: Path) -> None:
+    """Each run starts as many processes of the target: one for the search, one more for ``assign/6``."""
+    (tmp_path / "counted.py").write_text(COUNTED)
+    started = []
+    for workers in ("0", "2"):
+        ran = pytest_in(tmp_path, "'counted:Counted'", "-n", workers, "--dist", "load")
+        assert ran.returncode == 0, ran.stdout
+        started.append(len(list(tmp_path.glob("started-*"))))
+    assert started[1] == 2 * started[0]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_a_target_that_does_not_start_is_one_failure(tmp_path: Path, workers: str) -> None:
+    ran = pytest_in(tmp_path, "'no_such:thing'", "-n", workers)
+    assert ran.returncode == 1
+    assert "= 1 failed, 45 skipped in " in ran.stdout
+    assert list(outcomes(ran).values()) == ["FAILED"]
+    (skipped,) = (line for line in ran.stdout.splitlines() if line.startswith("SKIPPED"))
+    assert "[45] " in skipped
+    assert "not judged, as a test before has said: 'no_such:thing': no module" in skipped
+
+
+@pytest.mark.slow
+def test_a_terminal_shows_how_far_the_search_is(tmp_path: Path) -> None:
+    (tmp_path / "test_it.py").write_text(SUITE.format(target="'cooperative-sticky'"))
+    code, shown = on_terminal(tmp_path, "-k", "assign/1", "-p", "no:cacheprovider")
+    assert code == 0
+    assert re.search(r"searching: [\d,]+ of 260 scenarios", shown)
+    assert "2 passed" in shown
+
+
+def on_terminal(directory: Path, *options: str) -> tuple[int, str]:
+    """Exit code of pytest, and what it writes where stdout and stderr are a terminal."""
+    ours, theirs = pty.openpty()
+    argv = [sys.executable, "-m", "pytest", *options]
+    with subprocess.Popen(argv, cwd=directory, stdin=theirs, stdout=theirs, stderr=theirs) as process:
+        os.close(theirs)
+        shown = b""
+        with contextlib.suppress(OSError):  # how the end of a terminal is read
+            while more := os.read(ours, 65536):
+                shown += more
+        os.close(ours)
+        return process.wait(), shown.decode()
 
 
 @pytest.mark.slow

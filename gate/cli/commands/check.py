@@ -101,17 +101,9 @@ def run(options: argparse.Namespace) -> int:
         state = _resumed(saved) if options.resume else CheckProgress()
         stages = Stages()
         with polled(options, stages.line):
-            stages.enter("searching")
-            result = check(
-                plan,
-                talk,
-                info,
-                progress=state,
-                report_progress=lambda now, total: stages.show(partial(_line, now, total)),
-                report_stage=partial(_stage, stages),
-                fresh=talk.close,
-                jobs=int(options.jobs or processors()),
-            )
+            jobs = int(options.jobs or processors())
+            shown = progress_of(stages)
+            result = check(plan, talk, info, progress=state, fresh=talk.close, jobs=jobs, **shown)
     result = allow(result, failing, flaky, date.today())
     try:
         result = counterexamples.save_all(result, ROOT)
@@ -122,6 +114,15 @@ def run(options: argparse.Namespace) -> int:
         _write_known(result, failing, options.write_known)
     _keep(saved, state, result, resume.unfinished(state, plan, info))
     return int(result.exit)
+
+
+def progress_of(stages: Stages) -> dict[str, Any]:
+    """What `check` reports to, so that ``stages`` shows it."""
+    stages.enter("searching")
+    return {
+        "report_progress": lambda now, total: stages.show(partial(_line, now, total)),
+        "report_stage": partial(_stage, stages),
+    }
 
 
 def _line(now: CheckProgress, total: int) -> str:
