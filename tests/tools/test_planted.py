@@ -91,11 +91,23 @@ def test_events_say_what_their_kind_says(groups):
     for group in groups:
         for row in rows(group):
             assert (row["consumer"] is None) == (row["kind"] in AT_COORDINATOR)
-            owned = row["kind"] in (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST, Kind.PLANNED)
-            assert (row["partition"] is not None) == owned
-            assert (row["topic"] is not None) == (owned or row["kind"] == Kind.SUBSCRIBED)
+            owned = row["kind"] in (Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
+            if row["kind"] != Kind.PLANNED:
+                assert (row["partition"] is not None) == owned
+                assert (row["topic"] is not None) == (owned or row["kind"] == Kind.SUBSCRIBED)
             if row["kind"] in (Kind.JOINED, Kind.SYNCED, Kind.ASSIGNED, Kind.REVOKED):
                 assert row["generation"] is not None
+
+
+def test_a_leader_names_all_members(groups):
+    for group in groups:
+        planned, joined = defaultdict(set), defaultdict(set)
+        for row in rows(group):
+            if row["kind"] in (Kind.PLANNED, Kind.JOINED):
+                named = planned if row["kind"] == Kind.PLANNED else joined
+                named[row["generation"]].add(row["member"])
+        assert planned
+        assert all(planned[generation] == joined[generation] for generation in planned)
 
 
 def test_a_log_may_begin_in_the_middle(groups):

@@ -150,12 +150,16 @@ def audited(directory: Path, argument: str) -> dict[str, Any]:
 
 def score(truth: Path, findings: Path) -> dict[str, Any]:
     """Of what is planted, what was found; of what was found and is certain, what was not planted."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     columns = ["check", "group", "topic", "partition", "began"]
 
     def rows(path: Path, *more: str) -> list[dict[str, Any]]:
-        return pq.read_table(path, columns=[*columns, *more]).to_pylist()  # type: ignore[no-any-return]
+        table = pq.read_table(path, columns=[*columns, *more])
+        began = table["began"].cast(pa.timestamp("us")).cast(pa.int64())  # in UTC, whether it says so or not
+        changed = table.set_column(table.schema.get_field_index("began"), "began", began)
+        return changed.to_pylist()  # type: ignore[no-any-return]
 
     def key(row: dict[str, Any]) -> tuple[Any, ...]:
         return tuple(row[name] for name in columns[:-1])
@@ -165,10 +169,9 @@ def score(truth: Path, findings: Path) -> dict[str, Any]:
         planted[key(row)].append(row["began"])
     found: dict[tuple[Any, ...], list[Any]] = defaultdict(list)
     uncertain, invented = 0, []
-    near = NEAR / 1e6
     for row in rows(findings, "certain"):
         found[key(row)].append(row["began"])
-        if not any(abs((row["began"] - other).total_seconds()) <= near for other in planted[key(row)]):
+        if not any(abs(row["began"] - other) <= NEAR for other in planted[key(row)]):
             uncertain += not row["certain"]
             if row["certain"]:
                 invented.append([*map(str, key(row)), str(row["began"])])
@@ -176,7 +179,7 @@ def score(truth: Path, findings: Path) -> dict[str, Any]:
         [*map(str, where), str(began)]
         for where, several in planted.items()
         for began in several
-        if not any(abs((began - other).total_seconds()) <= near for other in found[where])
+        if not any(abs(began - other) <= NEAR for other in found[where])
     ]
     return {
         "planted": sum(map(len, planted.values())),
@@ -200,7 +203,7 @@ DRIVERS = ("one", MASTER)
 def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
     """A job in a process of its own; what it costs and says. Raises RuntimeError with what it wrote."""
     command = [sys.executable, "-m", "tools.benchmarks.audit", "--job", job, str(directory), argument]
-    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parent)
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=HERE.parents[1])
     if done.returncode:
         raise RuntimeError(f"{job}: {(done.stderr.strip().splitlines() or ['?'])[-1][:2000]}")
     row: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])

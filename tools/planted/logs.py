@@ -419,6 +419,8 @@ class PlantedGroup:
                 for slot, who in enumerate(plan)
                 if who >= 0
             ]
+            # A leader names those too that get nothing.
+            + [(planned, code, leader, self.member[who], new, -1, -1) for who in members if who not in plan]
         )
         synced = planned + self.some(0.001, 0.01)
         parts: dict[int, list[int]] = {consumer: [] for consumer in members}
