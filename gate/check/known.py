@@ -17,8 +17,10 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rebalance.properties import known
+from rebalance.properties.known import UNTIL, KnownEntry
 
 if TYPE_CHECKING:
     from rebalance.gate.check.result import ClauseResult, Finding
@@ -26,33 +28,25 @@ if TYPE_CHECKING:
 _SUFFIXES = ("-eager", "-cooperative")
 _PART = re.compile(r"\*{1,2}|[A-Za-z0-9_.-]+")
 _CAUSE = re.compile(r"[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)*")
-_UNTIL = re.compile(r"(?<!\S)until=(\S*)")
-
-
-class KnownError(ValueError):
-    """A list that cannot be read; every wrong line is named, with what to do about it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KnownFailure:
-    """One line of a list. ``source`` is the file, or the option for a pattern given there.
+class KnownFailure(KnownEntry):
+    """One line of a list."""
 
-    ``until`` is the last day on which it allows anything; ``None``: for ever.
-    """
-
-    pattern: str
-    comment: str = ""
-    until: date | None = None
-    source: str = ""
-    line: int = 0
-
-    @property
-    def where(self) -> str:
-        """File and line."""
-        return f"{self.source}:{self.line}" if self.line else self.source
-
-    def __str__(self) -> str:
-        return f"{self.pattern} ({self.where})" if self.where else self.pattern
+    @classmethod
+    def check(cls, pattern: str) -> None:
+        """Raise ValueError for what is no pattern."""
+        if " " in pattern or "\t" in pattern:
+            raise ValueError(f"{pattern!r} holds a space: one pattern per line, the reason behind '#'")
+        path, _ = _split(pattern)
+        for part in path.split("/"):
+            if "*" in part and part not in ("*", "**"):
+                raise ValueError(f"{part!r} in {pattern!r}: '*' and '**' stand for whole parts only")
+            if not _PART.fullmatch(part):
+                raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
+        if "@" in pattern and not _CAUSE.fullmatch(pattern.partition("@")[2]):
+            raise ValueError(f"{pattern!r} names no cause behind '@': write it as a report does")
 
     @property
     def cause(self) -> str:
@@ -68,10 +62,6 @@ class KnownFailure:
     def matches(self, name: str) -> bool:
         """Whether an id with its protocol, and with ``@`` and its cause if that is known, is meant."""
         return self.cause in ("", name.partition("@")[2]) and self.about(name)
-
-    def expired(self, today: date) -> bool:
-        """Whether it allows nothing any more."""
-        return self.until is not None and today > self.until
 
 
 def _split(pattern: str) -> tuple[str, str]:
@@ -90,78 +80,12 @@ def _match(pattern: list[str], path: list[str]) -> bool:
 
 def parse(text: str, source: str) -> tuple[KnownFailure, ...]:
     """The entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
-    entries, wrong = [], []
-    for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
-        pattern, _, comment = (part.strip() for part in line.partition("#"))
-        if not pattern:
-            continue
-        try:
-            entries.append(_entry(pattern, comment, source, number))
-        except ValueError as error:
-            wrong.append(f"{source}:{number}: {error}")
-    first = {entry.pattern: entry.line for entry in reversed(entries)}
-    wrong += [
-        f"{source}:{e.line}: {e.pattern!r} is in line {first[e.pattern]} already: remove one"
-        for e in entries
-        if e.line != first[e.pattern]
-    ]
-    if wrong:
-        raise KnownError("\n".join(wrong))
-    return tuple(entries)
-
-
-def _entry(pattern: str, comment: str, source: str, line: int) -> KnownFailure:
-    _check(pattern)
-    dates = _UNTIL.findall(comment)
-    reason = " ".join(_UNTIL.sub("", comment).split())
-    if not reason:
-        raise ValueError(f"{pattern!r} has no reason: add '# <issue url>' behind it")
-    if len(dates) > 1:
-        raise ValueError("more than one 'until=': keep one")
-    try:
-        until = date.fromisoformat(dates[0]) if dates else None
-    except ValueError:
-        raise ValueError(f"'until={dates[0]}' is no date: write until=YYYY-MM-DD") from None
-    return KnownFailure(pattern=pattern, comment=comment, until=until, source=source, line=line)
-
-
-def _check(pattern: str) -> None:
-    if " " in pattern or "\t" in pattern:
-        raise ValueError(f"{pattern!r} holds a space: one pattern per line, the reason behind '#'")
-    path, _ = _split(pattern)
-    for part in path.split("/"):
-        if "*" in part and part not in ("*", "**"):
-            raise ValueError(f"{part!r} in {pattern!r}: '*' and '**' stand for whole parts only")
-        if not _PART.fullmatch(part):
-            raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
-    if "@" in pattern and not _CAUSE.fullmatch(pattern.partition("@")[2]):
-        raise ValueError(f"{pattern!r} names no cause behind '@': write it as a report does")
+    return known.parse(KnownFailure, text, source)
 
 
 def read(options: Sequence[str], name: str = "--known-failing") -> tuple[KnownFailure, ...]:
     """The entries of several options, each a pattern or ``@FILE``. Raises ``KnownError``."""
-    entries: list[KnownFailure] = []
-    for option in options:
-        if option.startswith("@"):
-            entries += parse(_read(option[1:], name), option[1:])
-            continue
-        try:
-            _check(option)
-        except ValueError as error:
-            raise KnownError(f"{name}: {error}") from None
-        entries.append(KnownFailure(pattern=option, source=name))
-    return tuple(entries)
-
-
-def _read(path: str, name: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise KnownError(f"{name}: no file {path!r}; --write-known {path} makes one") from None
-    except UnicodeDecodeError as error:
-        raise KnownError(f"{name}: {path!r} is not UTF-8: {error}") from None
-    except OSError as error:
-        raise KnownError(f"{name}: cannot read {path!r}: {error.strerror}") from None
+    return known.read(KnownFailure, options, name, "--write-known {path} makes one")
 
 
 def match(entries: Iterable[KnownFailure], clause_id: str, today: date) -> KnownFailure | None:
@@ -173,8 +97,8 @@ def unmatched(
     entries: Iterable[KnownFailure], names: Iterable[str], *, by_cause: bool = True
 ) -> tuple[KnownFailure, ...]:
     """The entries that mean none of these: misspelt, or of a clause that is gone or was not run."""
-    known = tuple(names)
-    return tuple(e for e in entries if not any((e.matches if by_cause else e.about)(n) for n in known))
+    run = tuple(names)
+    return tuple(e for e in entries if not any((e.matches if by_cause else e.about)(n) for n in run))
 
 
 def causes_of(row: ClauseResult) -> list[str]:
@@ -229,7 +153,7 @@ def _named(name: str) -> tuple[str, str, str]:
 
 
 def _comment(entry: KnownFailure, today: date) -> str:
-    kept = _UNTIL.sub("", entry.comment) if entry.expired(today) else entry.comment
+    kept = UNTIL.sub("", entry.comment) if entry.expired(today) else entry.comment
     return kept.strip() or "known before, no issue yet"
 
 

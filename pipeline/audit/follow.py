@@ -9,6 +9,7 @@ import json
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rebalance.live.processes.tools import write_whole
@@ -65,7 +66,8 @@ def follow_logs(
 
     def new(several: Sequence[LogFinding]) -> None:
         nonlocal followed
-        found = [one for one in several if plan.wants(one)]
+        today = datetime.now(UTC).date()
+        found = [one for one in several if plan.wants(one, today)]
         followed = followed.and_also(plan, found)
         if found:
             report([recording(plan, one, one.places) for one in found])

@@ -109,7 +109,7 @@ class LogFinding:
     @property
     def about(self) -> str:
         """The partition or topic as Kafka writes it; empty for what is about the whole group."""
-        return _named(self.topic, self.partition)
+        return partition_name(self.topic, self.partition)
 
     @property
     def file_name(self) -> str:
@@ -119,7 +119,8 @@ class LogFinding:
         return f"{hashlib.sha256(self.id.encode(errors='replace')).hexdigest()[:16]}.json"
 
 
-def _named(topic: str | None, partition: int | None) -> str:
+def partition_name(topic: str | None, partition: int | None) -> str:
+    """A partition as Kafka writes it, or a topic; empty for neither."""
     return "" if topic is None else topic if partition is None else f"{topic}-{partition}"
 
 
@@ -137,7 +138,7 @@ class LogMoment:
         text = KINDS.get(event.kind, event.kind)
         if event.kind in NUMBERED and event.generation is not None:
             text += f" {event.generation}" if event.kind == "stable" else f", generation {event.generation}"
-        if about := _named(event.topic, event.partition):
+        if about := partition_name(event.topic, event.partition):
             text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
         if self.others:
             text += f" and {self.others} more"

@@ -6,11 +6,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from datetime import date as Day
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from rebalance.pipeline.audit.kernel.findings import CHECKS, AuditCheck, Thresholds
+from rebalance.pipeline.audit.known import KnownFinding
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 from rebalance.pipeline.audit.sources.reading import Unread
 from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
@@ -41,7 +43,8 @@ class AuditPlan:
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
     ``rebalance.pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
-    ``level``: the weakest that fails a run. ``master``: of Spark; empty for one process, where the logs fit.
+    ``level``: the weakest that fails a run. ``known``: what it may find.
+    ``master``: of Spark; empty for one process, where the logs fit.
     """
 
     paths: tuple[str, ...]
@@ -55,6 +58,7 @@ class AuditPlan:
     groups: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     level: str = "liveness"
+    known: tuple[KnownFinding, ...] = ()
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     def table(self, name: str) -> str:
@@ -77,10 +81,16 @@ class AuditPlan:
         """Whether a finding of this level fails the run."""
         return Level(level).gates(Level(self.level))
 
-    def wants(self, found: LogFinding) -> bool:
-        """Whether a finding is of a check and a group that are looked at."""
-        return (not self.checks or found.check in self.checks) and (
-            not self.groups or found.group in self.groups
+    def wants(self, found: LogFinding, today: Day) -> bool:
+        """Whether a finding is of a check and a group that are looked at, and not known today."""
+        return (
+            (not self.checks or found.check in self.checks)
+            and (not self.groups or found.group in self.groups)
+            and not any(
+                one.matches(found.id, found.check, found.group, found.about)
+                for one in self.known
+                if not one.expired(today)
+            )
         )
 
     @property
@@ -184,6 +194,10 @@ class Audited:
     until: datetime | None = None
     """The last time in the logs, of whatever line."""
     tallies: tuple[AuditTally, ...] = ()
+    known: int = 0
+    """Findings that the plan's list allows: the table ``known`` has them, and nothing else counts them."""
+    unmatched: tuple[KnownFinding, ...] = ()
+    """Of that list, what allows nothing that was found, or nothing any more."""
     broken: int = 0
     groups: int = 0
     findings: tuple[LogFinding, ...] = ()

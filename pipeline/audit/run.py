@@ -9,11 +9,12 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 
 from rebalance.live.processes.supervision import noticed
-from rebalance.pipeline.audit import alone, kernel
+from rebalance.pipeline.audit import alone, kernel, known
 from rebalance.pipeline.audit.engine import Engine
 from rebalance.pipeline.audit.failures import message, of_engine
 from rebalance.pipeline.audit.kernel.findings import CHECKS
@@ -147,10 +148,13 @@ def _check(driver: Engine, found: Audited) -> Audited:
     if chosen := found.plan.checks:
         others = 'DELETE FROM findings WHERE NOT list_contains(?, "check")'
         driver.connection.execute(others, [list(chosen)])
+    count, unmatched = known.set_aside(driver.connection, found.plan.known, datetime.now(UTC).date())
+    if found.plan.known:
+        driver.save("known", "SELECT * FROM known ORDER BY id")
     driver.save("findings", "SELECT * FROM findings ORDER BY id")
     for name, order in (("groups", "group"), ("pauses", "group"), ("clocks", "host")):
         driver.save(name, f'SELECT * FROM {name} ORDER BY "{order}"')
-    return found
+    return replace(found, known=count, unmatched=unmatched)
 
 
 def _summarise(driver: Engine, found: Audited) -> Audited:

@@ -101,7 +101,8 @@ def test_events_say_what_their_kind_says(groups):
 
 def test_a_leader_names_all_members(groups):
     for group in groups:
-        planned, joined = defaultdict(set), defaultdict(set)
+        planned: dict[int, set[str]] = defaultdict(set)
+        joined: dict[int, set[str]] = defaultdict(set)
         for row in rows(group):
             if row["kind"] in (Kind.PLANNED, Kind.JOINED):
                 named = planned if row["kind"] == Kind.PLANNED else joined

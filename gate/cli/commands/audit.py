@@ -74,6 +74,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     judged.add_argument("--check", action="append", default=[], metavar="ID",
                         help="only this one of `rebalance list checks`; repeatable")  # fmt: skip
     add_options(judged, "--level")
+    judged.add_argument("--known", action="append", default=[], metavar="PATTERN|@FILE", help="findings "
+                        "to expect: ids, or CHECK [group=NAME] [partition=NAME]; repeatable")  # fmt: skip
     judged.add_argument("--stranded", type=duration, metavar="TIME",
                         help="how long a partition may be without an owner (60)")  # fmt: skip
     add_options(judged, "--settle", settle=300.0)
@@ -138,13 +140,17 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _plan(options: argparse.Namespace) -> AuditPlan:
+    from rebalance.pipeline.audit import known
     from rebalance.pipeline.audit.kernel.findings import CHECKS
     from rebalance.pipeline.audit.result import AuditPlan, InputError, keep_apart
+    from rebalance.properties.known import KnownError
 
     if others := [name for name in options.check if name not in CHECKS]:
         raise UsageError(f"--check: {unknown('check', others[0], CHECKS, 'rebalance list checks')}")
     with usage_errors(InputError, option="--out"):
         keep_apart(options.out, options.paths)
+    with usage_errors(KnownError):
+        expected = known.read(options.known)
     out, data = _directory_to_follow(options) if options.follow else _directory(options.out)
     return AuditPlan(
         paths=tuple(options.paths),
@@ -158,6 +164,7 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
         groups=tuple(dict.fromkeys(options.group)),
         checks=tuple(dict.fromkeys(options.check)),
         level=options.level,
+        known=expected,
         thresholds=_thresholds(options),
     )
 

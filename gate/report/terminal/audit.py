@@ -42,7 +42,7 @@ def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str
         mine = [one for one in shown if one.check == tally.check]
         if mine:
             lines += ["", *_section(found, tally, mine)]
-    lines += [*_groups(found), *_pauses(found), *_clocks(found), "", *_saved(found)]
+    lines += [*_known(found), *_groups(found), *_pauses(found), *_clocks(found), "", *_saved(found)]
     lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
     return painted(lines, color)
 
@@ -85,6 +85,7 @@ def headline(found: Audited) -> str:
     if found.verdict is Verdict.INCONCLUSIVE:
         return f"{start}  {count(sum(one.lost for one in found.unread), 'file')} could not be read{more}"
     checks = count(len(found.plan.chosen_checks), "check")
+    more = f", but for {count(found.known, 'known finding')}{more}" if found.known else more
     return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
 
 
@@ -121,6 +122,17 @@ def _read(found: Audited) -> list[str]:
         if found.malformed > len(found.first_malformed):
             lines += _labelled("", f"and {found.malformed - len(found.first_malformed):,} more")
     return lines
+
+
+def _known(found: Audited) -> list[str]:
+    """What the list of known findings allows, and what in it is of no use."""
+    if not found.plan.known or found.stage:
+        return []
+    lines = ["", *_labelled("known", f"{count(found.known, 'finding')}, kept in {found.plan.table('known')}")]
+    for entry in found.unmatched[:MOST_UNREAD]:
+        lines += _labelled("not found", clean(str(entry)))
+    more = len(found.unmatched) - MOST_UNREAD
+    return lines + (_labelled("", f"and {more:,} more") if more > 0 else [])
 
 
 def _tallies(found: Audited) -> list[str]:
@@ -266,6 +278,7 @@ def data(found: Audited) -> dict[str, Any]:
         "notes": [one._asdict() for one in found.notes],
         "clients": [one._asdict() for one in found.clients],
         "groups": {"seen": found.groups, "broken": found.broken},
+        "known": {"findings": found.known, "unmatched": [str(entry) for entry in found.unmatched]},
         "checks": list(_checks(found)),
         "findings": [{**finding_out(one), "trace": found.traces.get(one.id, "")} for one in found.findings],
         "worst": [asdict(one) for one in found.worst],

@@ -7,12 +7,13 @@ from datetime import date
 
 import pytest
 from rebalance.gate.check import known
-from rebalance.gate.check.known import KnownError, KnownFailure
+from rebalance.gate.check.known import KnownFailure
 from rebalance.gate.check.result import ClauseResult, Finding, Status
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clause import Breach, Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.known import KnownError
 from rebalance.properties.verdict import Level
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
