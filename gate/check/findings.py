@@ -16,7 +16,7 @@ from rebalance.properties.assignors.scenarios import Scenario
 IMPATIENT = 0.5
 """Seconds that a call gets once the target is known to hang: while more is searched, and to minimise."""
 
-PATIENCE = 5.0
+PATIENCE = 3.5
 """Seconds that a search may lose in calls that do not return, and minimising one scenario in slow plays."""
 
 STEADY_PATIENCE = 20.0

@@ -65,7 +65,6 @@ def search(
     Raises CannotStart.
     """
     total = count(plan.profile, protocols)
-    patient = session.call_seconds
     began, before = time.monotonic(), progress.seconds
     every = EVERY if jobs > 1 or enter else 0.0
     latest = math.inf if plan.budget is None else began + plan.budget
@@ -85,7 +84,7 @@ def search(
             spent = time.monotonic() - began
             progress.seconds = before + spent
             report_progress(progress, total)
-            if stopped := _stopped(plan, progress, part, patient):
+            if stopped := _stopped(plan, progress, part):
                 progress.ahead.clear()
                 return stopped
             if plan.budget is not None and spent > plan.budget and progress.done < total:
@@ -189,14 +188,11 @@ def _played(
         session.call_seconds = patient
 
 
-def _stopped(
-    plan: CheckPlan, progress: CheckProgress, part: CheckProgress, call_seconds: float
-) -> str | None:
+def _stopped(plan: CheckPlan, progress: CheckProgress, part: CheckProgress) -> str | None:
     """Why the search stops behind ``part``, the newest of ``progress``, if it does."""
-    if any(not plan.expected(f"assign/4-{protocol}") for protocol in part.hung):
-        lost = call_seconds + IMPATIENT * (progress.hung.total() - 1)
-        if lost > call_seconds + PATIENCE:
-            return f"{lost:.0f} s went by in calls that do not return"
+    unexpected = any(not plan.expected(f"assign/4-{protocol}") for protocol in part.hung)
+    if unexpected and IMPATIENT * ((calls := progress.hung.total()) - 1) > PATIENCE:
+        return f"{calls} calls do not return, or use up what they may"
     return "stopped at the first violation" if _violates(plan, part) else None
 
 

@@ -66,6 +66,7 @@ _Request = tuple[int, bytes]
 _Decode = Callable[[Json], _T]
 _MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and bytes in one of them
 _MOST_WRITTEN = 100_000  # the same of user data
+_LARGE = 2**20  # bytes of a reply that takes long to read
 
 
 class Session:
@@ -360,7 +361,8 @@ class Session:
                 raise Garbage(f"expected the reply to request {seq}, got {show(line)}")
         except Gone as gone:
             within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""
-            return self._fail(gone.kind, f"{gone}{within}")
+            slow = gone.kind is FailureKind.GARBAGE or self._child.returncode is None
+            return self._fail(gone.kind, f"{gone}{within}", slow)
         except Garbage as garbage:
             return self._fail(FailureKind.GARBAGE, f"reply: {garbage}")
         try:
@@ -369,20 +371,21 @@ class Session:
                 return Failure(FailureKind(reply.kind), reply.message, reply.detail)
             value = decode(reply)
         except Garbage as garbage:
-            return Failure(FailureKind.GARBAGE, f"reply: {garbage}", self._child.stderr())
+            detail, slow = self._child.stderr(), len(line) > _LARGE
+            return Failure(FailureKind.GARBAGE, f"reply: {garbage}", detail, slow)
         if body is not None and len(body) <= _LONGEST_KNOWN:
             if len(heard) >= _MOST_KNOWN:
                 heard.clear()
             heard[body] = value
         return value
 
-    def _fail(self, kind: FailureKind, message: str) -> Failure:
+    def _fail(self, kind: FailureKind, message: str, slow: bool = False) -> Failure:
         """End the process and say what it left behind."""
         assert self._child
         if kind is FailureKind.TIMEOUT and self.target.stack_signal is not None:
             self._child.ask_for_stack(self.target.stack_signal)
         self._child.kill()
-        return Failure(kind, message, self._end())
+        return Failure(kind, message, self._end(), slow)
 
     def _end(self) -> str:
         """Get rid of the process, if there is one; the last of its stderr."""

@@ -56,8 +56,8 @@ NEWEST = 2
 HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
 
-MOST_TEXT, MOST_USER_DATA, LONGEST_NAME = 20_000, 2**20, 250
-"""Characters of a message that are kept, bytes of user data, and of what a target is called."""
+MOST_TEXT, MOST_USER_DATA, LONGEST_NAME, MOST_MEMBERS = 20_000, 2**20, 250, 20_000
+"""Characters of a message that are kept, bytes of user data, and of what a target is called, members."""
 
 _T = TypeVar("_T")
 
@@ -306,7 +306,9 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
     if "encoded" in result and "assignment" in result:
         raise Garbage("assign: assignment and encoded say the same, give one of them")
     found: dict[str, Partitions] = {}
-    for member, value in of_kind(dict, field_of(result, field, "assign"), field).items():
+    if len(given := of_kind(dict, field_of(result, field, "assign"), field)) > MOST_MEMBERS:
+        raise Garbage(f"{field}: {len(given):,} members, at most {MOST_MEMBERS:,} are read")
+    for member, value in given.items():
         to_text(member, field)
         try:
             found[member] = decode(value)

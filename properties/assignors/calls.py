@@ -56,6 +56,13 @@ class Failure:
     kind: FailureKind
     message: str
     detail: str = ""
+    slow: bool = False
+    """It takes long to find out: an answer of a size that is refused, a process that goes on without one."""
+
+    @property
+    def costly(self) -> bool:
+        """Whether it takes so long to come that nobody can wait for many of them."""
+        return self.slow or self.kind in (FailureKind.TIMEOUT, FailureKind.MEMORY)
 
 
 class Asker(NamedTuple):
@@ -88,11 +95,12 @@ class AssignQuestion(NamedTuple):
             return reply
         members, most = len(reply.assignment), len(self.group) + MORE_MEMBERS
         if members > most:
-            return Failure(FailureKind.GARBAGE, f"{members:,} members, at most {most:,} are read")
+            return Failure(FailureKind.GARBAGE, f"{members:,} members, at most {most:,} are read", slow=True)
         given = sum(map(len, reply.assignment.values()))
         most = max(MOST_PARTITIONS, 10 * sum(map(len, self.cluster.topics.values())))
         if given > most:
-            return Failure(FailureKind.GARBAGE, f"{given:,} partitions, at most {most:,} are read")
+            text = f"{given:,} partitions, at most {most:,} are read"
+            return Failure(FailureKind.GARBAGE, text, slow=True)
         return reply
 
 

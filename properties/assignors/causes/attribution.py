@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.calls import FailureKind
 from rebalance.properties.assignors.causes.ablations import BY_NAME, TABLE, Realism, ablated, present, reduced
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.histories import Found, PlayedHistory, from_round
 from rebalance.properties.assignors.minimise import minimise
-from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember
 
 STORY = frozenset({"claims"})
 """What is in most scenarios once their history is folded, and names no cause."""
@@ -95,6 +96,16 @@ MOST_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
 
 
+NO_ANSWER = frozenset({FailureKind.TIMEOUT, FailureKind.MEMORY, FailureKind.GARBAGE})
+"""Kinds of breaches that may come whatever is asked, and take long to come."""
+
+
+def plainest(protocol: RebalanceProtocol) -> Scenario:
+    """The group of which the least can be said: one member, one topic, one partition."""
+    member = ScenarioMember(id="A", topics=("t",))
+    return Scenario(protocol=protocol, topics={"t": ((),)}, members=(member,), rounds=())
+
+
 @dataclass(slots=True, kw_only=True)
 class Attribution:
     """Finds out what is behind the scenarios that break ``clause``.
@@ -119,6 +130,9 @@ class Attribution:
         """The causes behind what is ``broken``, each with a counterexample, the most real first."""
         found: dict[Cause, CauseFound] = {}
         known: list[CauseFound] = []
+        if (always := self._always(broken)) is not None:
+            found[always.cause] = always
+            broken = [one for one in broken if one.found.breach.kind != always.cause.kind]
         for cause, shown in self._groups(broken):
             starts = sorted(shown, key=lambda one: (realism(one.scenario), *one.order))
             first, *others = starts[:STARTS]
@@ -132,6 +146,20 @@ class Attribution:
             scenario, breach = self._met[kind]
             self._add(found, Cause(kind, ()), BreakingScenario(scenario, breach, broken[0].number), ())
         return sorted((*found.values(), *known), key=lambda one: one.order)
+
+    def _always(self, broken: Sequence[BreakingScenario]) -> CauseFound | None:
+        """What has no answer even for the plainest group. Nothing else is behind it, and to look for that
+        could take as long as so many calls that hang."""
+        first = min(broken, key=lambda one: one.order)
+        kind = first.found.breach.kind
+        if kind not in NO_ANSWER:
+            return None
+        small = plainest(first.scenario.protocol)
+        self._left = self.limit
+        if not self._breaks(small, kind):
+            return None
+        shown = tuple(one for one in broken if one.found.breach.kind == kind)
+        return CauseFound(cause=Cause(kind, ()), broken=shown, small=small, first=first)
 
     def _add(
         self,

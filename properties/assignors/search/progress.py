@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 from rebalance.model.assignor import Promise
 from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.calls import AssignorCall, FailureKind
+from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.generator import CROWD
@@ -67,7 +67,7 @@ class CheckProgress:
     judged: Counter[str] = field(default_factory=Counter)
     broken: Counter[str] = field(default_factory=Counter)
     hung: Counter[str] = field(default_factory=Counter)
-    """Per protocol: calls that did not return."""
+    """Per protocol: calls that did not return, or took so long or so much as if."""
     claims: int = 0
     moved: int = 0
     breaking: dict[str, list[BreakingScenario]] = field(default_factory=dict)
@@ -91,7 +91,7 @@ class CheckProgress:
         self.done += 1
         self.questions += record.questions
         self.claims += record.claims
-        if record.failure is not None and record.failure.kind is FailureKind.TIMEOUT:
+        if record.failure is not None and record.failure.costly:
             self.hung[protocol] += 1
         if record.skipped is not None:
             self.skipped[record.skipped] += 1

@@ -332,18 +332,24 @@ def test_expected_breaches_are_not_minimised():
     assert finding.confirmed
 
 
+NO_REPLY = Failure(FailureKind.TIMEOUT, "no reply")
+
+
 class Hanging(InProcess):
-    """Says that it timed out, without the wait."""
+    """Says that it timed out, without the wait, or fails in another manner: with so many members or more."""
 
     allowed: list[float]
 
-    def __init__(self, assignor: Any) -> None:
+    def __init__(self, assignor: Any, failure: Failure = NO_REPLY, members: int = 1) -> None:
         super().__init__(assignor)
         self.call_seconds, self.allowed = 4.0, []
+        self.failure, self.members = failure, members
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
+        if len(group) < self.members:
+            return super().assign(protocol, cluster, group)
         self.allowed.append(self.call_seconds)
-        return Failure(FailureKind.TIMEOUT, "no reply")
+        return self.failure
 
     again = assign
 
@@ -358,6 +364,41 @@ def test_a_target_that_hangs_again_and_again_ends_the_search():
     assert "do not return" in result.missed[0]
 
 
+@pytest.mark.parametrize(
+    ("failure", "ends"),
+    [
+        (Failure(FailureKind.MEMORY, "uses 3 GiB"), True),
+        (Failure(FailureKind.GARBAGE, "300,000 members", slow=True), True),
+        (Failure(FailureKind.CRASH, "closed its stdout and is still running", slow=True), True),
+        (Failure(FailureKind.GARBAGE, "no JSON"), False),
+        (Failure(FailureKind.CRASH, "ended with exit 3"), False),
+    ],
+)
+def test_so_does_whatever_takes_as_long_as_a_hang(failure, ends):
+    """300,000 members in every answer took an hour to refuse, one by one."""
+    result = run(None, Hanging(Tiny(), failure), profile=replace(TINY, shrink=0))
+    assert ("use up" in "".join(result.missed)) == ends
+    assert violated(result) == {"assign/4-eager"}
+
+
+def test_what_never_answers_is_asked_for_the_plainest_group_and_nothing_else():
+    """To look for what is behind it took eighty calls that hang."""
+    session = Hanging(Tiny())
+    plan, subject = CheckPlan(profile=replace(TINY, shrink=1500)), Subject.of(session)
+    start = Scenario(
+        protocol=RebalanceProtocol.EAGER,
+        topics=Cluster.of({"t": 9, "u": 9}).topics,
+        members=tuple(ScenarioMember(id=f"m{index}", topics=("t", "u")) for index in range(9)),
+    )
+    broken = [
+        BreakingScenario(start, subject.play(start, plan.clauses).found[0], number) for number in (0, 1)
+    ]
+    session.allowed.clear()
+    [one] = attribution(plan, subject, broken).explain(broken)
+    assert (one.cause.id, one.small.size, one.broken) == ("timeout", (1, 1, 0, 0), tuple(broken))
+    assert session.allowed == [IMPATIENT]
+
+
 @pytest.mark.parametrize(("repeatable", "calls"), [(False, PATIENCE // IMPATIENT), (True, 5)])
 def test_what_hangs_is_made_small_by_so_many_calls(repeatable, calls, monkeypatch):
     """Each may take half a second and a new process: 1,500 of them took twenty minutes."""
@@ -365,7 +406,8 @@ def test_what_hangs_is_made_small_by_so_many_calls(repeatable, calls, monkeypatc
     cluster = Cluster.of({f"t{index}": 9 for index in range(9)})
     members = tuple(ScenarioMember(id=f"m{index}", topics=tuple(cluster.topics)) for index in range(9))
     scenario = Scenario(protocol=RebalanceProtocol.EAGER, topics=cluster.topics, members=members)
-    plan, session = CheckPlan(profile=replace(TINY, shrink=1500), repeatable=repeatable), Hanging(Tiny())
+    plan = CheckPlan(profile=replace(TINY, shrink=1500), repeatable=repeatable)
+    session = Hanging(Tiny(), members=2)
     subject = Subject.of(session)
     [found] = subject.play(scenario, plan.clauses).found
     broken = [BreakingScenario(scenario, found, 0)]

@@ -276,6 +276,13 @@ def test_wrong_lines(line, text):
     assert len(str(error.value)) < 500
 
 
+def test_members_are_counted_before_any_of_them_is_read():
+    """Of 300,000 members each would be read, whatever it is, to say then that they are too many."""
+    result = {"assignment": dict.fromkeys(map(str, range(300_000)), "nothing that anybody reads")}
+    with pytest.raises(Garbage, match="assignment: 300,000 members, at most 20,000 are read"):
+        messages.decode_assignment(result)
+
+
 def test_half_a_surrogate_pair_is_no_text():
     result = lines.from_line(b'{"assignment":{"\\ud800":[]}}')
     with pytest.raises(Garbage, match="assignment: not valid Unicode"):
