@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import signal
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -24,7 +22,6 @@ from rebalance.live.lockstep.walks import (
     LockstepResult,
     again,
     lines_of,
-    lockstep,
     lockstep_setup,
     shortened,
     walk,
@@ -36,7 +33,6 @@ from rebalance.model.bugs.releases import parse
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.observations import Callback
-from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Life, Refused
 from rebalance.model.values import (
     Cluster,
@@ -50,20 +46,18 @@ from rebalance.properties.verdict import Verdict
 from tests.command import Rebalance
 from tests.gate.traces.published import hold
 from tests.live.code.played import RELEASE, needs_java
-
-NOW = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
-SMALL = ScenarioSize(members=3, partitions=3)
-
-
-def setup(scenario: str = "dynamic", releases: CodeReleases = NOW, size: ScenarioSize = SMALL) -> Setup:
-    return lockstep_setup(SCENARIOS[scenario], size, releases)
-
-
-def walked(
-    of: Setup, walks: int, releases: CodeReleases = NOW, jobs: int = 2, first: int = 0
-) -> LockstepResult:
-    return lockstep(LockstepPlan(setup=of, releases=releases, walks=walks, jobs=jobs, first=first))
-
+from tests.live.lockstep.stepping import (
+    ALONE,
+    ENTERS,
+    JOINED,
+    LEADS,
+    NOW,
+    SMALL,
+    begun,
+    plays,
+    setup,
+    walked,
+)
 
 # -- what is compared ------------------------------------------------------------------------------------
 
@@ -154,43 +148,6 @@ def test_older_consumers_are_in_step_with_new_ones(older: str) -> None:
     assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
 
 
-ENTERS = "{0} start, {0} join, {0} join request, {0} receive, {0} join, {0} join request"
-LEADS = "{0} leader sync, {0} receive, {0} complete"
-
-
-@contextlib.contextmanager
-def begun(
-    scenario: str = "dynamic",
-    releases: CodeReleases = NOW,
-    without: str = "",
-    faults: tuple[str, ...] | None = None,
-) -> Iterator[Lockstep]:
-    """Both at their beginning; ``without`` a kind of fault: consumers commit where commits may be slow."""
-    of = setup(scenario, releases, replace(SMALL, faults=faults))
-    of = replace(of, faults=tuple(fault for fault in of.faults if fault != without))
-    with KafkaCell([releases.coordinator], releases.consumers) as cell:
-        one = Lockstep(cell, of, machine(of), releases)
-        assert one.begin() is None
-        yield one
-
-
-def plays(one: Lockstep, run: str) -> None:
-    """Take the steps, such as ``A start, topic shrinks t-2``; what leaders decide is Kafka's to say."""
-    for written in run.split(", "):
-        owner, _, rest = written.partition(" ")
-        who, action = ("ABC".index(owner), rest) if owner in "ABC" else (-1, written)
-        action, _, choice = action.partition(" t-")
-        event, outcome = next(
-            (event, outcome)
-            for event, outcome in one.built.outcomes(one.state)
-            if (event.action, event.who) == (action, who)
-            and event.choice.endswith(choice)
-            and (event.choice != "commit" or choice == "commit")
-        )
-        found = one.step(event, outcome)
-        assert found is None, "\n".join(lines_of(found))
-
-
 @needs_java
 @pytest.mark.slow
 def test_who_led_and_could_not_assign_has_the_snapshot_of_before() -> None:
@@ -219,9 +176,6 @@ def test_a_leader_whose_membership_went_under_way_is_not_asked_what_its_assignor
         plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, {LEADS.format('A')}, A enforce")
         plays(one, "A late request, A join, A join request, A late request arrives, A late answer, A assign")
         plays(one, "A join")
-
-
-JOINED = "A start, A join, A join request, join phase ends, A assign, A leader sync, A receive, A complete"
 
 
 @needs_java
@@ -279,9 +233,6 @@ def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or
     with begun("static", releases) as one:
         plays(one, f"{JOINED}, A crash, A start, A join, A join request, A assign, A sync request, A receive")
         plays(one, "A complete")
-
-
-ALONE = f"{ENTERS.format('A')}, join phase ends, A assign, {LEADS.format('A')}, A enforce"
 
 
 @needs_java
