@@ -39,6 +39,7 @@ public final class Cell {
     private Parts.Coordinator coordinator;
     private final Map<String, Integer> topics = new LinkedHashMap<>();
     private final List<Member> members = new ArrayList<>();
+    private final Member administrator = new Member(); // who sends and is none of them
     private final LinkedHashMap<Integer, Message> requests = new LinkedHashMap<>(); // under way to the coordinator
     private final LinkedHashMap<Integer, Message> responses = new LinkedHashMap<>(); // under way to a consumer
     private int messages;
@@ -71,6 +72,8 @@ public final class Cell {
     }
 
     private Cell(String[] arguments) throws MalformedURLException {
+        administrator.index = -1;
+        administrator.settings = Map.of("client", "admin");
         for (String one : arguments) {
             int at = one.indexOf('=');
             List<URL> urls = new ArrayList<>();
@@ -176,7 +179,7 @@ public final class Cell {
                 out.close('}').close('}');
                 return;
             case "send":
-                played(member(command), command);
+                played(command.containsKey("member") ? member(command) : administrator, command);
                 break;
             case "deliver":
                 deliver(chosen(requests, command, "request"));
@@ -204,7 +207,8 @@ public final class Cell {
                 coordinator.hold(!Boolean.FALSE.equals(command.get("on")));
                 break;
             case "append":
-                refuseUnless(coordinator.append((String) command.get("error")), "no write waits");
+                boolean logged = Boolean.TRUE.equals(command.get("logged"));
+                refuseUnless(coordinator.append((String) command.get("error"), logged), "no write waits");
                 break;
             case "failover":
                 coordinator.failover((int) number(command, "keep", -1), Boolean.TRUE.equals(command.get("loading")));
@@ -321,6 +325,7 @@ public final class Cell {
         requests.clear();
         responses.clear();
         members.clear();
+        administrator.open.clear();
         topics.clear();
         shown.clear();
         messages = 0;
@@ -448,7 +453,10 @@ public final class Cell {
         requests.remove(message.id);
     }
 
-    /** A member without a process sends; its answer is an event, and whoever plays it hears of it by that. */
+    /**
+     * A member without a process sends, or an administrator; its answer is an event, and whoever plays it hears of it by
+     * that.
+     */
     private void played(Member member, Map<String, Object> command) {
         refuseUnless(member.consumer == null, "member " + member.index + " has a process, which speaks for itself");
         Message message = new Message();

@@ -40,8 +40,11 @@ public final class Parts {
         /** Whether what is written waits for {@link #append}. */
         void hold(boolean held);
 
-        /** The oldest write that waits is committed, or fails with this error; false if none waits. */
-        boolean append(String error);
+        /**
+         * The oldest write that waits is committed, or fails with this error, and is in the log all the same where it
+         * is {@code logged}; false if none waits.
+         */
+        boolean append(String error, boolean logged);
 
         /** Another broker takes over with the first {@code keep} records; -1 all. */
         void failover(int keep, boolean loading);

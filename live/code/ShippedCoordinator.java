@@ -371,10 +371,13 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     }
 
     @Override
-    public boolean append(String error) {
+    public boolean append(String error, boolean logged) {
         Write write = writes.poll();
         if (write == null) {
             return false;
+        }
+        if (error != null && logged) {
+            log.addAll(write.records);
         }
         complete(write, error == null ? null : Errors.valueOf(error).exception());
         while (!writes.isEmpty() && writes.peek().records.isEmpty()) { // reads, which waited for it

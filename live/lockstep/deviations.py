@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance.live.code.answers import CoordinatorState
-from rebalance.live.lockstep.steps import commit_of_no_group
+from rebalance.live.lockstep.steps import COMPLETES, LEAVES, commit_of_no_group
 from rebalance.live.replay.code_group import CodeGroup
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.model.bugs.releases import version
@@ -75,7 +75,7 @@ def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
     """``classicGroupLeaveToClassicGroup`` counts a pending member among those that left."""
     if step.event.action == "left leave arrives":
         left = step.behind()[step.connection][0].id
-    elif step.event.action in ("close", "unsubscribe", "bounce"):
+    elif step.event.action in ("close", "unsubscribe", "unsubscribe midway", "bounce"):
         left = step.member().id
     else:
         return None
@@ -113,7 +113,7 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     elif memory.led.get(who, now) != now:
         memory.led[who] = None
     goes_on = {"JoinGroup", "OffsetCommit"}.intersection(code.members[who].open)
-    if step.event.action not in ("complete", "listener throws") or not goes_on:
+    if step.event.action not in COMPLETES or not goes_on:
         return None
     unneeded = not wants_to_join(MemberContext(Slot(who), code.setup), member)
     if not unneeded or not memory.is_outdated(who):
@@ -187,7 +187,8 @@ def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory:
 def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``initiateJoinGroup``: the listener of the future sets the state when it fails, up to Kafka 2.6."""
     threw = step.event.action == "assign" and step.wire(after=True) is None
-    if not threw and (step.event.action != "receive" or not isinstance(step.wire(), Refused)):
+    hears = step.event.action in ("receive", "polls on") and isinstance(step.wire(), Refused)
+    if not threw and not hears:
         return None
     mine = code.state.members[step.event.who]
     member = step.built.value(after, f"member {step.name}")
@@ -200,7 +201,7 @@ def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
 def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``onLeavePrepare`` asked for the one object ``NO_GENERATION``, which is not that of who has a member id
     only, and before 2.6 not whether a rebalance is under way."""
-    if step.event.action not in ("close", "unsubscribe", "bounce", "late leave", "receive"):
+    if step.event.action not in (*LEAVES, "receive"):
         return None
     release, member = version(code.releases.of(step.event.who)), step.member()
     if release >= (2, 7) or (release >= (2, 6) and (member.generation != NONE or member.id == NO_ID)):

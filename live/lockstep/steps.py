@@ -7,10 +7,11 @@ from typing import Any
 
 from rebalance.live.code.answers import CellResponse
 from rebalance.live.code.cell import CellRefused
+from rebalance.live.lockstep.faults import RareSteps
 from rebalance.live.lockstep.observed import IdNames
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_group import POLLS, RETENTION, CodeGroup, CodeMember, CodeReleases
-from rebalance.live.replay.code_steps import CodeSteps, gives_up
+from rebalance.live.replay.code_steps import gives_up
 from rebalance.live.replay.replay_plan import ReplayStep
 from rebalance.live.replay.scene import CannotForce
 from rebalance.live.replay.verdict import Replayed
@@ -35,22 +36,28 @@ from rebalance.model.protocol.state import (
 
 POLLING = (
     "join", "complete", "heartbeat", "late request", "listener throws", "close", "unsubscribe", "slow commit",
-    "max poll", "poll interval", "late leave",
+    "max poll", "poll interval", "late leave", "leave lost", "completes again", "unsubscribe midway",
 )  # fmt: skip
 """What a member does that has to know its coordinator."""
 
 
-LEAVES = ("close", "unsubscribe", "bounce", "late leave")
+LEAVES = ("close", "unsubscribe", "bounce", "late leave", "leave lost", "unsubscribe midway")
+
+COMPLETES = ("complete", "listener throws", "completes again")
+"""What takes over an assignment."""
 
 OF_THREAD = (
     "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done",
     "commit refused", "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
+    "polls on", "completes again", "unsubscribe midway",
 )  # fmt: skip
 """What only an application's thread comes to."""
 
+BESIDE_POLLS = ("late leave", "leave lost", "refresh")
+"""What either thread comes to, and none within a poll that commits."""
+
 OF_PROCESS = (
-    *OF_THREAD, "heartbeat", "late request", "late answer", "max poll", "poll interval", "late leave",
-    "refresh",
+    *OF_THREAD, *BESIDE_POLLS, "heartbeat", "late request", "late answer", "max poll", "poll interval",
 )  # fmt: skip
 """What takes a process that runs."""
 
@@ -64,7 +71,7 @@ NO_GROUP = (Error.ILLEGAL_GENERATION.value, UNEXPECTED)
 """Answers to a commit where there is no group, up to version 8 of the request and since."""
 
 
-class LockSteps(CodeSteps):
+class LockSteps(RareSteps):
     """Moves a group as the model's steps say. Before anything is done CannotForce tells what cannot be."""
 
     def __init__(self, group: CodeGroup, ids: IdNames) -> None:
@@ -153,14 +160,14 @@ class LockSteps(CodeSteps):
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise CannotForce("who hangs does not look for its coordinator")
-        waited = action in ("complete", "listener throws") and isinstance(step.stray(), Late | Refused)
+        waited = action in COMPLETES and isinstance(step.stray(), Late | Refused)
         if waited and self.group.commits and self.waits(self._member(step)):
             raise CannotForce("what is late was sent before the commit that a poll waits for")
         if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
             raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
         if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
             self._forbid_commit(step)
-        elif who >= 0 and action in (*OF_THREAD, "late leave", "refresh") and self.within_poll(step):
+        elif who >= 0 and action in (*OF_THREAD, *BESIDE_POLLS) and self.within_poll(step):
             raise CannotForce("its thread is in the poll that commits, and comes back with JoinGroup")
         if (
             action == "group expires"
@@ -231,6 +238,9 @@ class LockSteps(CodeSteps):
     def _session(self, step: ReplayStep) -> None:
         number = int(step.event.choice.removeprefix("id "))
         self.group.do("expire", timer="session", member_id=self.ids.real(step.event.who, number))
+
+    def _removed_id(self, step: ReplayStep) -> str:
+        return self.ids.real(step.event.who, int(step.event.choice.removeprefix("id ")))
 
     def _rebalance_timeout(self, step: ReplayStep) -> None:
         self.group.do("expire", timer="rebalance" if step.event.choice.startswith("join") else "sync")

@@ -21,6 +21,7 @@ from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_coordinator import CoordinatorWatch, slot_of
 from rebalance.live.replay.naming import RunNames
+from rebalance.model.machine import NOBODY
 from rebalance.model.protocol.errors import FATAL
 from rebalance.model.protocol.observations import Answered, Call, Callback, Claimed, Completed, Decided, Threw
 from rebalance.model.protocol.setup import ConsumerConfig, Setup, letter
@@ -216,7 +217,8 @@ class CodeGroup(RunNames):
         before = self.state.coordinator
         events, self.state = self.cell.step(*commands)
         for event in events:
-            self._takes(event)
+            if event.member != NOBODY:  # an administrator
+                self._takes(event)
         name, arguments = commands[0]["do"], {k: v for k, v in commands[0].items() if k != "do"}
         if name == "deliver":
             sent = (member.sent.get(arguments["id"]) for member in self.members)

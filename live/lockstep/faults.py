@@ -1,4 +1,4 @@
-"""The faults of ``setup.RARE_FAULTS`` as commands to a cell: what is lost, removed, not stored, or polled on."""
+"""The faults of ``setup.RARE_FAULTS`` as commands to a cell: what is lost, removed or not stored."""
 
 from __future__ import annotations
 

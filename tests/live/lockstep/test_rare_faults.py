@@ -1,0 +1,109 @@
+"""The faults that have scenarios of their own, on Kafka's own code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from rebalance.live.code.cell import KafkaCell
+from rebalance.live.lockstep.both import Lockstep
+from rebalance.live.lockstep.walks import lines_of
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.model.protocol.group import machine
+from rebalance.model.protocol.state import Error, Generation, GroupState, Refused
+
+from tests.live.code.played import RELEASE, needs_java
+from tests.live.lockstep.stepping import ALONE, ENTERS, JOINED, NOW, plays, setup, walked
+
+pytestmark = [needs_java, pytest.mark.slow]
+
+STABLE = ALONE.removesuffix(", A enforce")
+
+
+@pytest.fixture(scope="module")
+def cell() -> Iterator[KafkaCell]:
+    with KafkaCell([RELEASE], [RELEASE]) as jvm:
+        yield jvm
+
+
+def group_of(cell: KafkaCell, scenario: str, releases: CodeReleases = NOW) -> Lockstep:
+    of = setup(scenario, releases)
+    one = Lockstep(cell, of, machine(of), releases)
+    assert one.begin() is None
+    return one
+
+
+def known_ids(one: Lockstep) -> list[str]:
+    return [member.id for member in one.group.state.coordinator.members]
+
+
+def part(one: Lockstep, name: str) -> Any:
+    return one.built.value(one.state, name)
+
+
+# -- LeaveGroup that is lost, or another's ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("how", ["close", "unsubscribe", "max poll"])
+def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(cell: KafkaCell, how: str) -> None:
+    one = group_of(cell, "leaving")
+    plays(one, f"{STABLE}, A leave lost t-{how}")
+    assert len(known_ids(one)) == 1
+    back = {"close": "A start, ", "unsubscribe": "A subscribe, ", "max poll": ""}[how]
+    plays(one, f"{back}A join, A join request, A receive, A session expires, A join, A join request")
+
+
+@pytest.mark.parametrize("scenario", ["leaving", "static-appends"])
+def test_an_administrator_removes_who_is_at_work(cell: KafkaCell, scenario: str) -> None:
+    """A dynamic member by its id, a static one by that of its instance."""
+    one = group_of(cell, scenario)
+    plays(one, STABLE if scenario == "leaving" else JOINED)
+    plays(one, "A member removed, A heartbeat, A join, A join request")
+    assert one.seen.taken["member removed"] == 1
+
+
+def test_who_is_removed_while_its_join_request_waits_hears_of_it(cell: KafkaCell) -> None:
+    one = group_of(cell, "leaving")
+    plays(one, f"{ENTERS.format('A')}, A member removed")
+    assert (known_ids(one), one.seen.taken["join refused"]) == ([], 1)
+    plays(one, "A receive, A join, A join request")
+
+
+# -- what is not stored ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("how", "after"), [("", GroupState.DEAD), (" t-logged", GroupState.STABLE)])
+def test_a_decision_that_is_not_stored_is_in_the_log_or_not(
+    cell: KafkaCell, how: str, after: GroupState
+) -> None:
+    one = group_of(cell, "appends")
+    plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A sync not stored{how}")
+    assert part(one, "wire A") == Refused("sync", Error.NOT_COORDINATOR, 1, Generation(1))
+    assert part(one, "group").state is GroupState.PREPARING
+    plays(one, "A receive, failover")
+    assert part(one, "group").state is after
+
+
+@pytest.mark.parametrize(("how", "undone"), [("", True), (" t-logged", False)])
+def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
+    cell: KafkaCell, how: str, undone: bool
+) -> None:
+    one = group_of(cell, "static-appends")
+    plays(one, f"{JOINED}, A crash, A start, A join")
+    before = known_ids(one)
+    plays(one, f"A return not stored{how}")
+    assert part(one, "wire A") == Refused("join", Error.NOT_COORDINATOR, 0)
+    assert known_ids(one) == before
+    plays(one, "failover")
+    assert (known_ids(one) == before) is undone
+    plays(one, "A receive, A join, A join request")
+
+
+# -- walks -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scenario", ["leaving", "appends", "static-appends"])
+def test_walks_with_these_faults_are_in_step(scenario: str) -> None:
+    found = walked(setup(scenario), 20)
+    assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
