@@ -108,13 +108,13 @@ def test_wheel_declares_the_entry_points(wheel: Path) -> None:
 
 @pytest.mark.slow
 def test_the_wheel_runs_from_an_index_of_its_own(wheel: Path, tmp_path: Path) -> None:
-    """In an environment of its own that finds what else it needs here: nothing is fetched."""
+    """As pipx installs it: in an environment of its own, which finds what else it needs here."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "new"], cwd=tmp_path, check=True)
     python = tmp_path / "new" / "bin" / "python"
     (site,) = (tmp_path / "new" / "lib").glob("python*/site-packages")
-    options = ["--no-deps", "--no-index", "--find-links", str(wheel.parent), "--target", str(site)]
-    command = [sys.executable, "-m", "pip", "install", "-q", *options, "rebalance-verifier"]
-    subprocess.run(command, check=True, capture_output=True)
+    options = ["--no-deps", "--no-index", "--find-links", str(wheel.parent), "--no-warn-script-location"]
+    command = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", *options]
+    subprocess.run([*command, "rebalance-verifier"], check=True, capture_output=True)
     needed = [path for path in map(Path, sys.path) if path.name == "site-packages" and path != site]
     # Their packages, not their .pth files: the editable installation is not to be found.
     variables = {
@@ -122,13 +122,31 @@ def test_the_wheel_runs_from_an_index_of_its_own(wheel: Path, tmp_path: Path) ->
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
     }
-    for argv in (
-        ["-m", "rebalance"],
-        ["-c", "from rebalance.gate.cli.start import main; raise SystemExit(main())"],
-    ):
+    for command in ([python, "-m", "rebalance"], [python.parent / "rebalance"]):
         ran = subprocess.run(
-            [python, *argv, "check", "range", "--profile", "smoke", "--report", "text"],
+            [*command, "check", "range", "--profile", "smoke", "--report", "text"],
             cwd=tmp_path, env=variables, capture_output=True, text=True,
         )  # fmt: skip
         assert (ran.returncode, ran.stderr) == (0, "")
+        assert ran.stdout.startswith("CONFORMANT  range keeps ")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("tool", ["uvx", "pipx"])
+def test_tools_that_run_packages_run_the_wheel(wheel: Path, tmp_path: Path, tool: str) -> None:
+    """By path and, with uv, from a folder that serves as index; what it needs comes from the index of pip."""
+    if shutil.which(tool) is None:
+        pytest.skip(f"needs {tool}")
+    index = ["--find-links", str(wheel.parent)]
+    commands = {
+        "uvx": [["--from", str(wheel), "rebalance"], [*index, "--from", "rebalance-verifier", "rebalance"]],
+        "pipx": [["run", "--spec", str(wheel), "rebalance"]],
+    }
+    environment = {**os.environ, "HOME": str(tmp_path)}
+    for argv in commands[tool]:
+        ran = subprocess.run(
+            [tool, *argv, "check", "range", "--profile", "smoke", "--report", "text"],
+            cwd=tmp_path, env=environment, capture_output=True, text=True,
+        )  # fmt: skip
+        assert ran.returncode == 0, ran.stderr
         assert ran.stdout.startswith("CONFORMANT  range keeps ")
