@@ -81,7 +81,7 @@ class Runner:
     def value(self, expression: str) -> str:
         kind, *rest = expression.split(".")
         if kind == "inputs":
-            return self.inputs.get(rest[0], action()["inputs"][rest[0]].get("default", ""))
+            return self.inputs.get(rest[0], str(action()["inputs"][rest[0]].get("default", "")))
         if kind == "steps":
             return self.outputs(rest[0])[rest[2]]
         assert expression == "github.action_path"

@@ -122,9 +122,9 @@ def test_the_wheel_runs_from_an_index_of_its_own(wheel: Path, tmp_path: Path) ->
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
     }
-    for command in ([python, "-m", "rebalance"], [python.parent / "rebalance"]):
+    for started in ([python, "-m", "rebalance"], [python.parent / "rebalance"]):
         ran = subprocess.run(
-            [*command, "check", "range", "--profile", "smoke", "--report", "text"],
+            [*started, "check", "range", "--profile", "smoke", "--report", "text"],
             cwd=tmp_path, env=variables, capture_output=True, text=True,
         )  # fmt: skip
         assert (ran.returncode, ran.stderr) == (0, "")
