@@ -136,10 +136,7 @@ class NamedScenario:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
-        faults = self.faults if size.faults is None else size.faults
-        for fault in faults:
-            if fault not in FAULTS:
-                raise ScenarioError(unknown("fault", fault, FAULTS, "rebalance list faults"))
+        faults = self.faults if size.faults is None else self._of_its_protocol(size.faults)
         topics, exist = _topics(partitions, self.topics, self.spare)
         return Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
@@ -156,6 +153,19 @@ class NamedScenario:
             steps=size.steps,
             factory=size.factory,
         )
+
+    def _of_its_protocol(self, faults: tuple[str, ...]) -> tuple[str, ...]:
+        """Those that there are; of all kinds those that such a group has. Raises ScenarioError for others."""
+        kinds = CONSUMER_KINDS if self.modern else CLASSIC_FAULTS
+        if faults == FAULTS:
+            return tuple(fault for fault in faults if fault in kinds)
+        for fault in faults:
+            if fault not in FAULTS:
+                raise ScenarioError(unknown("fault", fault, FAULTS, "rebalance list faults"))
+            if fault not in kinds:
+                other = "classic groups" if self.modern else "consumer groups (KIP-848)"
+                raise ScenarioError(f"{self.name}: {fault!r} is a fault of {other}")
+        return faults
 
     def classic_setup(self, size: ScenarioSize) -> Setup:
         """The same for Kafka's own code, which plays no consumer group yet. Raises ScenarioError."""

@@ -9,7 +9,7 @@ from rebalance.explore.engine import fast, plain
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize, scenario
 from rebalance.explore.liveness import liveness
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.either import FAULTS, machine
 from rebalance.properties.group.clauses import most_rounds, rules
 
 GO_ON = Limits(go_on=True)
@@ -247,3 +247,13 @@ def test_the_bound_on_rebalances_is_met(
     [count] = liveness.judge(built, clauses, search).counts
     assert count.reached == most
     assert most <= most_rounds(setup) <= most + (members > partitions)
+
+
+def test_of_all_faults_a_group_has_those_of_its_protocol() -> None:
+    """And what does not name them all names none of the other protocol's."""
+    for name, foreign in (("dynamic", "slow callback"), ("consumer", "enforce")):
+        every = SCENARIOS[name].setup(ScenarioSize(members=1, partitions=1, faults=FAULTS))
+        assert foreign not in every.faults
+        assert machine(every).initial
+        with pytest.raises(ScenarioError, match=f"{name}: '{foreign}' is a fault of"):
+            SCENARIOS[name].setup(ScenarioSize(faults=(foreign,)))
