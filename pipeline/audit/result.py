@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from rebalance.pipeline.audit.diagnosis import BugLink
 from rebalance.pipeline.audit.kernel.findings import CHECKS, AuditCheck, Thresholds
 from rebalance.pipeline.audit.known import KnownFinding
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
@@ -205,6 +206,8 @@ class Audited:
     worst: tuple[AuditedGroup, ...] = ()
     pauses: tuple[Pause, ...] = ()
     clocks: tuple[Clock, ...] = ()
+    diagnoses: Mapping[str, tuple[BugLink, ...]] = field(default_factory=dict)
+    """Id of a finding -> what of the catalogue of bugs it is, or may be."""
     traces: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     stage: str = ""

@@ -7,6 +7,7 @@ numbers below. Nothing here prints; ``gate.report.terminal.audit`` renders what 
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -15,6 +16,7 @@ from importlib.util import find_spec
 
 from rebalance.live.processes.supervision import noticed
 from rebalance.pipeline.audit import alone, kernel, known
+from rebalance.pipeline.audit.diagnosis import diagnose
 from rebalance.pipeline.audit.engine import Engine
 from rebalance.pipeline.audit.failures import message, of_engine
 from rebalance.pipeline.audit.kernel.findings import CHECKS
@@ -30,7 +32,7 @@ from rebalance.pipeline.audit.result import (
     Malformed,
     Pause,
 )
-from rebalance.pipeline.audit.sources.settling import mixed
+from rebalance.pipeline.audit.sources.settling import LoggedClient, mixed
 from rebalance.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
 
 MOST_FINDINGS = 1_000
@@ -206,13 +208,21 @@ def _text(column: str) -> str:
 
 
 def _record(driver: Engine, found: Audited) -> Audited:
-    """What is around the first findings."""
+    """What is around the first findings, and which mistakes of the catalogue they are or may be."""
     chosen = found.findings[:MOST_TRACES]
     if not chosen:
         return found
     events = driver.around(wanted(chosen))
+    clients: dict[str, list[LoggedClient]] = defaultdict(list)
+    for client in found.clients:
+        clients[client.group].append(client)
     return replace(
-        found, recordings=tuple(recording(found.plan, one, events.get(one.id, ())) for one in chosen)
+        found,
+        recordings=tuple(recording(found.plan, one, events.get(one.id, ())) for one in chosen),
+        diagnoses={
+            one.id: diagnose(one, events.get(one.id, one.places), clients[one.group])
+            for one in found.findings
+        },
     )
 
 

@@ -17,6 +17,7 @@ from rebalance.gate.report.terminal.audit import headline
 from rebalance.gate.report.times import certainty, moment
 from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
+from rebalance.pipeline.audit.diagnosis import sentences
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogFinding
 from rebalance.pipeline.audit.result import Audited
@@ -79,7 +80,7 @@ def _findings(found: Audited, check: str) -> Markup:
             moment(one.began),
             span(one.seconds) + ("" if one.ended else ", goes on"),
             certainty(one),
-            one.sentence,
+            ". ".join([one.sentence, *sentences(found.diagnoses.get(one.id, ()))]),
             ", ".join(event.where for event in one.places[:4]),
         )
         for one in mine

@@ -17,6 +17,7 @@ from rebalance.gate.report.frame import WIDTH, aligned, labelled, painted
 from rebalance.gate.report.times import lasted
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
+from rebalance.pipeline.audit.diagnosis import sentences
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally
@@ -150,6 +151,8 @@ def _section(found: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> 
     lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", WIDTH)
     for one in shown:
         lines += ["", *_finding(one, one.id if one.id in found.traces else "")]
+        for sentence in sentences(found.diagnoses.get(one.id, ())):
+            lines += [f"    {line}" for line in fold(clean(sentence), WIDTH - 4)]
     if len(shown) < tally.findings:
         lines += ["", f"  and {tally.findings - len(shown):,} more"]
     return lines
@@ -280,7 +283,14 @@ def data(found: Audited) -> dict[str, Any]:
         "groups": {"seen": found.groups, "broken": found.broken},
         "known": {"findings": found.known, "unmatched": [str(entry) for entry in found.unmatched]},
         "checks": list(_checks(found)),
-        "findings": [{**finding_out(one), "trace": found.traces.get(one.id, "")} for one in found.findings],
+        "findings": [
+            {
+                **finding_out(one),
+                "bugs": [mistake._asdict() for mistake in found.diagnoses.get(one.id, ())],
+                "trace": found.traces.get(one.id, ""),
+            }
+            for one in found.findings
+        ],
         "worst": [asdict(one) for one in found.worst],
         "pauses": [asdict(one) for one in found.pauses],
         "clocks": [asdict(one) for one in found.clocks],

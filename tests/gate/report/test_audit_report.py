@@ -365,7 +365,7 @@ def test_json_schema_names_every_field():
         one = document[name][0] if isinstance(document[name], list) else document[name]
         assert list(one) == list(published["$defs"][kind]["properties"]), name
     recorded = json.loads((SCHEMAS / "recording.schema.json").read_text())["$defs"]["finding"]
-    assert list(document["findings"][0]) == [*recorded["properties"], "trace"]
+    assert list(document["findings"][0]) == [*recorded["properties"], "bugs", "trace"]
 
 
 @pytest.mark.parametrize("wrong", [{"schema": 2}, {"verdict": "fine"}, {"findings": [{}]}, {"exit": "1"}])
