@@ -184,6 +184,17 @@ def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory:
     return step.built.put(after, f"member {step.name}", reset(member))
 
 
+def _late_id(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
+    """``JoinGroupResponseHandler`` sets the member id without a look at the state."""
+    wire = step.wire() if step.event.action == "receive" else None
+    if not isinstance(wire, Refused) or wire.error is not Error.MEMBER_ID_REQUIRED:
+        return None
+    member = step.built.value(after, f"member {step.name}")
+    if member.id == wire.given:
+        return None
+    return step.built.put(after, f"member {step.name}", member._replace(id=wire.given, generation=NONE))
+
+
 def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``initiateJoinGroup``: the listener of the future sets the state when it fails, up to Kafka 2.6."""
     threw = step.event.action == "assign" and step.wire(after=True) is None
@@ -399,6 +410,13 @@ DEVIATIONS = (
         "model it goes on; either way it sends the next one",
         releases="Java since 2.4.0",
         follow=_first_join_refused,
+    ),
+    CodeDeviation(
+        id="late_id_taken",
+        sentence="who has unsubscribed before its first JoinGroup is answered takes the member id all the "
+        "same, and joins with it when it subscribes again; in the model it asks for another",
+        releases="Java since 2.4.0",
+        follow=_late_id,
     ),
     CodeDeviation(
         id="unread_generation_compared",

@@ -25,7 +25,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.verdict import Verdict
 
-NOT_PLAYED = ("slow network", "polls on", "completes again", "unsubscribe midway", "racks change")
+NOT_PLAYED = ("slow network", "racks change")
 """Kinds of faults that lockstep does not have."""
 
 ALWAYS = ("session timeout", "slow member")

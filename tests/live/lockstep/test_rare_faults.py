@@ -10,8 +10,10 @@ from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Lockstep
 from rebalance.live.lockstep.walks import lines_of
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.state import Error, Generation, GroupState, Refused
+from rebalance.model.protocol.observations import Call, Callback, Threw
+from rebalance.model.protocol.state import Error, Generation, GroupState, Life, Refused, Slot
 
 from tests.live.code.played import RELEASE, needs_java
 from tests.live.lockstep.stepping import ALONE, ENTERS, JOINED, NOW, plays, setup, walked
@@ -100,10 +102,75 @@ def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
     plays(one, "A receive, A join, A join request")
 
 
+# -- careless applications -------------------------------------------------------------------------------
+
+
+def test_who_polls_on_after_a_fatal_error_joins_again(cell: KafkaCell) -> None:
+    one = group_of(cell, "careless")
+    plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request, C polls on")
+    assert [seen for seen in one.group.seen if isinstance(seen, Threw)] == [
+        Threw(Slot(2), Error.GROUP_MAX_SIZE_REACHED)
+    ]
+    assert part(one, "member C").life is Life.UP
+    plays(one, "C join, C join request")
+
+
+def test_a_listener_that_throws_hears_of_nothing_more_at_the_next_poll(cell: KafkaCell) -> None:
+    one = group_of(cell, "midway")
+    plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync, A receive")
+    plays(one, "A completes again, A complete")
+    calls = [(seen.call, seen.parts) for seen in one.group.seen if isinstance(seen, Callback)]
+    assert calls == [(Call.ASSIGNED, 0)]
+    assert not one.seen.deviations["completes_again"]  # which the model has here
+
+
+UNTIL = f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (ENTERS.format("A"), "A receive, A subscribe, A join"),
+        (f"{ENTERS.format('A')}, join phase ends", "A assign, A subscribe, A join"),
+        (UNTIL, "A receive, A subscribe, A join"),
+        (f"{UNTIL}, A receive", "A subscribe, A complete"),
+    ],
+)
+def test_who_unsubscribes_midway_waits_for_the_answer_to_the_old_join(
+    cell: KafkaCell, before: str, after: str
+) -> None:
+    one = group_of(cell, "midway")
+    plays(one, f"{before}, A unsubscribe midway")
+    assert known_ids(one) == []
+    if after.startswith("A receive"):
+        plays(one, "A subscribe")
+        assert one.try_in_vain(Event("polls in vain", 0)) is None
+        after = after.replace("A subscribe, ", "")
+    plays(one, f"{after}, A join request")
+
+
+def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(cell: KafkaCell) -> None:
+    one = group_of(cell, "midway")
+    plays(one, "A start, A join, A join request, A unsubscribe midway, A receive, A subscribe, A join")
+    assert one.group.members[0].open["JoinGroup"].member_id == one.group.state.coordinator.pending_joins[0]
+    assert one.seen.deviations["late_id_taken"] == 1
+
+
 # -- walks -----------------------------------------------------------------------------------------------
 
+RARE = ("leaving", "appends", "static-appends", "careless", "midway")
 
-@pytest.mark.parametrize("scenario", ["leaving", "appends", "static-appends"])
+
+@pytest.mark.parametrize("scenario", RARE)
 def test_walks_with_these_faults_are_in_step(scenario: str) -> None:
     found = walked(setup(scenario), 20)
+    assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("scenario", RARE)
+@pytest.mark.parametrize("older", ["2.4.1", "2.6.1", "2.8.0", "3.4.1"])
+def test_older_consumers_are_in_step_with_these_faults(scenario: str, older: str) -> None:
+    releases = CodeReleases(coordinator=RELEASE, consumers=(older, RELEASE))
+    found = walked(setup(scenario, releases), 100, releases)
     assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
