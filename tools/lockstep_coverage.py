@@ -43,17 +43,24 @@ MODULES = (
 OLD, NOW = "2.4.1", "4.4.0"
 MIXED = f"coordinator:{NOW},consumer:{OLD},consumer:{NOW},consumer:2.8.1"
 
-WALKED: Sequence[tuple[str, tuple[str, ...]]] = (
+Group = tuple[str, tuple[str, ...]]
+"""Releases, and the scenarios that are walked with them."""
+
+WALKED: Sequence[Group] = (
     (NOW, tuple(name for name, one in SCENARIOS.items() if not one.modern and name not in NO_WALKS)),
     (f"coordinator:{NOW},consumer:2.8.0,consumer:{NOW},consumer:3.0.0", ("dynamic", "connections", "eager")),
     (f"coordinator:{NOW},consumer:{OLD},consumer:2.8.1", ("dynamic", "static", "topics", "sticky")),
     (f"coordinator:{NOW},consumer:3.2.1,consumer:3.3.1", ("dynamic", "eager")),
     (f"coordinator:{NOW},consumer:3.2.2,consumer:2.6.1", ("dynamic", "static-connections")),
 )
-"""Releases, and the scenarios that are walked with them."""
+"""With the faults of each scenario."""
 
-EVERYTHING = ("static", "crowded", "topics")
-"""Scenarios that are walked once more, with every kind of fault."""
+EVERYTHING: Sequence[Group] = (
+    (NOW, ("static", "crowded", "topics")),
+    (MIXED, ("static", "crowded", "topics")),
+    (f"coordinator:{NOW},consumer:2.8.0,consumer:3.1.2", ("eager", "mixed")),
+)
+"""The same that are walked once more, with every kind of fault."""
 
 CONSUMERS, COORDINATORS = version("2.4.0"), version("4.0.0")
 """The first releases with which a cell is what a group runs: cooperative consumers, and the coordinator that
@@ -134,8 +141,9 @@ class Reasons:
         for node in ast.walk(ast.parse(source)):
             for child in ast.iter_child_nodes(node):
                 self.parents[child] = node
-            if isinstance(node, ast.stmt):
-                self.at.setdefault(node.lineno, node)
+            at = node.pattern if isinstance(node, ast.match_case) else node
+            if isinstance(at, ast.stmt | ast.pattern):
+                self.at.setdefault(at.lineno, node)
 
     def around(self, line: int) -> Iterator[ast.AST]:
         """The statement at a line, and what it is in."""
@@ -161,7 +169,8 @@ class Reasons:
                 first = node.body[0].lineno
                 if found := _shut(node, to == first if inside is None else inside in node.body):
                     return found
-            text = self.lines[node.lineno - 1].strip() if isinstance(node, ast.stmt) else ""
+            at = node.pattern if isinstance(node, ast.match_case) else node
+            text = self.lines[at.lineno - 1].strip() if isinstance(at, ast.stmt | ast.pattern) else ""
             if found := known.get(f"{self.module}.{function}: {text}", ""):
                 return found
             inside = node
@@ -181,7 +190,9 @@ def _shut(node: ast.If, body: bool) -> str:
 # -- counting --------------------------------------------------------------------------------------------
 
 
-def walked(walks: int, groups: Iterable[tuple[str, tuple[str, ...]]] = WALKED) -> tuple[BranchCount, int]:
+def walked(
+    walks: int, groups: Iterable[Group] = WALKED, everything: Iterable[Group] = EVERYTHING
+) -> tuple[BranchCount, int]:
     """The branches after so many walks with each group, and how many steps they took.
 
     Walks that disagree are told on stderr. Raises CannotStart where no cell can be had.
@@ -190,8 +201,10 @@ def walked(walks: int, groups: Iterable[tuple[str, tuple[str, ...]]] = WALKED) -
     measured = Coverage(branch=True, include=files, data_file=None, config_file=False)
     steps = 0
     every = tuple(fault for fault in FAULTS if fault not in NOT_PLAYED)
+    rows: list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]
     rows = [(code, scenarios, None) for code, scenarios in groups]
-    for code, scenarios, faults in [*rows, (NOW, EVERYTHING, every), (MIXED, EVERYTHING, every)]:
+    rows += [(code, scenarios, every) for code, scenarios in everything]
+    for code, scenarios, faults in rows:
         releases = code_releases(code if ":" in code else f"code:{code}")
         with KafkaCell([releases.coordinator], releases.consumers) as cell:
             for name in scenarios:
