@@ -49,7 +49,14 @@ MAY_IMPORT = {
 }
 
 ORDER = {
-    "model": ("model", "model.assignors", "model.bugs", "model.protocol", "model.consumer"),
+    "model": (
+        "model",
+        "model.assignors",
+        "model.bugs",
+        "model.protocol",
+        "model.consumer",
+        "model.consumer.migration",
+    ),
     "properties": (
         *("properties", "properties.assignors", "properties.assignors.causes"),
         *("properties.assignors.search", "properties.group"),

@@ -216,7 +216,7 @@ def profiles() -> str:
 def groups() -> str:
     """The scenarios of ``rebalance explore``."""
     from rebalance.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS
-    from rebalance.model.consumer.either import FAULTS
+    from rebalance.model.consumer.migration.either import FAULTS
 
     rare = [fault for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
 

@@ -19,7 +19,7 @@ from rebalance.explore.liveness.lasso import Lasso
 from rebalance.explore.liveness.liveness import Liveness
 from rebalance.explore.random import walks
 from rebalance.explore.random.minimise import minimise
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules

@@ -88,7 +88,29 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
 """The same for a consumer group (KIP-848)."""
 
 
+DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
+    "classic member in a consumer group": lambda s: _room(s) > 1,
+    "upgrade of a group that is stable": lambda s: _room(s) > 1,
+    "upgrade of a group that is joining": lambda s: _room(s) > 1,
+    "upgrade of a group that is assigning": lambda s: _room(s) > 1,
+    "downgrade": lambda s: _goes_back(s) and _fault("close")(s) and not _static(s),
+    "downgrade while partitions move": lambda s: (
+        _goes_back(s) and _shared(s) > 1 and _fault("close")(s) and not _static(s)
+    ),
+    "failover of a classic group": _fault("failover"),
+    "failover of a consumer group": _fault("failover"),
+    "failover after a downgrade": lambda s: _goes_back(s) and _fault("failover", "close")(s),
+}
+"""The same for a group on its way between the protocols."""
+
+
+def _goes_back(setup: Setup) -> bool:
+    """Whether a member of the classic protocol may be left alone by one of the other."""
+    return len(setup.consumers) > 1 and setup.policy in ("bidirectional", "downgrade")
+
+
 def due(setup: Setup) -> tuple[str, ...]:
     """The witnesses that a complete search of ``setup`` owes."""
-    owed = DUE_IN_CONSUMER_GROUPS if setup.modern else DUE
+    modern = DUE_IN_MIGRATIONS if setup.migrates else DUE_IN_CONSUMER_GROUPS
+    owed = modern if setup.modern else DUE
     return tuple(name for name, certain in owed.items() if certain(setup))

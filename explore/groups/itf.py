@@ -15,7 +15,7 @@ from enum import Enum
 from typing import Any
 
 from rebalance.explore.groups.runs import SavedRun
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import NOBODY, Event, Machine, State
 
 ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"

@@ -17,7 +17,7 @@ from rebalance.explore.liveness import liveness
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.observed import hidden
 from rebalance.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import rules
 

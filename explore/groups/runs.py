@@ -9,7 +9,7 @@ from typing import Any
 
 from rebalance.explore.liveness.lasso import Lasso, confirm
 from rebalance.explore.random.judge import Judge, quiet
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.steps import Step, StepView, owner_text, views

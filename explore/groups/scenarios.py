@@ -14,8 +14,8 @@ from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
-from rebalance.model.consumer.either import FAULTS
 from rebalance.model.consumer.group import FAULTS as CONSUMER_KINDS
+from rebalance.model.consumer.migration.either import FAULTS
 from rebalance.model.names import unknown
 from rebalance.model.protocol.group import FAULTS as CLASSIC_FAULTS
 from rebalance.model.protocol.setup import (
@@ -97,6 +97,8 @@ class NamedScenario:
     """Over how many racks members and partitions are spread, in turn; 0 for none."""
     leaves: bool = True
     """Whether a member that is closed sends LeaveGroup (``internal.leave.group.on.close``)."""
+    policy: str = "bidirectional"
+    """``group.consumer.migration.policy`` of the broker."""
 
     def led_by(self, replaces: str) -> NamedScenario:
         """The scenario with ``replaces`` wherever it lists an assignor of the same protocols.
@@ -147,6 +149,7 @@ class NamedScenario:
             coordinator=broker(size.broker).decisions | _decisions(size.switches, "coordinator", "member"),
             max_size=max(1, members - self.crowded) if self.crowded else None,
             lowers=self.lowers,
+            policy=self.policy,
             racks=self._racks(sum(topics).bit_length(), 0),
             moved=self._racks(sum(topics).bit_length(), 1),
             naming=size.naming,
@@ -253,6 +256,12 @@ def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...]
 CONSUMER_FAULTS = tuple(fault for fault in CONSUMER_KINDS if fault not in ("resubscribe", "topic grows"))
 """Kinds of faults that mean something in every consumer group of one topic that does not grow."""
 
+MIGRATION_FAULTS = tuple(
+    fault for fault in CONSUMER_FAULTS if fault not in ("failover", "group expires", "topic deleted")
+)
+"""Kinds of faults of a group on its way between the protocols; a failover makes every state remember the
+log."""
+
 _STATIC_FAULTS = ("crash", "pause", "close", "disconnect", "slow member")
 
 _TABLE = (
@@ -324,6 +333,23 @@ _TABLE = (
     NamedScenario(name="consumer-topics", sentence="a consumer group of two topics; members change their "
         "subscriptions, topics grow and go", members=2, partitions=2, lists=((UNIFORM,),), topics=2, spare=1,
         faults=("resubscribe", "topic grows", "topic deleted", "disconnect", "slow callback", "crash")),
+    NamedScenario(name="migration", sentence="a member of the consumer protocol among COOPERATIVE and EAGER "
+        "ones of the classic protocol: it takes the group over, and back when it goes", partitions=2,
+        lists=((UNIFORM,), (COOPERATIVE,), (BOTH,)), faults=MIGRATION_FAULTS),
+    NamedScenario(name="migration-upgrade", sentence="members bounced from the classic protocol to the "
+        "consumer protocol", members=2, partitions=2, lists=((COOPERATIVE, UNIFORM),),
+        faults=MIGRATION_FAULTS),
+    NamedScenario(name="migration-downgrade", sentence="members bounced from the consumer protocol back to "
+        "the classic one", members=2, partitions=2, lists=((UNIFORM, COOPERATIVE),), faults=MIGRATION_FAULTS),
+    NamedScenario(name="migration-static", sentence="static members, bounced to the consumer protocol and "
+        "back again", members=2, partitions=2, lists=((COOPERATIVE, UNIFORM, COOPERATIVE),), static=True,
+        faults=("crash", "pause", "disconnect", "session timeout")),
+    NamedScenario(name="migration-failover", sentence="both protocols in a group whose coordinator fails "
+        "over", members=2, partitions=2, lists=((UNIFORM,), (COOPERATIVE,)),
+        faults=(*MIGRATION_FAULTS, "failover")),
+    NamedScenario(name="migration-one-way", sentence="the same where the broker lets groups go up only",
+        members=2, partitions=2, lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS,
+        policy="upgrade"),
 )  # fmt: skip
 
 SCENARIOS: Mapping[str, NamedScenario] = {scenario.name: scenario for scenario in _TABLE}

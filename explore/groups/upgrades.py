@@ -22,7 +22,7 @@ from rebalance.explore.liveness import liveness
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event, Machine, State
 from rebalance.model.names import unknown
 from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup, letter

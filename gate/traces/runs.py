@@ -22,7 +22,7 @@ from rebalance.gate.traces import codec, files
 from rebalance.gate.traces.files import SUITE, TraceError, dump
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.switches import SWITCHES
-from rebalance.model.consumer.either import ASSIGNORS, FAULTS, machine
+from rebalance.model.consumer.migration.either import ASSIGNORS, FAULTS, machine
 from rebalance.model.machine import NOBODY, Event, StepOwner
 from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Parts, Topics, each, union
@@ -36,7 +36,7 @@ SCHEMA = 1
 
 _BRIEF = (
     *("who", "choice", "upgrade_from", "leaves", "instance"),
-    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol"),
+    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol", "policy"),
 )
 """Fields that are left out where they are at their default."""
 
@@ -80,6 +80,7 @@ class _SavedSetup:
     steps: Literal["atomic", "fine"] = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
     moved: tuple[tuple[str, ...], ...] = ()
+    policy: str = "bidirectional"
     assignor: Mapping[str, str] | None = None
 
 
@@ -260,6 +261,7 @@ def setup_out(setup: Setup) -> dict[str, Any]:
         naming=setup.naming,  # type: ignore[arg-type]
         steps=setup.steps,  # type: ignore[arg-type]
         racks=setup.racks,
+        policy=setup.policy,
         moved=setup.moved,
         assignor={"target": setup.factory.target, "place": setup.factory.replaces}
         if isinstance(setup.factory, Plugged)
@@ -301,6 +303,7 @@ def setup_in(data: Any) -> Setup:
         naming=saved.naming,
         steps=saved.steps,
         racks=saved.racks,
+        policy=saved.policy,
         moved=saved.moved,
     )
     if saved.assignor:

@@ -53,7 +53,8 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
 
 
 def _changing(action: Action) -> Action:
-    """Only the outcomes that change something, or fence the client once more."""
+    """Only the outcomes that change something, fence the client once more, or keep it out for its old
+    self."""
     index = [action.reads.index(name) for name in action.writes]
 
     def run(*values: Value) -> Iterator[Outcome]:
@@ -64,7 +65,10 @@ def _changing(action: Action) -> Action:
 
 
 def _fences(seen: Hashable) -> bool:
-    return isinstance(seen, BeatAnswered) and seen.error is BeatError.FENCED_MEMBER_EPOCH
+    if not isinstance(seen, BeatAnswered):
+        return False
+    held = seen.classic and seen.error is BeatError.UNRELEASED_INSTANCE_ID
+    return held or seen.error is BeatError.FENCED_MEMBER_EPOCH
 
 
 def _fencing(action: Action, member: str) -> Action:

@@ -5,12 +5,13 @@ One heartbeat is one atomic step that writes one batch of records, so a failover
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from functools import cache
 from itertools import permutations
 from typing import NamedTuple
 
 from rebalance.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
+from rebalance.model.consumer.conversion import Book, bumped, may_upgrade, removed, upgraded
 from rebalance.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
 from rebalance.model.consumer.reconcile import accepts, reconcile
 from rebalance.model.consumer.state import (
@@ -23,6 +24,7 @@ from rebalance.model.consumer.state import (
     ConsumerGroup,
     ConsumerRecord,
     ConsumerRecords,
+    GroupKind,
     LateCommit,
     find,
     put,
@@ -41,9 +43,6 @@ from rebalance.model.protocol.state import (
     each,
     union,
 )
-
-Book = tuple[ConsumerRecords, ...]
-"""The records of every slot."""
 
 
 class Handled(NamedTuple):
@@ -133,11 +132,6 @@ def retarget(
         yield group, tuple(after), spelled(setup, members, parts)
 
 
-def bumped(group: ConsumerGroup) -> ConsumerGroup:
-    """The next epoch."""
-    return group._replace(epoch=Generation(group.epoch + 1))
-
-
 def held_by_others(book: Book, slot: int, member_id: int) -> Parts:
     """What members other than this one hold, and what looks so: partitions that have an epoch."""
     held = 0
@@ -164,16 +158,19 @@ def heartbeat(
         yield _refused(me, beat, group, book, error)
         return
     seen: Seen = ()
+    if group.kind is GroupKind.CLASSIC:
+        group, book, seen = upgraded(me.setup, group, book, cluster)
     if record is None:
-        record, book, seen = _joins(me, beat, book)
+        record, book, noted = _joins(me, beat, book)
+        seen = (*seen, *noted)
     elif beat.kind is BeatKind.STEADY and beat.epoch != record.epoch:
         seen = (Noted("heartbeat at the previous epoch"),)
     elif beat.kind is BeatKind.JOIN:
         seen = (Noted("known member joins again"),)
-    group, record = _news(me.setup, group, record, beat, cluster)
-    book = _with(book, me.slot, record)
+    group, record = news(me.setup, group, record, beat, cluster)
+    book = with_record(book, me.slot, record)
     for after, computed, choice in retarget(me.setup, group, book, cluster):
-        yield _reconciled(me, beat, after, computed, cluster, seen, choice)
+        yield reconciled(me, beat, after, computed, cluster, seen, choice)
 
 
 def _refusal(
@@ -183,46 +180,63 @@ def _refusal(
     records = book[me.slot]
     other = next((r for r in records if r.id != beat.id), None) if me.static else None
     if beat.kind is BeatKind.JOIN:
-        if other is not None and not other.away:
+        if other is not None and not _replaceable(other, me.setup.coordinator):
             return BeatError.UNRELEASED_INSTANCE_ID
+        if group.kind is GroupKind.CLASSIC and any(book) and not may_upgrade(me.setup):
+            return BeatError.GROUP_ID_NOT_FOUND
         if record is None or "reject_epoch0_of_known" not in me.setup.coordinator:
             return None
         return None if record.previous == NONE else BeatError.FENCED_MEMBER_EPOCH
-    if not group.exists:
+    if group.kind is not GroupKind.CONSUMER:
         return BeatError.GROUP_ID_NOT_FOUND
     if record is None:
         return BeatError.FENCED_INSTANCE_ID if other is not None else BeatError.UNKNOWN_MEMBER_ID
     return None if accepts(record, beat.epoch, beat.owned) else BeatError.FENCED_MEMBER_EPOCH
 
 
+def _replaceable(record: ConsumerRecord, decisions: Collection[str]) -> bool:
+    """Whether another process may come in the name of this static member: it has left, or cannot say so."""
+    return record.away or (record.classic and "classic_static_must_leave" not in decisions)
+
+
 def _refused(me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, error: BeatError) -> Handled:
     inside = find(book[me.slot], beat.id) is not None
-    seen = (BeatAnswered(me.slot, beat.kind, error, inside),)
+    classic = me.static and any(record.classic for record in book[me.slot])
+    seen = (BeatAnswered(me.slot, beat.kind, error, inside, classic),)
     return Handled(group, book, BeatRefused(beat.id, error), seen)
 
 
 def _joins(me: MemberContext, beat: Beat, book: Book) -> tuple[ConsumerRecord, Book, Seen]:
     """A new member id: a new member, or a static one that comes back in the name of the one before."""
-    away = next((r for r in book[me.slot] if r.away), None) if me.static else None
-    if away is None:
+    if not me.static or not book[me.slot]:
         return ConsumerRecord(beat.id), book, (Noted("member joins"),)
-    record = away._replace(id=beat.id, epoch=NONE, previous=NONE, away=False)
-    records = tuple(r for r in book[me.slot] if r.id != away.id)
-    return record, (*book[: me.slot], records, *book[me.slot + 1 :]), (Noted("static member returns"),)
+    before = book[me.slot][0]
+    return returned(before, beat.id), replaced(book, me.slot, before), (Noted("static member returns"),)
 
 
-def _news(
+def returned(before: ConsumerRecord, member_id: int) -> ConsumerRecord:
+    """A static member that comes back: what the process before had, and nothing that this one has shown."""
+    return before._replace(id=member_id, epoch=NONE, previous=NONE, away=False, classic=False)
+
+
+def replaced(book: Book, slot: int, before: ConsumerRecord) -> Book:
+    """``book`` without the record of the process before."""
+    records = tuple(r for r in book[slot] if r.id != before.id)
+    return (*book[:slot], records, *book[slot + 1 :])
+
+
+def news(
     setup: Setup, group: ConsumerGroup, record: ConsumerRecord, beat: Beat, cluster: Parts
 ) -> tuple[ConsumerGroup, ConsumerRecord]:
     """The group's epoch after what the heartbeat brings: another subscription; and other metadata."""
-    if not group.exists:
-        group = group._replace(exists=True, known=cluster)
+    if group.kind is GroupKind.NONE:
+        group = group._replace(kind=GroupKind.CONSUMER, known=cluster)
     if record.topics != beat.topics or group.known != cluster:
         group = bumped(group)
     return group._replace(known=cluster), record._replace(topics=beat.topics)
 
 
-def _reconciled(
+def reconciled(
     me: MemberContext,
     beat: Beat,
     group: ConsumerGroup,
@@ -258,7 +272,7 @@ def _reconciled(
     notes.append(Advanced(me.slot, before, (after.epoch, group.assigned, group.epoch)))
     news = beat.full or after.assigned != record.assigned
     answer = BeatOk(beat.id, after.epoch, after.assigned if news else None)
-    return Handled(group, _with(book, me.slot, after), answer, (*seen, *notes), choice)
+    return Handled(group, with_record(book, me.slot, after), answer, (*seen, *notes), choice)
 
 
 def _leaves(
@@ -270,20 +284,13 @@ def _leaves(
     answer = BeatOk(beat.id, NONE, None)
     if beat.kind is BeatKind.AWAY:
         gone = record._replace(epoch=NONE, previous=NONE, pending=NOTHING, away=True)
-        return Handled(group, _with(book, me.slot, gone), answer)
-    group, records = removed(group, book[me.slot], beat.id)
-    return Handled(group, (*book[: me.slot], records, *book[me.slot + 1 :]), answer)
+        return Handled(group, with_record(book, me.slot, gone), answer)
+    group, book, seen = removed(me.setup, group, book, me.slot, beat.id)
+    return Handled(group, book, answer, seen)
 
 
-def removed(
-    group: ConsumerGroup, records: ConsumerRecords, member_id: int
-) -> tuple[ConsumerGroup, ConsumerRecords]:
-    """Out of the group; the target of the others is computed at the next heartbeat of anybody."""
-    left = tuple(record for record in records if record.id != member_id)
-    return (group, records) if left == records else (bumped(group), left)
-
-
-def _with(book: Book, slot: int, record: ConsumerRecord) -> Book:
+def with_record(book: Book, slot: int, record: ConsumerRecord) -> Book:
+    """``book`` with the record of one slot replaced, or with a new one."""
     return (*book[:slot], put(book[slot], record), *book[slot + 1 :])
 
 

@@ -14,14 +14,18 @@ from rebalance.model.consumer.observations import (
     Ended,
 )
 from rebalance.model.consumer.state import (
+    AnyMember,
     Beat,
     BeatKind,
     BeatOk,
     BeatRefused,
     BeatWire,
+    ClassicMessage,
+    ClassicStep,
     ConsumerGroup,
     ConsumerMember,
     ConsumerRecords,
+    epoch_of,
     find,
     participates,
 )
@@ -38,7 +42,7 @@ from rebalance.model.machine import (
 from rebalance.model.protocol.describe import CALLBACKS, event_text
 from rebalance.model.protocol.observations import Callback, Noted
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import NONE, ClusterState, Life, union
+from rebalance.model.protocol.state import NONE, NOTHING, ClusterState, Life, union
 
 HEARTBEAT = "ConsumerGroupHeartbeat"
 
@@ -60,6 +64,10 @@ _PLAIN = {
     "close": "{} closes",
     "unsubscribe": "{} unsubscribes",
     "disconnect": "{} loses its connection to the coordinator",
+    "join late": "{} sends JoinGroup, which is slow",
+    "response late": "{}'s request arrives, and the answer is slow",
+    "join unanswered": "{} joins, and the answer gets lost",
+    "request refused": "the request of {} that waits is refused",
 }
 
 _SENT = {
@@ -100,7 +108,7 @@ def _caption(setup: Setup, position: Mapping[str, int], state: State) -> str:
     group = cast(ConsumerGroup, state[position["group"]])
     lines = [f"epoch {group.epoch}, target of {group.assigned}"]
     for slot in setup.slots:
-        me = cast(ConsumerMember, state[position[f"member {letter(slot)}"]])
+        me = cast(AnyMember, state[position[f"member {letter(slot)}"]])
         life = me.state if me.life is Life.UP else me.life
         lines.append(f"{letter(slot)} {life} {setup.spell(me.owned)}")
     return "\n".join(lines)
@@ -108,10 +116,10 @@ def _caption(setup: Setup, position: Mapping[str, int], state: State) -> str:
 
 def _owners(setup: Setup, position: Mapping[str, int], state: State) -> Iterator[StepOwner]:
     for slot in setup.slots:
-        me = cast(ConsumerMember, state[position[f"member {letter(slot)}"]])
+        me = cast(AnyMember, state[position[f"member {letter(slot)}"]])
         life = "" if me.life is Life.UP else me.life.value
         owned = tuple(setup.spell(me.owned).split()) if me.owned else ()
-        yield StepOwner(letter(slot), life, None if me.epoch == NONE else int(me.epoch), owned)
+        yield StepOwner(letter(slot), life, None if epoch_of(me) == NONE else int(epoch_of(me)), owned)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,8 +140,8 @@ class _ConsumerScene:
     def _part(self, state: State, kind: str) -> Any:
         return state[self.position[f"{kind} {self.name}"]]
 
-    def _me(self, state: State) -> ConsumerMember:
-        return cast(ConsumerMember, self._part(state, "member"))
+    def _me(self, state: State) -> Any:
+        return self._part(state, "member")
 
     def _topics(self, topics: int) -> str:
         parts = self.setup.spell(self.setup.parts(topics)).split()
@@ -149,6 +157,22 @@ class _ConsumerScene:
                 return f"{name}'s heartbeat arrives{self._answer()}"
             case "answer":
                 return f"{name} hears the answer{self._answer()}"
+            case "join":
+                return self._joins()
+            case "beat":
+                return f"{name} sends a heartbeat of generation {epoch_of(self._me(self.before))}: {choice}"
+            case "request arrives" | "response":
+                return self._exchange()
+            case "join phase ends":
+                group = cast(ConsumerGroup, self.after[self.position["group"]])
+                return f"every member has joined: generation {group.epoch}"
+            case "leader decides":
+                return f"the leader assigns {choice}, without what others claim"
+            case "bounce":
+                modern = isinstance(self._me(self.after), ConsumerMember)
+                return (
+                    f"{name} is stopped, to come back with the {'consumer' if modern else 'classic'} protocol"
+                )
             case "start":
                 instance = self.setup.consumers[self.event.who].instance
                 static = f" as static member i{instance}" if instance is not None else ""
@@ -185,6 +209,36 @@ class _ConsumerScene:
         claim = next((one.claim for one in self.seen if isinstance(one, Acknowledged)), None)
         return text + ("" if claim is None else f", has {self.setup.spell(claim)}")
 
+    def _joins(self) -> str:
+        """JoinGroup, and its answer where nobody is waited for."""
+        before = self._me(self.before)
+        claim = NOTHING if self._eager(before) else before.owned
+        text = f"{self.name} joins, claims {self.setup.spell(claim)}"
+        wire = self._part(self.after, "wire")
+        if isinstance(wire, ClassicMessage) and wire.step is ClassicStep.SYNC:
+            return f"{text}: generation {wire.generation}{self._answer()}"
+        return text if wire is not None else f"{text}: refused"
+
+    def _eager(self, me: Any) -> bool:
+        stage: int = me.stage
+        return self.setup.consumers[self.event.who].stages[stage].eager
+
+    def _exchange(self) -> str:
+        """A request or an answer of the classic protocol comes to where it goes."""
+        wire = self._part(self.before, "wire")
+        assert isinstance(wire, ClassicMessage)
+        me, spell = self._me(self.after), self.setup.spell
+        match wire.step:
+            case ClassicStep.JOIN_OK:
+                return f"{self.name} hears that the generation is {wire.generation}"
+            case ClassicStep.SYNC_OK:
+                return f"{self.name} hears what it is assigned: it has {spell(me.owned)}"
+            case ClassicStep.REFUSED:
+                return f"{self.name} hears {wire.error}"
+        text = f"{self.name}'s {wire.step} arrives"
+        waits = self._part(self.after, "wire") is not None
+        return text if waits else f"{text}: it has {spell(me.owned)}"
+
     def _answer(self) -> str:
         """What of the coordinator's answer shows in the records afterwards."""
         refused = next((one for one in self.seen if isinstance(one, BeatAnswered)), None)
@@ -205,7 +259,7 @@ class _ConsumerScene:
     def details(self) -> StepDetails:
         """What a drawing shows of it."""
         parts = {name: self.after[at] for name, at in self.position.items()}
-        members = {letter(s): cast(ConsumerMember, parts[f"member {letter(s)}"]) for s in self.setup.slots}
+        members = {letter(s): cast(AnyMember, parts[f"member {letter(s)}"]) for s in self.setup.slots}
         records = {name: cast(ConsumerRecords, parts[f"record {name}"]) for name in members}
         inside = {name for name, me in members.items() if participates(me, records[name])}
         group, exist = cast(ConsumerGroup, parts["group"]), cast(ClusterState, parts["cluster"]).parts
@@ -221,6 +275,9 @@ class _ConsumerScene:
     def _messages(self) -> Iterator[StepMessage]:
         name, action = self.name, self.event.action
         if not name:
+            return
+        if isinstance(self._part(self.before, "wire"), ClassicMessage) or action == "join":
+            yield from self._classic_messages()
             return
         message = partial(StepMessage, member=name, api=HEARTBEAT)
         before, after = (cast(BeatWire, self._part(state, "wire")) for state in (self.before, self.after))
@@ -243,6 +300,21 @@ class _ConsumerScene:
             yield message(answer=True, generation=epoch, text=text)
         elif isinstance(before, Beat) and isinstance(after, BeatRefused) and action == "disconnect":
             yield message(lost=True)
+
+    def _classic_messages(self) -> Iterator[StepMessage]:
+        """JoinGroup as it is sent, and the answer that is heard."""
+        name, wire = self.name, self._part(self.before, "wire")
+        if self.event.action == "join":
+            yield StepMessage(member=name, api=str(ClassicStep.JOIN))
+            wire = self._part(self.after, "wire")
+            if isinstance(wire, ClassicMessage) and wire.step is ClassicStep.SYNC:
+                yield StepMessage(
+                    member=name, api=str(ClassicStep.JOIN), answer=True, generation=int(wire.generation)
+                )
+        elif self.event.action == "response" and isinstance(wire, ClassicMessage):
+            api = ClassicStep.JOIN if wire.step is ClassicStep.JOIN_OK else ClassicStep.SYNC
+            epoch = None if wire.generation == NONE else int(wire.generation)
+            yield StepMessage(member=name, api=str(api), answer=True, generation=epoch, text=wire.error)
 
     def _marks(self) -> Iterator[StepMark]:
         for one in self.seen:
@@ -273,4 +345,6 @@ def observation_text(setup: Setup, one: Any) -> str:
 
 def _adds(one: Any) -> bool:
     """Whether it carries what the sentence of its step does not."""
+    if isinstance(one, Noted):
+        return one.what.startswith(("upgrade", "downgrade"))
     return isinstance(one, Callback | Ended | Committed)

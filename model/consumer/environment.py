@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance.model.consumer.client import ACTIVE, beats, works
-from rebalance.model.consumer.coordinator import removed
+from rebalance.model.consumer.conversion import removed
 from rebalance.model.consumer.state import (
     BeatError,
     BeatRefused,
@@ -18,6 +18,7 @@ from rebalance.model.consumer.state import (
     ConsumerMember,
     ConsumerRecord,
     ConsumerRecords,
+    GroupKind,
     RecordState,
 )
 from rebalance.model.machine import Outcome
@@ -32,26 +33,39 @@ def able(member: ConsumerMember, record: ConsumerRecord) -> bool:
     return comes_back and member.id == record.id and bool(member.topics)
 
 
+def _without(
+    me: MemberContext, group: ConsumerGroup, records: ConsumerRecords, member_id: int
+) -> tuple[ConsumerGroup, ConsumerRecords]:
+    """Out of a group in which nobody speaks the classic protocol: nothing else changes."""
+    group, [left], _ = removed(me.setup, group, (records,), 0, member_id)
+    return group, left
+
+
 def _session(
-    member: ConsumerMember, group: ConsumerGroup, records: ConsumerRecords, *, at_work: bool
+    me: MemberContext,
+    member: ConsumerMember,
+    group: ConsumerGroup,
+    records: ConsumerRecords,
+    *,
+    at_work: bool,
 ) -> Iterator[Outcome]:
     for record in records:
         if able(member, record) is at_work:
-            yield Outcome(removed(group, records, record.id), f"id {record.id}")
+            yield Outcome(_without(me, group, records, record.id), f"id {record.id}")
 
 
 def session_expires(
     me: MemberContext, records: ConsumerRecords, member: ConsumerMember, group: ConsumerGroup
 ) -> Iterator[Outcome]:
     """The session of a client that is dead, paused or gone, or of a static member that is away."""
-    yield from _session(member, group, records, at_work=False)
+    yield from _session(me, member, group, records, at_work=False)
 
 
 def session_lost(
     me: MemberContext, budget: int, member: ConsumerMember, group: ConsumerGroup, records: ConsumerRecords
 ) -> Iterator[Outcome]:
     """The session of a client that is at work: its heartbeats did not arrive."""
-    for outcome in _session(member, group, records, at_work=True):
+    for outcome in _session(me, member, group, records, at_work=True):
         yield Outcome((budget - 1, *outcome.values), outcome.choice)
 
 
@@ -61,7 +75,7 @@ def too_slow(
     """The rebalance timeout passes for a client that is slow to revoke."""
     for record in records:
         if record.state is RecordState.UNREVOKED and able(member, record) and not record.away:
-            group, left = removed(group, records, record.id)
+            group, left = _without(me, group, records, record.id)
             yield Outcome((budget - 1, group, left), f"id {record.id}", (Noted("revocation took too long"),))
 
 
@@ -70,7 +84,7 @@ def member_removed(
 ) -> Iterator[Outcome]:
     """An administrator removes a member (LeaveGroup)."""
     for record in records:
-        yield Outcome((budget - 1, *removed(group, records, record.id)), f"id {record.id}")
+        yield Outcome((budget - 1, *_without(me, group, records, record.id)), f"id {record.id}")
 
 
 def failover(
@@ -98,8 +112,8 @@ def group_expires(
     setup: Setup, budget: int, group: ConsumerGroup, *book: ConsumerRecords
 ) -> Iterator[Outcome]:
     """An empty group is deleted."""
-    if group.exists and not any(book):
-        yield Outcome((budget - 1, group._replace(exists=False)))
+    if group.kind is not GroupKind.NONE and not any(book):
+        yield Outcome((budget - 1, group._replace(kind=GroupKind.NONE)))
 
 
 def topic_grows(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:

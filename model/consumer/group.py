@@ -43,7 +43,7 @@ from rebalance.model.machine import (
     fault,
 )
 from rebalance.model.protocol.group import MOST_NAMINGS, permutation
-from rebalance.model.protocol.setup import MemberContext, Setup, letter
+from rebalance.model.protocol.setup import POLICIES, MemberContext, Setup, letter
 from rebalance.model.protocol.state import ClusterState, Late, Life, Parts, Slot, each
 
 FAULTS = (
@@ -55,11 +55,9 @@ FAULTS = (
 protocol has too are called the same."""
 
 
-def consumer_machine(setup: Setup) -> Machine:
-    """The group of ``setup``: nobody started, no group on the broker.
-
-    Raises ValueError for an unknown fault, an assignor that no broker has, and a group with too many namings.
-    """
+def check(setup: Setup) -> None:
+    """Raises ValueError for an unknown fault, an assignor that no broker has, a policy that there is not,
+    and a group with too many namings."""
     unknown = [kind for kind in setup.faults if kind not in FAULTS]
     if unknown:
         raise ValueError(f"a consumer group has no fault {unknown[0]!r}; there are {', '.join(FAULTS)}")
@@ -67,16 +65,23 @@ def consumer_machine(setup: Setup) -> Machine:
         raise ValueError(
             f"no assignor {setup.server_assignor!r} on the broker; there are {', '.join(SERVER_ASSIGNORS)}"
         )
+    if setup.policy not in POLICIES:
+        raise ValueError(f"no migration policy {setup.policy!r}; there are {', '.join(POLICIES)}")
     namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
     if setup.naming == "every" and namings > MOST_NAMINGS:
         raise ValueError(
             f"{len(setup.consumers)} members and their partitions have {namings:,} namings, too many to "
             f"ask an assignor under each of them (at most {MOST_NAMINGS:,}): fewer, or naming 'given'"
         )
-    names = _components(setup)
+
+
+def consumer_machine(setup: Setup) -> Machine:
+    """The group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check`` does."""
+    check(setup)
+    names = components(setup)
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     actions: tuple[Action, ...] = (
-        *(action for me in mes for action in _of_member(me)),
+        *(action for me in mes for action in member_actions(me)),
         *_of_environment(setup),
     )
     if setup.steps == "atomic":
@@ -87,12 +92,13 @@ def consumer_machine(setup: Setup) -> Machine:
         actions=actions,
         views=tuple(_views(setup, mes)),
         labels=Labels(epochs, relabel),
-        symmetries=tuple(_symmetries(setup, names)),
+        symmetries=tuple(symmetries(setup, names)),
         describe=description(setup, names),
     )
 
 
-def _components(setup: Setup) -> tuple[str, ...]:
+def components(setup: Setup) -> tuple[str, ...]:
+    """The values that a state has, in order."""
     parts = ("member", "wire", "stray", "record")
     return ("budget", "cluster", "group", *(f"{part} {letter(s)}" for s in setup.slots for part in parts))
 
@@ -135,7 +141,8 @@ def _hung(member: ConsumerMember) -> bool:
     return member.life is Life.HUNG
 
 
-def _of_member(me: MemberContext) -> Iterator[Action]:
+def member_actions(me: MemberContext) -> Iterator[Action]:
+    """What a slot does, and what is done to it, one message at a time."""
     m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
     book = tuple(f"record {letter(slot)}" for slot in me.setup.slots)
     # What it reads, what it writes, what it does, its guard.
@@ -252,7 +259,7 @@ def _epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, 
     return tuple((r.previous, r.epoch, group.assigned, group.epoch) for r in records)
 
 
-def _holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
+def holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
     """What the records of a slot hold: once at least, and more than once."""
     once = twice = 0
     for record in records:
@@ -268,14 +275,14 @@ def _share(setup: Setup, m: ConsumerMember) -> tuple[Parts, Parts]:
 
 def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
     yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
-    yield View("group", ("group",), lambda group: (group.exists, group.epoch == group.assigned))
+    yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
     for me in mes:
         a = letter(me.slot)
         m, w, r, s = (me.name(part) for part in ("member", "wire", "record", "stray"))
         yield View(f"held {a}", (m, r), held)
         yield View(f"commits {a}", (m, s, r), partial(commits, me))
         yield View(f"listener {a}", (m,), lambda m: (m.believed, m.owned, m.life))
-        yield View(f"records {a}", (r,), _holds)
+        yield View(f"records {a}", (r,), holds)
         yield View(f"epochs {a}", ("group", r), _epochs)
         yield View(f"settled {a}", (m, w, "group", r), settled)
         yield View(f"share {a}", (m,), partial(_share, setup))
@@ -288,7 +295,7 @@ def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
 # -- symmetry ------------------------------------------------------------------------------------------
 
 
-def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
+def symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
     """Renamings of equal members and of the partitions of a topic."""
     if setup.naming != "every":
         return

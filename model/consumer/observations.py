@@ -34,12 +34,14 @@ class Acknowledged(NamedTuple):
 
 
 class BeatAnswered(NamedTuple):
-    """A heartbeat was refused. ``inside``: its member id is one of the group, and no other has its name."""
+    """A heartbeat was refused. ``inside``: its member id is one of the group, and no other has its name.
+    ``classic``: one that speaks the classic protocol has its name."""
 
     who: Slot
     kind: BeatKind
     error: BeatError
     inside: bool
+    classic: bool = False
 
 
 class Ended(NamedTuple):

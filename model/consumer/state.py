@@ -16,8 +16,10 @@ from rebalance.model.protocol.state import (
     NONE,
     NOTHING,
     Generation,
+    GroupState,
     Late,
     Life,
+    MemberState,
     Names,
     Parts,
     Topics,
@@ -131,6 +133,55 @@ LateCommit = Late | None
 """Beside it: a commit that takes long."""
 
 
+# -- members of the classic protocol -------------------------------------------------------------------
+
+
+class ClassicMember(NamedTuple):
+    """One consumer of the classic protocol, as far as a migration needs it (``model.protocol`` has all of
+    it).
+
+    ``state`` as there; ``rejoin``: it has been called to a rebalance. ``generation`` NONE: it is in no group.
+    """
+
+    life: Life = Life.DOWN
+    stage: int = 0
+    state: MemberState = MemberState.UNJOINED
+    id: int = NO_ID
+    generation: Generation = NONE
+    owned: Parts = NOTHING
+    believed: Parts = NOTHING
+    rejoin: bool = True
+    topics: Topics = Topics(0)
+
+
+class ClassicStep(StrEnum):
+    """What a message of the classic protocol is, and whether it waits at the coordinator."""
+
+    JOIN = "JoinGroup"
+    JOIN_WAITS = "JoinGroup waits"
+    JOIN_OK = "JoinGroup is answered"
+    SYNC = "SyncGroup"
+    SYNC_WAITS = "SyncGroup waits"
+    SYNC_OK = "SyncGroup is answered"
+    REFUSED = "refused"
+
+
+class ClassicMessage(NamedTuple):
+    """JoinGroup or SyncGroup of a member. ``parts`` is what it claims, or is assigned; ``generation`` that of
+    its sender, or of the answer; ``error`` of a refusal."""
+
+    step: ClassicStep
+    id: int
+    generation: Generation
+    parts: Parts = NOTHING
+    topics: Topics = Topics(0)
+    error: str = ""
+
+
+AnyMember = ConsumerMember | ClassicMember
+AnyWire = BeatWire | ClassicMessage
+
+
 # -- the coordinator -----------------------------------------------------------------------------------
 
 
@@ -148,6 +199,9 @@ class ConsumerRecord(NamedTuple):
     ``epoch`` is that of the last target it reached, NONE while it joins or is ``away`` (a static member that
     left with epoch -2). ``previous`` is the epoch that it may still show after a lost answer. ``assigned``
     and ``pending`` (to be revoked) are disjoint. ``unmarked`` is held and looks free: a mistake makes it so.
+    ``classic``: it speaks the classic protocol. In a classic group ``assigned`` is its stored assignment,
+    ``claim`` what its last JoinGroup claimed, and ``joined`` that this waits; there is no epoch and no
+    target.
     """
 
     id: int
@@ -160,6 +214,9 @@ class ConsumerRecord(NamedTuple):
     topics: Topics = Topics(0)
     away: bool = False
     unmarked: Parts = NOTHING
+    classic: bool = False
+    joined: bool = False
+    claim: Parts = NOTHING
 
     @property
     def held(self) -> Parts:
@@ -171,17 +228,40 @@ ConsumerRecords = tuple[ConsumerRecord, ...]
 """Of one slot, by incarnation: usually none or one; ids left behind are ghosts."""
 
 
+class GroupKind(StrEnum):
+    """``Group.GroupType``; NONE: there is no such group."""
+
+    NONE = "none"
+    CLASSIC = "classic"
+    CONSUMER = "consumer"
+
+
+class ClassicLog(NamedTuple):
+    """A classic group as it was written last: its generation, whether a rebalance had begun, its members.
+    ``newest``: a later generation that a failover lost, whose number is not used again."""
+
+    epoch: Generation
+    rebalances: bool
+    book: tuple[ConsumerRecords, ...]
+    newest: Generation = NONE
+
+
 class ConsumerGroup(NamedTuple):
-    """The group: whether it ``exists``, its epoch, that of its target, the partitions that were known then.
+    """The group: its epoch, that of its target, the partitions that were known then. One of the classic
+    protocol has a ``phase``, and its generation as the epoch; ``interrupted``: a rebalance left nobody an
+    assignment, and the next has begun; ``log`` is kept only where a failover can happen.
 
     One that is made again counts on here and begins anew in Kafka; member ids are unique, so that nobody can
     see the difference.
     """
 
-    exists: bool = False
+    kind: GroupKind = GroupKind.NONE
     epoch: Generation = Generation(0)
     assigned: Generation = Generation(0)
     known: Parts = NOTHING
+    phase: GroupState = GroupState.EMPTY
+    interrupted: bool = False
+    log: ClassicLog | None = None
 
 
 # -- renaming ------------------------------------------------------------------------------------------
@@ -214,6 +294,11 @@ def put(records: ConsumerRecords, record: ConsumerRecord) -> ConsumerRecords:
     return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
 
 
-def participates(me: ConsumerMember, records: ConsumerRecords) -> bool:
+def epoch_of(me: AnyMember) -> Generation:
+    """Its epoch or generation, NONE outside of the group."""
+    return me.generation if isinstance(me, ClassicMember) else me.epoch
+
+
+def participates(me: AnyMember, records: ConsumerRecords) -> bool:
     """A member of the group that believes to be one, too. One that was removed is a zombie."""
-    return me.epoch != NONE and find(records, me.id) is not None
+    return epoch_of(me) != NONE and find(records, me.id) is not None

@@ -25,6 +25,9 @@ RARE_FAULTS = (
 CLASSIC, CONSUMER = "classic", "consumer"
 """What ``group.protocol`` of a consumer may be."""
 
+POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
+"""What ``group.consumer.migration.policy`` of a broker may be."""
+
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
 
@@ -89,6 +92,7 @@ class Setup:
     (sound for symmetry); "given" under one. ``steps``: "atomic" (``protocol.atomic``) or "fine".
     ``max_size`` is group.max.size; where it ``lowers``, only of a broker that a failover moves the group to.
     ``racks[p]`` are the racks of partition ``p``, as long as they do not change, and ``moved[p]`` afterwards.
+    ``policy`` is group.consumer.migration.policy: which conversions between the two protocols there are.
     """
 
     consumers: tuple[Consumer, ...]
@@ -103,6 +107,7 @@ class Setup:
     steps: str = "atomic"
     racks: tuple[tuple[str, ...], ...] = ()
     moved: tuple[tuple[str, ...], ...] = ()
+    policy: str = "bidirectional"
     factory: AssignorFactory = switched
 
     @property
@@ -123,6 +128,12 @@ class Setup:
     def _server_assignors(self) -> tuple[str, ...]:
         stages = [stage for consumer in self.consumers for stage in consumer.stages]
         return tuple(stage.assignors[0] for stage in stages if stage.group_protocol == CONSUMER)
+
+    @property
+    def migrates(self) -> bool:
+        """Whether it goes between the protocols: somebody speaks the classic one, somebody the other."""
+        protocols = {stage.group_protocol for consumer in self.consumers for stage in consumer.stages}
+        return len(protocols) > 1
 
     @property
     def mixed(self) -> bool:

@@ -17,7 +17,7 @@ from rebalance.explore.groups.scenarios import ScenarioSize, scenario
 from rebalance.explore.random.minimise import minimise
 from rebalance.explore.random.walks import walk
 from rebalance.model.bugs.profiles import AS_SPECIFIED
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.pipeline.campaign.campaign import CONFORMANT, VIOLATION, Failing, PlaySeed, SliceOutcome
 from rebalance.properties.group.clauses import rules

@@ -35,7 +35,7 @@ from rebalance.explore.engine.tables import narrow
 from rebalance.explore.engine.tally import Tally
 from rebalance.explore.engine.visited import Hashes, Visited
 from rebalance.explore.groups.exploration import ExplorationPlan, OtherEngine
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.pipeline.exploration import survey

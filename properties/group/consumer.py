@@ -34,6 +34,10 @@ HOLDER = _clause("epoch/holder", Level.SAFETY, "always", "KIP-848, reconciliatio
     "the coordinator holds a partition for one member at most, to be revoked or not")  # fmt: skip
 ORDER = _clause("epoch/order", Level.SAFETY, "always", "KIP-848, member epoch",
     "a member's epoch is not beyond that of the target, nor that beyond the group's")  # fmt: skip
+BEYOND = _clause("epoch/covers", Level.SAFETY, "always", "KIP-848, reconciliation and online migration",
+    "the coordinator knows what a member reads as held by it, also after a conversion")  # fmt: skip
+STAYS_UP = _clause("conversion/down", Level.SAFETY, "always", "KIP-848, online migration",
+    "without a member of the consumer protocol a group is a classic one, if the policy lets it")  # fmt: skip
 HEARTBEATS = _clause("group/heartbeats", Level.LIVENESS, "eventually", "KIP-848, reconciliation",
     "once nothing goes wrong any more a consumer group settles within a bounded number of heartbeats "
     "that change something")  # fmt: skip
@@ -51,6 +55,8 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
          "a client gives up a partition before it acknowledges that it has"),
         ("epoch/fenced", Level.LIVENESS, BeatAnswered, consumer_checks.fenced, "KIP-848, member epoch",
          "a member of the group is not fenced, however many answers are lost"),
+        ("conversion/returns", Level.LIVENESS, BeatAnswered, consumer_checks.comes_back, "KAFKA-17228",
+         "a static member changes its protocol with a restart, and need not leave before"),
         ("member/ends", Level.LIVENESS, Ended, consumer_checks.ends, "KIP-848, error handling",
          "no error ends a client that could join again"),
         ("commit/stored", Level.LIVENESS, Committed, consumer_checks.stored, "KIP-1251",
@@ -58,7 +64,14 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
     )
 )  # fmt: skip
 
-TABLE: tuple[ProtocolClause, ...] = (HOLDER, ORDER, *(clause for clause, *_ in _STEPS), HEARTBEATS)
+TABLE: tuple[ProtocolClause, ...] = (
+    HOLDER,
+    ORDER,
+    BEYOND,
+    STAYS_UP,
+    *(clause for clause, *_ in _STEPS),
+    HEARTBEATS,
+)
 """The clauses that only a consumer group has."""
 
 _SHARED: tuple[tuple[str, type | None, Check], ...] = (
@@ -73,6 +86,8 @@ _SHARED: tuple[tuple[str, type | None, Check], ...] = (
 
 def _always(setup: Setup) -> Iterator[Always]:
     slots = [letter(slot) for slot in setup.slots]
+    if setup.migrates:
+        yield Always(STAYS_UP.id, ("stays up",), consumer_checks.stays_up)
     for a, b in combinations(slots, 2):
         yield Always("group/owner", (f"held {a}", f"held {b}"), partial(checks.owner, setup, a, b))
         yield Always(
@@ -82,6 +97,8 @@ def _always(setup: Setup) -> Iterator[Always]:
         yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(checks.commit, setup, a, b))
     for slot, a in enumerate(slots):
         yield Always(ORDER.id, (f"epochs {a}",), partial(consumer_checks.order, a))
+        if setup.migrates:
+            yield Always(BEYOND.id, (f"beyond {a}",), partial(consumer_checks.beyond, setup, a))
         yield Always("callback/told", (f"listener {a}",), partial(checks.listener, setup, a))
         if setup.consumers[slot].instance is not None:
             yield Always("group/instance", (f"ids {a}",), partial(checks.instance, a))
@@ -130,6 +147,22 @@ WITNESSES = (
 )
 """Situations that runs of a consumer group should reach; which of them can be depends on the faults."""
 
+MIGRATION_WITNESSES = (
+    "classic generation",
+    "upgrade of a group that is stable",
+    "upgrade of a group that is joining",
+    "upgrade of a group that is assigning",
+    "upgrade of a group that is interrupted",
+    "upgrade while partitions are withheld",
+    "classic member in a consumer group",
+    "downgrade",
+    "downgrade while partitions move",
+    "failover of a classic group",
+    "failover of a consumer group",
+    "failover after a downgrade",
+)
+"""The same for a group on its way between the protocols: each stage of a migration."""
+
 
 def _shows(name: str, event: Event, seen: Seen) -> bool:
     if name == "partitions lost by a fence":
@@ -159,7 +192,7 @@ def _finally(setup: Setup) -> Finally:
 
 
 def _beats(event: Event) -> bool:
-    return event.action in ("heartbeat", "heartbeat arrives")
+    return event.action in ("heartbeat", "heartbeat arrives", "join")
 
 
 def most_heartbeats(setup: Setup) -> int:
@@ -170,25 +203,29 @@ def most_heartbeats(setup: Setup) -> int:
     many of the k - 1 before it give something up; each of these acknowledges that, and what it gave up is
     received and acknowledged: 3 heartbeats. A fault removes a member, of which the others hear, who comes
     back, hears and acknowledges, and each of the others may give something up to it. The bound is met without
-    faults (``tests/explore/groups/test_consumer_scenarios.py``).
+    faults (``tests/explore/groups/test_consumer_scenarios.py``). Where the group goes between the protocols
+    each conversion interrupts what a member is about, who begins anew with a heartbeat or a JoinGroup; the
+    last fault can bring about two, up and down: 2 N, and so does each before it.
     """
     members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
     givers = sum(min(k - 1, partitions // k) for k in range(2, members + 1))
     again = members + 1 + 3 * min(members - 1, partitions)
-    return 2 * members + members * (members - 1) // 2 + 3 * givers + again * setup.budget
+    most = 2 * members + members * (members - 1) // 2 + 3 * givers + again * setup.budget
+    return most + 2 * members * (1 + setup.budget) if setup.migrates else most
 
 
 def rules(setup: Setup) -> Rules:
     """The rules that a consumer group of ``setup`` has to keep."""
     steps = [(clause.id, kind, check) for clause, kind, check in _STEPS]
-    atomic = setup.steps == "atomic"  # else heartbeats that change nothing are steps, too
+    witnesses = (*WITNESSES, *(MIGRATION_WITNESSES if setup.migrates else ()))
+    counted = setup.steps == "atomic"  # else heartbeats that change nothing are steps, too
     return Rules(
         always=tuple(_always(setup)),
         each_step=tuple(
             EachStep(name, partial(_at_step, kind, check, setup)) for name, kind, check in (*_SHARED, *steps)
         ),
         each_change=tuple(_each_change(setup)),
-        sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in WITNESSES),
+        sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in witnesses),
         finally_=(_finally(setup),),
-        bounded=(Bounded(HEARTBEATS.id, _beats, most_heartbeats(setup)),) if atomic else (),
+        bounded=(Bounded(HEARTBEATS.id, _beats, most_heartbeats(setup)),) if counted else (),
     )

@@ -38,6 +38,20 @@ def order(a: str, epochs: tuple[tuple[int, int, int, int], ...]) -> str | None:
     return None
 
 
+def beyond(setup: Setup, a: str, parts: int) -> str | None:
+    return f"{a} reads {setup.spell(parts)}, which the coordinator does not hold for it" if parts else None
+
+
+def stays_up(up: bool) -> str | None:
+    return "everybody speaks the classic protocol, and it is still a consumer group" if up else None
+
+
+def comes_back(setup: Setup, item: BeatAnswered) -> str | None:
+    if item.error is not BeatError.UNRELEASED_INSTANCE_ID or not item.classic:
+        return None
+    return f"{letter(item.who)} cannot come back with the consumer protocol: {item.error}"
+
+
 def monotone(setup: Setup, item: Advanced) -> str | None:
     names = ("its own", "that of the target", "that of the group")
     for name, before, after in zip(names, item.before, item.after, strict=True):

@@ -18,7 +18,7 @@ from typing import Any
 from rebalance.explore.engine import fast, plain
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.properties.group.clauses import rules
 
 HERE = Path(__file__).parent

@@ -189,7 +189,7 @@ def _player(options: argparse.Namespace) -> AnyPlayer:
 
 def _walks(options: argparse.Namespace) -> WalkPlayer:
     from rebalance.explore.groups.scenarios import scenario
-    from rebalance.model.consumer.either import machine
+    from rebalance.model.consumer.migration.either import machine
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
     with usage_errors(ValueError):

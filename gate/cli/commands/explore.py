@@ -133,7 +133,7 @@ def run(options: argparse.Namespace) -> int:
 def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan:
     from rebalance.explore.engine.search import Limits
     from rebalance.explore.groups.exploration import ExplorationPlan
-    from rebalance.model.consumer.either import machine
+    from rebalance.model.consumer.migration.either import machine
 
     chosen, size = _sized(options, chosen)
     setup = chosen.setup(size)

@@ -152,7 +152,7 @@ def _releases(options: argparse.Namespace) -> None:
 
 def _faults(options: argparse.Namespace) -> None:
     from rebalance.explore.groups.scenarios import ALWAYS_POSSIBLE
-    from rebalance.model.consumer.either import FAULTS
+    from rebalance.model.consumer.migration.either import FAULTS
 
     rare = [f"{fault}  (in scenarios that name it)" for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
     print_out("\n".join([*(fault for fault in FAULTS if fault in ALWAYS_POSSIBLE), *rare]))
@@ -162,7 +162,7 @@ def _group_document() -> dict[str, Any]:
     """Scenarios, releases and faults: one format."""
     from rebalance.explore.groups.scenarios import SCENARIOS
     from rebalance.model.bugs.profiles import BROKERS, CLIENTS
-    from rebalance.model.consumer.either import FAULTS
+    from rebalance.model.consumer.migration.either import FAULTS
 
     shown = ("sentence", "members", "partitions", "budget")
     scenarios = [

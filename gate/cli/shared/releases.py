@@ -34,7 +34,7 @@ def releases(options: argparse.Namespace) -> tuple[str, ...]:
 
 def faults(text: str | None) -> tuple[str, ...] | None:
     """The kinds of faults that ``--faults`` names; None where it is not given. Raises UsageError."""
-    from rebalance.model.consumer.either import FAULTS
+    from rebalance.model.consumer.migration.either import FAULTS
 
     if text is None:
         return None

@@ -30,7 +30,7 @@ from rebalance.gate.report.diagram.diagram import (
     overlaps,
     stretches,
 )
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import NOBODY, Event, StepDetails, StepMark, StepMessage, StepOwner
 from rebalance.model.protocol.describe import ASKS, event_text
 from rebalance.model.protocol.setup import letter

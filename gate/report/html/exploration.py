@@ -21,7 +21,7 @@ from rebalance.gate.report.terminal.exploration import (
     method,
 )
 from rebalance.gate.traces.runs import run_id, to_text
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.steps import Step, changes, walked
 from rebalance.properties.group.clauses import CLAUSES
 

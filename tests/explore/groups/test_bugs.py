@@ -10,7 +10,7 @@ from rebalance.explore.liveness import liveness
 from rebalance.explore.liveness.lasso import confirm
 from rebalance.explore.random.judge import Judge
 from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.properties.group.clauses import rules
 
 GO_ON = Limits(go_on=True)

@@ -7,7 +7,7 @@ from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
 from rebalance.explore.liveness import liveness
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.properties.group.clauses import rules
 from rebalance.properties.group.consumer import most_heartbeats
 

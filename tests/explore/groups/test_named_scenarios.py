@@ -9,7 +9,7 @@ from rebalance.explore.engine import fast, plain
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize, scenario
 from rebalance.explore.liveness import liveness
-from rebalance.model.consumer.either import FAULTS, machine
+from rebalance.model.consumer.migration.either import FAULTS, machine
 from rebalance.properties.group.clauses import most_rounds, rules
 
 GO_ON = Limits(go_on=True)
@@ -47,6 +47,12 @@ GOLDEN = {
     "consumer": (6960, 18634, 17, 11),
     "consumer-static": (6356, 17002, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
+    "migration": (8497, 21156, 21, 10),
+    "migration-upgrade": (94633, 332044, 33, 12),
+    "migration-downgrade": (73986, 231170, 35, 11),
+    "migration-static": (427439, 1513564, 37, 13),
+    "migration-failover": (8694, 21752, 21, 10),
+    "migration-one-way": (7693, 19531, 20, 10),
 }
 
 
@@ -54,8 +60,9 @@ BY_DAY = (
     *("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager"),
     *("leaving", "unsent-leave", "static-appends", "careless", "midway", "shrinking", "racks"),
     *("consumer", "consumer-static", "consumer-topics"),
+    *("migration", "migration-failover", "migration-one-way"),
 )
-PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager", "consumer-topics")
+PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager", "consumer-topics", "migration")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 
 

@@ -20,7 +20,7 @@ from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sa
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.targets.inside import InProcess
 from rebalance.model.bugs.switches import switched
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event
 from rebalance.model.values import Cluster, Partitions, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import AssignorCall, StatedClaim

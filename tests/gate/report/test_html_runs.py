@@ -17,7 +17,7 @@ from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.report.html import exploration
 from rebalance.gate.report.html import proof as html_proof
 from rebalance.gate.traces.runs import run_id
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.steps import steps
 from rebalance.specs import proving
 from rebalance.specs.theorems.theorems import theorems

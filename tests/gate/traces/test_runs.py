@@ -20,7 +20,7 @@ from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import runs
 from rebalance.gate.traces.files import NewerSchema, TraceError
 from rebalance.gate.traces.runs import setup_in, setup_out
-from rebalance.model.consumer.either import machine
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import CannotHappenError, Event, StepOwner
 from rebalance.model.steps import Step, steps
 from rebalance.properties.group.clauses import WITNESSES, rules

@@ -35,6 +35,9 @@ FAITHFUL = {
     "broker": {
         *("commit_any_at_epoch", "commit_epoch_equality"),
         *("previous_epoch_overwritten", "reject_epoch0_of_known"),
+        *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
+        *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
+        "upgrade_keeps_target",
         "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rebalance.model.assignors import NAMES
 from rebalance.model.consumer import group as consumer
 from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
+from rebalance.model.consumer.migration.group import migration_machine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol import group as classic
 from rebalance.model.protocol.setup import Setup
@@ -21,4 +22,7 @@ def machine(setup: Setup) -> Machine:
 
     Raises ValueError for what no such group has, as the machines of the two protocols do.
     """
-    return consumer.consumer_machine(setup) if setup.modern else classic.machine(setup)
+    if not setup.modern:
+        return classic.machine(setup)
+    consumer.check(setup)
+    return migration_machine(setup) if setup.migrates else consumer.consumer_machine(setup)

@@ -1,0 +1,194 @@
+"""A member of the classic protocol, as far as a migration needs it: EAGER or COOPERATIVE, by its assignor
+list.
+
+Every function is one action, as in ``rebalance.model.protocol.member``, which has all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rebalance.model.consumer.conversion import removed
+from rebalance.model.consumer.migration.classic_group import heartbeat as answered
+from rebalance.model.consumer.state import (
+    AnyWire,
+    ClassicMember,
+    ClassicMessage,
+    ClassicStep,
+    ConsumerGroup,
+    ConsumerRecords,
+    LateCommit,
+)
+from rebalance.model.machine import Outcome
+from rebalance.model.protocol.observations import Call, Callback, Seen
+from rebalance.model.protocol.setup import MemberContext
+from rebalance.model.protocol.state import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Error,
+    Late,
+    Life,
+    MemberState,
+    Parts,
+)
+
+ANSWERS = (ClassicStep.JOIN_OK, ClassicStep.SYNC_OK, ClassicStep.REFUSED)
+"""What a member receives."""
+
+GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
+"""Errors by which a membership ends."""
+
+
+def _call(me: MemberContext, member: ClassicMember, call: Call, parts: Parts, *, reset: bool) -> Callback:
+    eager = me.config(member.stage).eager
+    return Callback(call, me.slot, parts, eager, reset, member.owned, member.believed)
+
+
+def join(me: MemberContext, member: ClassicMember, wire: AnyWire) -> Iterator[Outcome]:
+    """JoinGroup; an EAGER member revokes everything before it and claims nothing."""
+    if member.life is not Life.UP or wire is not None or not member.topics or not member.rejoin:
+        return
+    seen: Seen = ()
+    claim = member.owned
+    if me.config(member.stage).eager:
+        if member.owned:
+            seen = (_call(me, member, Call.REVOKED, member.owned, reset=False),)
+        member, claim = member._replace(owned=NOTHING, believed=NOTHING), NOTHING
+    message = ClassicMessage(ClassicStep.JOIN, member.id, member.generation, claim, member.topics)
+    yield Outcome((member._replace(state=MemberState.PREPARING), message), seen=seen)
+
+
+def receive(me: MemberContext, wire: AnyWire, member: ClassicMember) -> Iterator[Outcome]:
+    """The answer to JoinGroup, behind which SyncGroup is sent; that to SyncGroup, which assigns; or an
+    error."""
+    if member.life is not Life.UP or not isinstance(wire, ClassicMessage) or wire.step not in ANSWERS:
+        return
+    if wire.id != member.id or member.state in (MemberState.UNJOINED, MemberState.STABLE):
+        yield Outcome((member, None))
+    elif wire.step is ClassicStep.JOIN_OK:
+        joined = member._replace(state=MemberState.COMPLETING, generation=wire.generation, rejoin=False)
+        yield Outcome((joined, ClassicMessage(ClassicStep.SYNC, member.id, wire.generation)))
+    elif wire.step is ClassicStep.SYNC_OK:
+        after, seen = _assigned(me, member, wire.parts)
+        yield Outcome((after, None), seen=seen)
+    elif wire.error in GONE:
+        after, seen = reset(me, member)
+        yield Outcome((after, None), seen=seen)
+    else:
+        yield Outcome((member._replace(state=MemberState.UNJOINED, rejoin=True), None))
+
+
+def _assigned(me: MemberContext, member: ClassicMember, parts: Parts) -> tuple[ClassicMember, Seen]:
+    """onJoinComplete: what is not assigned any more is revoked, and a COOPERATIVE member rejoins then."""
+    gone = Parts(member.owned & ~parts)
+    calls: Seen = ()
+    if gone and not me.config(member.stage).eager:
+        calls = (_call(me, member, Call.REVOKED, gone, reset=False),)
+    kept = member._replace(owned=Parts(member.owned & parts), believed=Parts(member.believed & parts))
+    calls = (*calls, _call(me, kept, Call.ASSIGNED, Parts(parts & ~kept.owned), reset=False))
+    return member._replace(state=MemberState.STABLE, owned=parts, believed=parts, rejoin=bool(gone)), calls
+
+
+def reset(me: MemberContext, member: ClassicMember) -> tuple[ClassicMember, Seen]:
+    """The membership is gone: onPartitionsLost, and it joins anew."""
+    calls = (_call(me, member, Call.LOST, member.owned, reset=True),) if member.owned else ()
+    after = member._replace(
+        state=MemberState.UNJOINED, generation=NONE, owned=NOTHING, believed=NOTHING, rejoin=True
+    )
+    return after, calls
+
+
+def beat(
+    me: MemberContext, member: ClassicMember, group: ConsumerGroup, *book: ConsumerRecords
+) -> Iterator[Outcome]:
+    """A heartbeat of the classic protocol that has a consequence."""
+    if member.life is not Life.UP or member.generation == NONE or member.state is not MemberState.STABLE:
+        return
+    error = answered(me, member, group, book)
+    if error in GONE:
+        after, seen = reset(me, member)
+        yield Outcome((after,), error, seen)
+    elif error is not None and not member.rejoin:
+        yield Outcome((member._replace(rejoin=True),), error)
+
+
+# -- the application and its process -------------------------------------------------------------------
+
+
+def start(
+    me: MemberContext,
+    member: ClassicMember,
+    wire: AnyWire,
+    stray: LateCommit,
+    records: ConsumerRecords,
+) -> Iterator[Outcome]:
+    """The process starts, under a member id of its own."""
+    if member.life in (Life.DOWN, Life.FAILED):
+        taken = {record.id for record in records}
+        number = next(one for one in range(1, len(taken) + 2) if one not in taken)
+        topics = me.consumer.subscriptions[0]
+        fresh = ClassicMember(life=Life.UP, stage=member.stage, id=number, topics=topics)
+        yield Outcome((fresh, None, None))
+
+
+def crash(
+    me: MemberContext, budget: int, member: ClassicMember, wire: AnyWire, stray: LateCommit
+) -> Iterator[Outcome]:
+    """The process is killed. A request that left still arrives."""
+    if member.life in (Life.UP, Life.PAUSED):
+        requested = isinstance(wire, ClassicMessage) and wire.step in (ClassicStep.JOIN, ClassicStep.SYNC)
+        yield Outcome((budget - 1, ClassicMember(stage=member.stage), wire if requested else None, None))
+
+
+def pause(me: MemberContext, budget: int, member: ClassicMember) -> Iterator[Outcome]:
+    """The process stops without noticing it, for as long as it takes."""
+    if member.life is Life.UP:
+        yield Outcome((budget - 1, member._replace(life=Life.PAUSED)))
+
+
+def resume(me: MemberContext, member: ClassicMember) -> Iterator[Outcome]:
+    """It goes on where it stopped."""
+    if member.life is Life.PAUSED:
+        yield Outcome((member._replace(life=Life.UP),))
+
+
+def close(
+    me: MemberContext,
+    budget: int,
+    member: ClassicMember,
+    wire: AnyWire,
+    stray: LateCommit,
+    group: ConsumerGroup,
+    cluster: ClusterState,
+    *book: ConsumerRecords,
+) -> Iterator[Outcome]:
+    """``close()``: onPartitionsRevoked of everything, and LeaveGroup unless it is static."""
+    if member.life is Life.UP:
+        reset_already = member.generation == NONE
+        call = Call.LOST if reset_already else Call.REVOKED
+        calls: Seen = ()
+        if member.owned:
+            calls = (_call(me, member, call, member.owned, reset=reset_already),)
+        seen: Seen = ()
+        if not me.static:
+            group, book, seen = removed(me.setup, group, book, me.slot, member.id)
+        after = ClassicMember(stage=member.stage)
+        yield Outcome((budget - 1, after, None, None, group, *book), seen=(*calls, *seen))
+
+
+def disconnect(me: MemberContext, budget: int, member: ClassicMember, wire: AnyWire) -> Iterator[Outcome]:
+    """What is under way is lost, and the client hears so."""
+    if (
+        isinstance(wire, ClassicMessage)
+        and wire.step is not ClassicStep.REFUSED
+        and member.life is not Life.DOWN
+    ):
+        lost = ClassicMessage(ClassicStep.REFUSED, wire.id, member.generation, error=Error.DISCONNECT)
+        yield Outcome((budget - 1, lost))
+
+
+def send_late(me: MemberContext, budget: int, member: ClassicMember, stray: LateCommit) -> Iterator[Outcome]:
+    """A commit for everything that is read takes long."""
+    if member.life is Life.UP and member.generation != NONE and member.owned and stray is None:
+        yield Outcome((budget - 1, Late("commit", member.id, member.generation, member.owned)))

@@ -1,0 +1,113 @@
+"""A group that is converted: who holds what afterwards, and in which epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.model.consumer.conversion import downgraded, failed_over, rebalancing, removed, upgraded
+from rebalance.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind, RecordState
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Generation, GroupState, Parts, Topics
+
+TWO = Parts(0b11)
+
+
+def setup(*switches: str, scenario: str = "migration-failover") -> Setup:
+    return SCENARIOS[scenario].setup(ScenarioSize(switches=switches))
+
+
+def member(**fields: Any) -> ConsumerRecord:
+    return ConsumerRecord(1, **{"topics": Topics(1), "classic": True} | fields)
+
+
+def classic(phase: GroupState = GroupState.STABLE, **fields: Any) -> ConsumerGroup:
+    return ConsumerGroup(
+        kind=GroupKind.CLASSIC, epoch=Generation(2), assigned=Generation(2), phase=phase, **fields
+    )
+
+
+WITHHELD = ((member(assigned=Parts(0b01), claim=TWO),), (member(),))
+"""A has both partitions and was assigned one, B waits for the other."""
+
+
+def held(*switches: str, group: ConsumerGroup, book: Any = WITHHELD) -> list[tuple[int, int]]:
+    _, after, _ = upgraded(setup(*switches), group, book, TWO)
+    return [(record.assigned, record.pending) for records in after for record in records]
+
+
+def test_what_was_withheld_is_held_until_it_is_released() -> None:
+    assert held(group=classic()) == [(0b01, 0b10), (0, 0)]
+    assert held("no_barrier_for_withheld", group=classic()) == [(0b01, 0), (0, 0)]
+
+
+def test_what_another_member_was_assigned_is_not_held_twice() -> None:
+    book = ((member(assigned=Parts(0b01), claim=TWO),), (member(assigned=Parts(0b10)),))
+    assert held(group=classic(), book=book) == [(0b01, 0), (0b10, 0)]
+
+
+def test_after_an_interruption_the_claims_are_what_is_known() -> None:
+    group, book = rebalancing(classic(GroupState.COMPLETING), WITHHELD)
+    assert (group.phase, group.interrupted) == (GroupState.PREPARING, True)
+    assert held(group=group, book=book) == [(0, 0b11), (0, 0)]
+    assert held("no_barrier_for_withheld", group=group, book=book) == [(0, 0b11), (0, 0)]
+    assert held("interrupted_holds_nothing", group=group, book=book) == [(0, 0), (0, 0)]
+
+
+@pytest.mark.parametrize(("switches", "epoch"), [((), 3), (("upgrade_keeps_target",), 2)])
+def test_the_target_of_an_upgrade_is_older_than_the_group(switches: tuple[str, ...], epoch: int) -> None:
+    group, book, _ = upgraded(setup(*switches), classic(), WITHHELD, TWO)
+    assert (group.kind, group.epoch, group.assigned) == (GroupKind.CONSUMER, epoch, 2)
+    assert {(r.epoch, r.previous) for records in book for r in records} == {(2, 2)}
+    assert book[0][0].state is RecordState.UNREVOKED
+    assert book[1][0].state is RecordState.STABLE
+
+
+MOVING = ((member(epoch=2, assigned=Parts(0b01), pending=Parts(0b10), target=Parts(0b01)),), ())
+MODERN = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=Generation(3), assigned=Generation(3), known=TWO)
+
+
+@pytest.mark.parametrize(("switches", "assigned"), [((), 0b11), (("downgrade_to_target",), 0b01)])
+def test_a_downgrade_keeps_what_is_held(switches: tuple[str, ...], assigned: int) -> None:
+    group, book, _ = downgraded(setup(*switches), MODERN, MOVING, rebalances=True)
+    assert (group.kind, group.epoch, group.phase) == (GroupKind.CLASSIC, 3, GroupState.PREPARING)
+    assert (book[0][0].assigned, book[0][0].pending, book[0][0].target) == (assigned, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("switches", "phase"),
+    [((), GroupState.PREPARING), (("rebalance_not_logged",), GroupState.STABLE)],
+)
+def test_a_failover_after_a_downgrade(switches: tuple[str, ...], phase: GroupState) -> None:
+    group, _, _ = downgraded(setup(*switches), MODERN, MOVING, rebalances=True)
+    loaded, book = failed_over(group, 2)
+    assert (loaded.kind, loaded.epoch, loaded.phase) == (GroupKind.CLASSIC, 3, phase)
+    assert book[0][0].assigned == TWO
+
+
+def test_a_group_that_was_never_written_is_gone_after_a_failover() -> None:
+    assert failed_over(classic(GroupState.PREPARING), 2)[0].kind is GroupKind.NONE
+
+
+def test_a_lost_generation_is_not_used_again() -> None:
+    down, _, _ = downgraded(setup(), MODERN, MOVING, rebalances=True)
+    later = down._replace(epoch=Generation(5))
+    loaded, book = failed_over(later, 2)
+    group, _, _ = upgraded(setup(), loaded, book, TWO)
+    assert (loaded.epoch, group.epoch) == (3, 6)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "kind"), [("migration", GroupKind.CLASSIC), ("migration-one-way", GroupKind.CONSUMER)]
+)
+def test_the_policy_decides_whether_a_group_goes_back(scenario: str, kind: GroupKind) -> None:
+    book = (MOVING[0], (ConsumerRecord(1, epoch=Generation(3)),))
+    group, _, _ = removed(setup(scenario=scenario), MODERN, book, 1, 1)
+    assert group.kind is kind
+
+
+def test_who_goes_from_a_mixed_group_leaves_it_as_it_is() -> None:
+    book = (MOVING[0], (ConsumerRecord(1, epoch=Generation(3)),), (ConsumerRecord(1, epoch=Generation(3)),))
+    group, left, _ = removed(setup(), MODERN, book, 1, 1)
+    assert (group.kind, group.epoch, left[1]) == (GroupKind.CONSUMER, 4, ())
