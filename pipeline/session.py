@@ -9,11 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from rebalance.explore.engine.drafts import scratch
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -72,9 +73,9 @@ def session(
     remote = master.startswith("sc://")
     if not remote:
         need_java()
-    with tempfile.TemporaryDirectory(prefix="rebalance-spark-") as scratch:
+    with scratch("spark") as own:
         spark = (
-            _remote(master, settings or {}) if remote else _classic(master, memory, settings or {}, scratch)
+            _remote(master, settings or {}) if remote else _classic(master, memory, settings or {}, str(own))
         )
         try:
             yield spark

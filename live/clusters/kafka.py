@@ -10,7 +10,6 @@ import base64
 import re
 import signal
 import socket
-import tempfile
 import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +17,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Self
 
+from rebalance.explore.engine.drafts import scratch
 from rebalance.live.clusters.cluster import LiveCluster, Unsupported
 from rebalance.live.clusters.defaults import KAFKA
 from rebalance.live.clusters.java import broker
@@ -50,7 +50,7 @@ class KafkaCluster(LiveCluster):
         if re.fullmatch(r"(\d+\.)+\d+", self.version) and version(self.version) < version(OLDEST):
             raise ToolError(f"Kafka {self.version} has no KRaft mode: a cluster takes {OLDEST} or newer")
         with self._stack as stack:
-            directory = Path(stack.enter_context(tempfile.TemporaryDirectory(ignore_cleanup_errors=True)))
+            directory = stack.enter_context(scratch("kafka"))
             ports = _free_ports(2 * self.nodes)
             addresses = [f"127.0.0.1:{port}" for port in ports[: self.nodes]]
             self.bootstrap = ",".join(addresses)

@@ -6,13 +6,13 @@ import glob
 import os
 import re
 import shutil
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
+from rebalance.explore.engine.drafts import scratch
 from rebalance.live.processes.tools import ToolError, cache, key, run, write_whole
 
 CLIENTS = "org.apache.kafka:kafka-clients"
@@ -135,8 +135,8 @@ def _resolved(dependencies: str, wanted: str, option: str) -> tuple[tuple[str, .
     maven = shutil.which("mvn")
     if maven is None:
         raise ToolError(f"{wanted}: there is no mvn: install Maven, or give the jars with --classpath")
-    with tempfile.TemporaryDirectory() as directory:
-        pom, out = Path(directory, "pom.xml"), Path(directory, "classpath")
+    with scratch("maven") as directory:
+        pom, out = directory / "pom.xml", directory / "classpath"
         pom.write_text(_POM.format(dependencies), encoding="utf-8")
         goal = [f"{PLUGIN}:build-classpath", f"-Dmdep.outputFile={out}", "-Dmdep.pathSeparator=\n"]
         argv = [maven, option, "-B", "-f", str(pom), *goal, "-DincludeScope=runtime"]

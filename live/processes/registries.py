@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import json
 import shutil
-import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 
+from rebalance.explore.engine.drafts import scratch
 from rebalance.live.processes import maven, pypi
 from rebalance.live.processes.tools import ToolError, run
 from rebalance.model.bugs.releases import released
@@ -66,8 +66,8 @@ def parsed(package: str) -> tuple[str, str]:
 
 
 def _go(module: str) -> Sequence[str]:
-    with tempfile.TemporaryDirectory() as outside:  # of any module, and of what that one vendors
-        return go_versions(_printed(["go", "list", "-m", "-versions", "-json", module], module, outside))
+    with scratch("go") as outside:  # of any module, and of what that one vendors
+        return go_versions(_printed(["go", "list", "-m", "-versions", "-json", module], module, str(outside)))
 
 
 def go_versions(output: str) -> Sequence[str]:
@@ -77,8 +77,14 @@ def go_versions(output: str) -> Sequence[str]:
 
 
 def _npm(package: str) -> Sequence[str]:
-    with tempfile.TemporaryDirectory() as empty:  # from its cache npm answers without a network, as of then
-        hasty = ["--cache", empty, "--fetch-retries=1", "--fetch-retry-mintimeout=1000", "--loglevel=error"]
+    with scratch("npm") as empty:  # from its own cache npm answers without a network, as of then
+        hasty = [
+            "--cache",
+            str(empty),
+            "--fetch-retries=1",
+            "--fetch-retry-mintimeout=1000",
+            "--loglevel=error",
+        ]
         return npm_versions(_printed(["npm", "view", package, "versions", "--json", *hasty], package))
 
 

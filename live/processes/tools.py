@@ -6,10 +6,10 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from rebalance.explore.engine.drafts import scratch, whole
 from rebalance.live.processes.supervision import end_all, spawn
 
 
@@ -70,8 +70,8 @@ def made_once(directory: Path, make: Callable[[Path], Path], trouble: str) -> Pa
         return directory
     try:
         directory.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=directory.parent, prefix=".") as draft:
-            made = make(Path(draft))
+        with scratch("made", directory.parent) as draft:
+            made = make(draft)
             if not directory.exists():  # another process may have been quicker
                 made.rename(directory)
     except OSError as error:
@@ -82,10 +82,6 @@ def made_once(directory: Path, make: Callable[[Path], Path], trouble: str) -> Pa
 
 def write_whole(path: Path, text: str) -> Path:
     """Write a file as a whole or not at all, also beside another process that writes the same one."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+    with whole(path) as file:
+        file.write(text.encode())
     return path

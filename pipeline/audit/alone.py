@@ -3,12 +3,13 @@ Java."""
 
 from __future__ import annotations
 
+import contextlib
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
 from rebalance.pipeline.audit.kernel.events import add, broken, reason, stored
@@ -32,21 +33,22 @@ class Alone:
         self.plan = plan
 
     def __enter__(self) -> Alone:
-        self._scratch = tempfile.TemporaryDirectory(prefix="rebalance-audit-")
-        try:
-            self.connection = kernel.prepared(
-                self.plan.thresholds,
-                threads=min(THREADS, os.cpu_count() or 1),
-                memory=kernel.amount(self.plan.memory),
-                spill=self._scratch.name,
-            )
-        except ImportError as error:
-            raise Missing("an audit needs DuckDB: pip install 'rebalance-verifier[audit]'") from error
+        with contextlib.ExitStack() as stack:
+            try:
+                self.connection = kernel.prepared(
+                    self.plan.thresholds,
+                    threads=min(THREADS, os.cpu_count() or 1),
+                    memory=kernel.amount(self.plan.memory),
+                    spill=str(stack.enter_context(scratch("audit"))),
+                )
+            except ImportError as error:
+                raise Missing("an audit needs DuckDB: pip install 'rebalance-verifier[audit]'") from error
+            stack.callback(self.connection.close)
+            self._stack = stack.pop_all()
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.connection.close()
-        self._scratch.cleanup()
+    def __exit__(self, *error: Any) -> None:
+        self._stack.__exit__(*error)
 
     def tasks(self) -> tuple[int, int]:
         """Nothing is known of how far it is."""

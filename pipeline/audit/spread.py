@@ -11,7 +11,6 @@ Spark.
 from __future__ import annotations
 
 import contextlib
-import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
+from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
 from rebalance.pipeline.audit.kernel.events import COLUMNS
@@ -62,7 +62,7 @@ class OnSpark:
         with contextlib.ExitStack() as stack:
             self.spark = stack.enter_context(session(self.plan.master or LOCAL, memory=self.plan.memory))
             self.connection = kernel.prepared(
-                self.plan.thresholds, spill=stack.enter_context(tempfile.TemporaryDirectory())
+                self.plan.thresholds, spill=str(stack.enter_context(scratch("audit")))
             )
             stack.callback(self.connection.close)
             self._stack = stack.pop_all()
@@ -264,8 +264,8 @@ def _owning(limits: Thresholds, end: int, life: Sequence[tuple[str, bytes]]) -> 
 def _database(batches: Iterator[pa.RecordBatch], limits: Thresholds) -> Iterator[DuckDBPyConnection]:
     """The kernel's, with the events of a task."""
     columns = ", ".join(f'"{name}" {COLUMNS[name]}' for name in COLUMNS)
-    with tempfile.TemporaryDirectory(prefix="rebalance-task-") as spill:
-        connection = kernel.prepared(limits, memory=TASK_MEMORY, spill=spill)
+    with scratch("task") as spill:
+        connection = kernel.prepared(limits, memory=TASK_MEMORY, spill=str(spill))
         try:
             connection.execute(f"CREATE TEMP TABLE events ({columns})")
             for batch in batches:

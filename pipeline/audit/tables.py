@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit.kernel.events import COLUMNS
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
@@ -51,12 +52,9 @@ def save(connection: DuckDBPyConnection, query: str, directory: str) -> None:
     """Write what a query gives to a directory, in place of what is there: all of it, or nothing."""
     path = Path(directory)
     path.mkdir(parents=True, exist_ok=True)
-    draft = path / f".{PART}"
-    try:
-        connection.execute(f"COPY ({query}) TO {literal(str(draft))} (FORMAT parquet)")
-        os.replace(draft, path / PART)
-    finally:
-        draft.unlink(missing_ok=True)
+    with scratch("table", path) as draft:
+        connection.execute(f"COPY ({query}) TO {literal(str(draft / PART))} (FORMAT parquet)")
+        os.replace(draft / PART, path / PART)
 
 
 def saved(directory: Path) -> str:

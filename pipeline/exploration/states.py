@@ -6,7 +6,7 @@ the ids is the state's key: that is its hash in ``explore.engine.space``, with t
 whoever makes a state, and whichever of its orbit stands for it under symmetry, the row is the same.
 
 The values behind the ids are few (17,576 for 587,526 states of the 3 x 3 group). They are handed to every
-worker with the job, as pickles: as with ``explore.engine.checkpoint``, load none but your own.
+worker with the job, as pickles of which nothing but records is loaded (``explore.engine.checkpoint``).
 """
 
 from __future__ import annotations
@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
+from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
+from rebalance.explore.engine.checkpoint import loaded
 from rebalance.explore.engine.memo import Columns
 from rebalance.explore.engine.space import Candidates, Space
 from rebalance.explore.engine.tables import Array, Column
@@ -100,8 +102,8 @@ class WorkerSpace:
     def learn(self, values: tuple[bytes, ...]) -> None:
         """Read what of ``SearchSpec.values`` is new."""
         for chunk in values[self.read :]:
-            for pickled in pickle.loads(zlib.decompress(chunk)):
-                component, value = pickle.loads(pickled)
+            for pickled in loaded(BytesIO(zlib.decompress(chunk))):
+                component, value = loaded(BytesIO(pickled))
                 self.shared[component].add(self.space.columns[component].id(value))
         self.read = max(self.read, len(values))
 

@@ -226,6 +226,7 @@ _NOT_WITH = {
 
 
 def _explore(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
+    from rebalance.explore.engine.checkpoint import CheckpointError
     from rebalance.explore.engine.fast import Collision
     from rebalance.explore.groups.exploration import run_exploration
     from rebalance.gate.targets.plugged import UserDataError
@@ -237,7 +238,7 @@ def _explore(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
         kept = checkpoint(plan.setup, resume=options.resume, marks="-symmetry" * plan.symmetry)
     stages = Stages()
     try:
-        with polled(options, stages.line):
+        with polled(options, stages.line), usage_errors(CheckpointError):
             stages.enter("searching")
             return run_exploration(
                 plan, report_progress=speed(stages.show), report_stage=stages.enter, checkpoint=kept

@@ -86,6 +86,7 @@ def _release(options: argparse.Namespace) -> str:
 
 
 def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
+    from rebalance.explore.engine.checkpoint import CheckpointError
     from rebalance.explore.engine.search import Limits
     from rebalance.explore.groups.upgrades import judge, paths, setup
 
@@ -116,7 +117,7 @@ def _judged(options: argparse.Namespace) -> list[UpgradeOutcome]:
 
     kept = [checkpoint(group, resume=options.resume, keep=True) for group in groups]
     try:
-        with polled(options, stages.line):
+        with polled(options, stages.line), usage_errors(CheckpointError):
             for path, group, saved in zip(upgrade_paths, groups, kept, strict=True):
                 enter(path.name, "searching")
                 stage = partial(enter, path.name)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import operator
+import os
 import pickle
+import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.checkpoint import Checkpoint
+from rebalance.explore.engine.checkpoint import VERSION, Checkpoint, CheckpointError
 from rebalance.explore.engine.search import Limits, Progress, Stop
 from rebalance.model.machine import Action, Machine, Outcome, Value
 
@@ -113,4 +116,52 @@ def test_a_checkpoint_of_another_version_says_so(tmp_path: Path) -> None:
     at = Checkpoint(tmp_path / "search", "toy")
     at.path.write_bytes(pickle.dumps((2, "toy")))
     with pytest.raises(ValueError, match="another version of rebalance: begin anew"):
+        at.load("toy")
+
+
+class Runs:
+    """What a pickle of anybody may do when it is loaded."""
+
+    def __init__(self, function, *arguments) -> None:
+        self.call = function, arguments
+
+    def __reduce__(self):
+        return self.call
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        Runs(os.mkdir, "ran"),
+        Runs(eval, "__import__('os').mkdir('ran')"),
+        Runs(subprocess.Popen, ("mkdir", "ran")),
+        Runs(operator.methodcaller("mkdir", "ran"), os.curdir),
+        Runs(Path, "a"),
+        (3, Runs(os.mkdir, "ran")),
+    ],
+)
+def test_a_checkpoint_of_somebody_else_runs_nothing(tmp_path, monkeypatch, hostile):
+    """It may have come with a directory: `.rebalance` of a clone."""
+    monkeypatch.chdir(tmp_path)
+    at = Checkpoint(tmp_path / "search", "toy")
+    head = pickle.dumps((VERSION, "toy"))
+    for written in (pickle.dumps(hostile), head + pickle.dumps(hostile)):
+        at.path.write_bytes(written)
+        with pytest.raises(CheckpointError, match="is no checkpoint"):
+            at.load("toy")
+    assert [one.name for one in tmp_path.iterdir()] == ["search"]
+
+
+@pytest.mark.parametrize("written", [b"", b"nothing", pickle.dumps(7), pickle.dumps((VERSION, "toy"))])
+def test_what_is_no_checkpoint_says_so(tmp_path, written):
+    at = Checkpoint(tmp_path / "search", "toy")
+    at.path.write_bytes(written)
+    with pytest.raises(CheckpointError, match=r"is no checkpoint|another version"):
+        at.load("toy")
+
+
+def test_what_holds_no_search_says_so(tmp_path):
+    at = Checkpoint(tmp_path / "search", "toy")
+    at.path.write_bytes(pickle.dumps((VERSION, "toy")) + pickle.dumps({"values": []}))
+    with pytest.raises(CheckpointError, match="is no checkpoint"):
         at.load("toy")

@@ -320,3 +320,20 @@ def test_an_assignor_that_goes_by_names_settles_under_names_that_stay(rebalance,
     assert "---- from here again and again ----" in ran.out
     assert "---- back to where step 19 led ----" in ran.out
     assert rebalance("replay").code == 1
+
+
+@pytest.mark.parametrize(
+    "command", [("explore", "dynamic"), ("upgrade", "--from", "range", "--to", "sticky")]
+)
+def test_a_checkpoint_that_is_none_is_refused_in_one_line(rebalance, here, command):
+    """It may have come with a clone, and it runs nothing."""
+    small = (*command, "--members", 1, "--partitions", 1, "--states", 5, "--no-progress")
+    assert rebalance(*small).code in (0, 1, 3)
+    checkpoints = list((here / ".rebalance" / "explore").iterdir())
+    assert checkpoints
+    for path in checkpoints:
+        path.write_bytes(b"cos\nmkdir\n(S'ran'\ntR.")
+    ran = rebalance(*small, "--resume")
+    assert (ran.code, len(ran.err.splitlines())) == (2, 1)
+    assert "is no checkpoint: begin anew (os.mkdir is no record of the model)" in ran.err
+    assert not (here / "ran").exists()

@@ -336,6 +336,8 @@ def found_in(node: ast.AST, name: str) -> Iterator[str]:
 
 
 def called(node: ast.Call) -> str:
+    if isinstance(node.func, ast.Attribute) and getattr(node.func.value, "id", "") == "pickle":
+        return ""
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
