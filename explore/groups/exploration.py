@@ -22,7 +22,8 @@ from rebalance.explore.random.minimise import minimise
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
+from rebalance.properties.group.clauses import CONVERGES, ROUNDS
+from rebalance.properties.group.own import rules
 from rebalance.properties.group.rules import Rules
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -33,6 +34,8 @@ class ExplorationPlan:
 
     ``strategy`` is "breadth" (the engines), "depth" or "swarm" (``rebalance.explore.random.walks``). ``most``
     is how many shortest traces of a clause are wanted; ``walks`` and ``steps`` are for the last two of these.
+    ``invariants`` are asked besides the clauses (`rebalance.properties.group.own`), and of the situations
+    ``witnesses`` a trace is wanted.
     ``engine`` is "fast", "plain", or the name of an engine that is handed in.
     """
 
@@ -48,6 +51,13 @@ class ExplorationPlan:
     seed: int = 0
     walks: int = 1_000
     steps: int = 200
+    invariants: tuple[str, ...] = ()
+    witnesses: tuple[str, ...] = ()
+
+    @property
+    def rules(self) -> Rules:
+        """All that is asked. Raises InvariantError."""
+        return rules(self.setup, self.invariants)
 
 
 ReportSearch = Callable[[Progress], None]
@@ -95,6 +105,8 @@ class Explored:
     missed: tuple[str, ...] = ()
     checkpoint: str = ""
     shown: Mapping[str, int] = field(default_factory=dict)
+    witnessed: tuple[ExplorationViolation, ...] = ()
+    """Of the situations whose traces were wanted those that were shown."""
 
     @property
     def interrupted(self) -> bool:
@@ -117,8 +129,7 @@ class Explored:
     @property
     def clause_count(self) -> int:
         """How many clauses were asked."""
-        required = rules(self.plan.setup)
-        names = list(required.safety)
+        names = list(self.plan.rules.safety)
         if self.lively is not None:
             names += [CONVERGES.id, ROUNDS.id]
         return len(set(names))
@@ -138,7 +149,7 @@ def run_exploration(
 
     ``checkpoint``: what an unfinished search of the fast engine is saved to, and goes on from.
     """
-    built, required = machine(plan.setup), rules(plan.setup)
+    built, required = machine(plan.setup), plan.rules
     if plan.strategy != "breadth":
         return _walked(plan, built, required, report_progress)
     if other is not None:
@@ -174,18 +185,11 @@ def _judged(
     """Traces, liveness and witnesses of a search."""
     if search.breaches:
         report_stage("making the shortest traces")
-    violations = [
-        ExplorationViolation(
-            clause=breach.clause,
-            sentence=breach.sentence,
-            runs=tuple(
-                saved_run(plan.setup, plan.origin, breach.clause, trace)
-                for trace in islice(search.traces(breach.clause), plan.most)
-            ),
-            shortest=True,
-            count=breach.count,
-        )
-        for breach in search.breaches
+    violations = [_traced(plan, search, b.clause, b.sentence, b.count) for b in search.breaches]
+    witnessed = [
+        _traced(plan, search, one.clause, f"a run that shows: {one.clause}", one.count)
+        for one in search.witnesses
+        if one.count and one.clause in plan.witnesses
     ]
     if not unasked:
         report_stage("asking whether the group settles")
@@ -204,7 +208,19 @@ def _judged(
         missed=tuple(missed),
         checkpoint=kept,
         shown={w.clause: w.depth for w in search.witnesses if w.count},
+        witnessed=tuple(witnessed),
     )
+
+
+def _traced(
+    plan: ExplorationPlan, search: Exploration, clause: str, sentence: str, count: int
+) -> ExplorationViolation:
+    """What a search met, with shortest traces."""
+    runs = tuple(
+        saved_run(plan.setup, plan.origin, clause, trace)
+        for trace in islice(search.traces(clause), plan.most)
+    )
+    return ExplorationViolation(clause=clause, sentence=sentence, runs=runs, shortest=True, count=count)
 
 
 def _unasked(plan: ExplorationPlan, search: Exploration, collected: int | None = None) -> str:

@@ -13,7 +13,8 @@ from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.steps import Step, StepView, owner_text, views
-from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
+from rebalance.properties.group.clauses import CONVERGES, ROUNDS
+from rebalance.properties.group.own import rules_about
 
 FOR_EVER = {
     CONVERGES.id: "nothing goes wrong any more, and the group does not settle",
@@ -89,9 +90,10 @@ def run_views(run: SavedRun, most: int) -> Iterator[StepView]:
 def play(run: SavedRun) -> Played:
     """Replay ``run`` on the model, step by step, and ask its clause.
 
-    Raises CannotHappenError when the model does not allow an event.
+    A run of a situation shows it. Raises CannotHappenError when the model does not allow an event, and
+    InvariantError for an invariant that cannot be asked.
     """
-    built, required = machine(run.setup), rules(run.setup)
+    built, required = machine(run.setup), rules_about(run.setup, run.clause)
     if run.loop is not None:
         for _ in built.replay(run.events):
             pass
@@ -106,6 +108,8 @@ def play(run: SavedRun) -> Played:
     for after, (reached, outcome) in enumerate(built.replay(run.events), 1):
         before, state = state, reached
         since = quiet(built, run.events[:after]) if judge.rules.bounded else ()
+        if any(judge.rules.shown(run.events[after - 1], outcome.seen)):
+            return Played("the run shows it", after)
         step = judge.step(before, run.events[after - 1], outcome)
         for broken in (*step, *judge.state(state), *judge.run(since)):
             return Played(broken.sentence, after)

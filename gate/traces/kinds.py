@@ -14,11 +14,12 @@ from rebalance.gate.traces import counterexamples, files, recordings, runs
 from rebalance.gate.traces.counterexamples import Trace
 from rebalance.gate.traces.files import FileKind, TraceError
 from rebalance.pipeline.audit.records import Recording
+from rebalance.properties.group.own import OWN
 
 
 def load(path: Path, *, trust: bool = False) -> Trace | SavedRun | Recording:
-    """What is in a file. A run with an assignor of somebody's own imports that, which ``may_run`` is asked
-    about, unless there is ``trust``.
+    """What is in a file. A run with an assignor or an invariant of somebody's own imports that, which
+    ``may_run`` is asked about, unless there is ``trust``.
 
     Raises ``NewerSchema`` for one of a newer suite, ``TraceError`` for all else that is wrong with it.
     """
@@ -26,6 +27,9 @@ def load(path: Path, *, trust: bool = False) -> Trace | SavedRun | Recording:
     written = data.get("kind") if isinstance(data, dict) else None
     with contextlib.suppress(AttributeError, LookupError, TypeError):
         may_run(path, str(data["setup"]["assignor"]["target"]), trust)
+    with contextlib.suppress(AttributeError, LookupError, TypeError):
+        if str(data["clause"]).startswith(OWN):
+            may_run(path, data["clause"].removeprefix(OWN), trust)
     of_groups: tuple[FileKind[Any], ...] = (runs.FILE, recordings.FILE)
     kind: FileKind[Any] = next((one for one in of_groups if written in one.kinds), counterexamples.FILE)
     return files.parsed(path, data, kind)  # type: ignore[no-any-return]

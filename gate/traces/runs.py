@@ -28,6 +28,7 @@ from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerCo
 from rebalance.model.protocol.state import Parts, Topics, each, union
 from rebalance.model.steps import Step, steps
 from rebalance.properties.group.clauses import CLAUSES
+from rebalance.properties.group.own import clause_named
 
 KIND, CODE_KIND = "group run", "code run"
 SCHEMA = 1
@@ -123,7 +124,7 @@ class _Saved:
 
 def to_text(run: SavedRun) -> str:
     """The file. What a reader wants to know comes first, the recording last."""
-    clause = CLAUSES[run.clause]
+    clause = clause_named(run.clause)
     document = {
         "schema": SCHEMA,
         "kind": CODE_KIND if run.on else KIND,
@@ -164,7 +165,10 @@ def save(run: SavedRun, directory: Path) -> Path:
 
 def _parse(data: dict[str, Any]) -> SavedRun:
     read = codec.from_json(_Saved, data)
-    _known("clause", [read.clause], CLAUSES)
+    try:
+        clause_named(read.clause)
+    except KeyError:
+        _known("clause", [read.clause], CLAUSES)
     setup = setup_in(read.setup)
     letters = {letter(slot): slot for slot in setup.slots} | {"": NOBODY}
     for number, event in enumerate(read.events):

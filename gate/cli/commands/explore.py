@@ -28,11 +28,13 @@ from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, 
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import whole
+from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
     from rebalance.explore.engine.search import Progress
     from rebalance.explore.groups.exploration import ExplorationPlan, Explored
     from rebalance.explore.groups.scenarios import NamedScenario
+    from rebalance.model.protocol.setup import Setup
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -45,6 +47,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "that the trace of a broken clause is a shortest one; then ask whether the group settles.",
     )
     parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="one of `rebalance list scenarios`")
+    parser.add_argument(
+        "--scenario", dest="file", type=Path, metavar="FILE", help="a group of yours, in TOML"
+    )
+    parser.add_argument("--invariant", action="append", default=[], metavar="MODULE:FUNCTION",
+                        help="holds in every state, besides the clauses; repeatable")  # fmt: skip
 
     group = parser.add_argument_group("the group (what is not given is as `rebalance list scenarios` says)")
     add_options(group, "--members", "--partitions", "--release", "--broker", broker="as-specified")
@@ -87,6 +94,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--out: where traces go (.rebalance/failures), and the levels of --engine spark "
         "(.rebalance/explore); for these it may be a URI. A page in html is written with --format text.",
     )
+    shown.add_argument("--witness", action="append", default=[], metavar="NAME", help="show a shortest run "
+                       "to this situation of those that are `reached`, or all; repeatable")  # fmt: skip
     shown.add_argument("--all-shortest", type=whole, default=1, metavar="N", help="up to N shortest traces")
     add_format(parser)
     add_options(shown, "--out", *REPORTS, "--no-progress", "--no-color")
@@ -95,24 +104,24 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 def run(options: argparse.Namespace) -> int:
     """The command."""
-    from rebalance.explore.groups.scenarios import ScenarioError, scenario
+    from rebalance.explore.groups.scenarios import ScenarioError
     from rebalance.gate.report.ci import ci_reports
     from rebalance.gate.report.html import exploration as html_exploration
     from rebalance.gate.report.terminal.exploration import data, render
 
-    if options.scenario is None and not options.on:
-        raise UsageError("which SCENARIO? `rebalance list scenarios` describes them")
     if options.on:
+        refuse(options, ("--invariant", "--witness"), "asks the model: it does not go with --on")
         with usage_errors(ScenarioError):
-            return run_on_code(options, scenario(options.scenario or "dynamic"))
+            return run_on_code(options, _scenario(options, "dynamic"))
     refuse(options, ("--jobs", "--time-limit"), "goes with --on only")
     with usage_errors(ScenarioError):
-        plan = _plan(options, scenario(options.scenario))
+        plan = _plan(options, _scenario(options))
     _refuse(options)
     reports = Reports.wanted(options, ("html", "json")).open()
     found = _explore(plan, options)
     out = Path(options.out) if options.out and "://" not in options.out else None
-    paths = traces.save_runs((one for violation in found.violations for one in violation.runs), out)
+    shown = (*found.violations, *found.witnessed)
+    paths = traces.save_runs((run for one in shown for run in one.runs), out)
     document = partial(data, found, paths)
     answer(options, document, lambda: render(found, paths, color=color(options), page=reports.page))
     own: Own = {
@@ -130,16 +139,45 @@ def run(options: argparse.Namespace) -> int:
 # -- what is to be explored ----------------------------------------------------------------------------
 
 
+def _scenario(options: argparse.Namespace, usual: str = "") -> NamedScenario:
+    """That of the options, or else the ``usual`` one. Raises UsageError and ScenarioError."""
+    from rebalance.explore.groups.scenario_files import scenario_in
+    from rebalance.explore.groups.scenarios import scenario
+
+    if options.file and options.scenario:
+        raise UsageError(f"SCENARIO {options.scenario} and --scenario {options.file}: one of them")
+    if options.file:
+        with usage_errors(OSError, option="--scenario"):
+            return scenario_in(options.file)
+    if not (options.scenario or usual):
+        raise UsageError("which SCENARIO? `rebalance list scenarios` describes them")
+    return scenario(options.scenario or usual)
+
+
+def _witnesses(options: argparse.Namespace, setup: Setup) -> tuple[str, ...]:
+    """The situations whose runs are wanted. Raises UsageError."""
+    from rebalance.properties.group.clauses import rules
+
+    known = [rule.clause for rule in rules(setup).sometimes]
+    for name in options.witness:
+        if name not in (*known, "all"):
+            raise UsageError(f"--witness: {unknown('situation', name, known)}")
+    return tuple(known if "all" in options.witness else options.witness)
+
+
 def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan:
     from rebalance.explore.engine.search import Limits
     from rebalance.explore.groups.exploration import ExplorationPlan
     from rebalance.model.consumer.migration.either import machine
+    from rebalance.properties.group.own import InvariantError, rules
 
     chosen, size = _sized(options, chosen)
     setup = chosen.setup(size)
     with usage_errors(ValueError):
         machine(setup)
     walk = "depth" if options.dfs else "swarm"
+    with usage_errors(InvariantError, option="--invariant"):
+        rules(setup, options.invariant)
     return ExplorationPlan(
         setup=setup,
         origin=chosen.origin(size, setup),
@@ -153,6 +191,8 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
         seed=options.seed,
         walks=options.walks,
         steps=options.depth if options.depth is not None else (40 if options.dfs else 200),
+        invariants=tuple(dict.fromkeys(options.invariant)),
+        witnesses=_witnesses(options, setup),
     )
 
 
@@ -199,7 +239,8 @@ def _with_assignor(
 
 def _refuse(options: argparse.Namespace) -> None:
     """Options that do not go together. Raises UsageError."""
-    chosen = [f"--engine {options.engine}", *(f"--{one}" for one in ("dfs", "swarm") if vars(options)[one])]
+    flags = (f"--{one}" for one in ("dfs", "swarm", "invariant") if vars(options)[one])
+    chosen = [f"--engine {options.engine}", *flags]
     for one in chosen:
         refuse(options, _NOT_WITH.get(one, ()), f"does not go with {one}")
     if options.symmetry and (options.naming or ("given" if options.target else "every")) == "given":
@@ -216,8 +257,10 @@ def _refuse(options: argparse.Namespace) -> None:
 
 
 _NOT_WITH = {
-    **dict.fromkeys(("--engine plain", "--dfs", "--swarm"), ("--symmetry", "--exact", "--resume")),
-    "--engine spark": ("--exact", "--memory", "--dfs", "--swarm"),
+    "--engine plain": ("--symmetry", "--exact", "--resume"),
+    **dict.fromkeys(("--dfs", "--swarm"), ("--symmetry", "--exact", "--resume", "--witness")),
+    "--engine spark": ("--exact", "--memory", "--dfs", "--swarm", "--invariant"),
+    "--invariant": ("--symmetry", "--resume"),
 }
 """Engine or order -> options that it does not take."""
 
@@ -230,11 +273,12 @@ def _explore(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
     from rebalance.explore.engine.fast import Collision
     from rebalance.explore.groups.exploration import run_exploration
     from rebalance.gate.targets.plugged import UserDataError
+    from rebalance.properties.group.own import InvariantError
 
     if plan.engine == "spark":
         return _on_spark(plan, options)
     kept = None
-    if plan.strategy == "breadth" and plan.engine == "fast":
+    if plan.strategy == "breadth" and plan.engine == "fast" and not plan.invariants:
         kept = checkpoint(plan.setup, resume=options.resume, marks="-symmetry" * plan.symmetry)
     stages = Stages()
     try:
@@ -245,6 +289,8 @@ def _explore(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
             )
     except UserDataError as error:
         raise UsageError(f"--target: {error}") from error
+    except InvariantError as error:
+        raise UsageError(f"--invariant: {error}") from error
     except Collision as error:
         raise UsageError(f"--exact: {error}; the hashes do not do for this search") from error
 

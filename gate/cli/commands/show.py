@@ -165,9 +165,9 @@ def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
     from rebalance.gate.report.diagram.text import chart
     from rebalance.gate.report.terminal.exploration import run_lines, settings
     from rebalance.gate.traces.runs import run_id
-    from rebalance.properties.group.clauses import CLAUSES
+    from rebalance.properties.group.own import clause_named
 
-    clause = CLAUSES[run.clause]
+    clause = clause_named(run.clause)
     heading = fold(clean(f"{run_id(run)}  {clause.id}  {run.sentence}"), 110)
     rule = labelled("rule", f"{clause.sentence} ({clause.source})", most=6)
     lines = chart(of_run(run), unicode())

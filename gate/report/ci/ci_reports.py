@@ -121,7 +121,7 @@ def _outcomes(row: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
 def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
     """A finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
     from rebalance.gate.report.terminal.exploration import headline, spelled
-    from rebalance.properties.group.clauses import CLAUSES
+    from rebalance.properties.group.own import clause_named
 
     origin = dict(found.plan.origin)
     broken = {violation.clause: violation for violation in found.violations}
@@ -134,7 +134,7 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
         headline=headline(found),
         verdict=found.verdict,
         exit=found.exit,
-        cases=tuple(_explored(found, CLAUSES[clause], broken.get(clause), paths) for clause in clauses),
+        cases=tuple(_explored(found, clause_named(clause), broken.get(clause), paths) for clause in clauses),
         tally=f"{len(broken)} of {count(len(clauses), 'clause')} broken, {states}",
         seconds=found.search.cpu if found.search is not None else 0.0,
         facts=(*named, ("suite", SUITE_VERSION), ("searched", f"{states}, depth {found.coverage.depth}")),
@@ -147,10 +147,9 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
 
 def _requested_clauses(found: Explored) -> Iterator[str]:
     """The clauses that were to be asked, liveness too."""
-    from rebalance.properties.group.clauses import CONVERGES, ROUNDS, rules
+    from rebalance.properties.group.clauses import CONVERGES, ROUNDS
 
-    requested = rules(found.plan.setup)
-    yield from requested.safety
+    yield from found.plan.rules.safety
     yield from (CONVERGES.id, ROUNDS.id)
 
 

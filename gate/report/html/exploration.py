@@ -23,7 +23,7 @@ from rebalance.gate.report.terminal.exploration import (
 from rebalance.gate.traces.runs import run_id, to_text
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.steps import Step, changes, walked
-from rebalance.properties.group.clauses import CLAUSES
+from rebalance.properties.group.own import clause_named
 
 MOST_DRAWN = 20
 """Runs shown with everything."""
@@ -68,7 +68,7 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
 
 
 def _violation(violation: ExplorationViolation, paths: Mapping[str, str]) -> Markup:
-    clause, name = CLAUSES[violation.clause], f"f-{run_id(violation.runs[0])}"
+    clause, name = clause_named(violation.clause), f"f-{run_id(violation.runs[0])}"
     broken_by = f"{violation.count:,} states or steps" if violation.count else ""
     parts = [
         tag("p", text(violation.runs[0].sentence or violation.sentence, 600), class_="lead"),

@@ -15,7 +15,7 @@ from rebalance.gate.report.frame import WIDTH, labelled, packed, painted
 from rebalance.gate.report.terminal.table import table
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.runs import run_id, step_out, steps_of
-from rebalance.properties.group.clauses import CLAUSES
+from rebalance.properties.group.own import clause_named
 from rebalance.properties.verdict import Verdict
 
 SCHEMA = 1
@@ -24,8 +24,8 @@ SCHEMA = 1
 def render(found: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
     """The whole report. ``paths``: id of a run -> the file it was saved to; ``page``: the HTML report."""
     lines = [headline(found), *_header(found)]
-    for violation in found.violations:
-        lines += ["", *block(violation, paths)]
+    for one in (*found.violations, *found.witnessed):
+        lines += ["", *block(one, paths)]
     lines.append("")
     for name, text in figures(found):
         lines += labelled(name, text)
@@ -98,9 +98,11 @@ def method(found: Explored) -> str:
 
 def block(violation: ExplorationViolation, paths: dict[str, str]) -> list[str]:
     """Everything about one broken clause: the rule, then its traces."""
-    clause = CLAUSES[violation.clause]
-    lines = fold(f"VIOLATION {clause.id}  {violation.runs[0].sentence or violation.sentence}", WIDTH)
-    lines += labelled("level", clause.level.value)
+    clause = clause_named(violation.clause)
+    witness = clause.kind == "sometimes"
+    kind = "WITNESS" if witness else "VIOLATION"
+    lines = fold(f"{kind} {clause.id}  {violation.runs[0].sentence or violation.sentence}", WIDTH)
+    lines += [] if witness else labelled("level", clause.level.value)
     lines += labelled("rule", f"{clause.sentence} ({clause.source})")
     for number, run in enumerate(violation.runs, 1):
         if len(violation.runs) > 1:
@@ -227,7 +229,7 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
 
 
 def _violation(violation: ExplorationViolation, paths: dict[str, str]) -> dict[str, Any]:
-    clause = CLAUSES[violation.clause]
+    clause = clause_named(violation.clause)
     return {
         "clause": clause.id,
         "level": clause.level.value,

@@ -47,6 +47,57 @@ def test_a_group_as_specified_is_conformant(rebalance):
     assert not list(Path(".rebalance/explore").glob("*"))
 
 
+OWN = """
+def one_each(group):
+    '''No member owns more than one partition.'''
+    return all(len(member.owns) <= 1 for member in group.members.values())
+"""
+
+
+def test_a_group_and_a_rule_of_ones_own(rebalance):
+    Path("own_rule.py").write_text(OWN)
+    Path("pair.toml").write_text("members = 2\npartitions = 2\nbudget = 0\n")
+    ran = rebalance("explore", "--scenario", "pair.toml", "--invariant", "own_rule:one_each")
+    assert ran.code == 1
+    assert ran.out.startswith("VIOLATION  pair breaks own/own_rule:one_each")
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    line = f"failing  {saved.stem}  own/own_rule:one_each  pair: No member owns more than one partition.\n"
+    assert rebalance("replay") == (1, line, "")
+    assert "own_rule:one_each" in rebalance("show", saved.stem).out
+    elsewhere = saved.rename("elsewhere.json")
+    assert rebalance("replay", elsewhere).code == 1  # the module is one of this directory
+    Path("own_rule.py").rename("other.py")
+    refused = rebalance("replay", elsewhere)
+    assert refused.code == 2
+    assert "runs 'own_rule:one_each', which this project does not name" in refused.out + refused.err
+
+
+def test_a_situation_is_shown_by_a_run(rebalance):
+    ran = rebalance(*BROKEN, "--witness", "follow-up rebalance")
+    assert ran.code == 0
+    assert "WITNESS follow-up rebalance  the run shows it" in ran.out
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    shown = f"shown    {saved.stem}  follow-up rebalance  dynamic: the run shows it\n"
+    assert rebalance("replay") == (0, shown, "")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("dynamic", "--scenario", "x.toml"), "SCENARIO dynamic and --scenario x.toml: one of them"),
+        (("--scenario", "x.toml"), "--scenario: "),
+        (("dynamic", "--witness", "follow-up"), "did you mean follow-up rebalance?"),
+        (("dynamic", "--invariant", "no_such:rule"), "No module named 'no_such'"),
+        (("dynamic", "--invariant", "a:b", "--on", "code:4.4.0"), "asks the model"),
+    ],
+)
+def test_wrong_uses_of_ones_own(rebalance, options, message):
+    ran = rebalance("explore", *options)
+    assert (ran.code, ran.out) == (2, "")
+    assert message in ran.err
+    assert len(ran.err.splitlines()) <= 2
+
+
 def test_a_violation_is_told_saved_and_replayed(rebalance):
     ran = rebalance(*NO_WITHHOLD)
     assert ran.code == 1
