@@ -16,7 +16,7 @@ BASE = "like"
 """The key that names the scenario of which everything is that the file does not say."""
 
 _FIELDS = {field.name: str(field.type) for field in fields(NamedScenario) if field.name != "name"}
-_TYPES = {"str": str, "int": int, "bool": bool}
+_TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
 def scenario_in(path: Path) -> NamedScenario:
@@ -51,7 +51,7 @@ def _value(path: Path, name: str, value: Any) -> Any:
             raise ScenarioError(f"{where}: a list with the assignors of each member is expected")
         return tuple(_stages(f"{where}[{index}]", one) for index, one in enumerate(value))
     kind = _TYPES[_FIELDS[name]]
-    if type(value) is not kind or (kind is int and value < 0):
+    if type(value) is not kind or (isinstance(value, int) and value < 0):
         expected = {str: "a text", int: "a number from 0", bool: "true or false"}[kind]
         raise ScenarioError(f"{where}: {expected} is expected, not {value!r}")
     return value

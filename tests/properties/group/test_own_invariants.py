@@ -48,7 +48,7 @@ def at_start(reference: str, name: str = "dynamic") -> list[tuple[str, str]]:
 
 def test_it_is_asked_of_a_state(module: str) -> None:
     assert at_start(f"{module}:keeps") == []
-    (group,) = load(f"{module}:keeps").__globals__["seen"]  # type: ignore[attr-defined]
+    (group,) = load(f"{module}:keeps").__globals__["seen"]
     assert isinstance(group, GroupView)
     assert group.partitions == {"t-0", "t-1"}
     assert group.state == "Dead"
