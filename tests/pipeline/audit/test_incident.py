@@ -1,0 +1,78 @@
+"""One incident in the shapes that operators have it in, and healthy logs: what the whole audit says of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rebalance.pipeline.audit.result import AuditPlan
+from rebalance.pipeline.audit.run import run_audit
+from rebalance.properties.verdict import Verdict
+
+from tests.pipeline.audit.sources import shapes
+from tests.pipeline.audit.sources.incident import deploy, incident
+
+REAL = Path(__file__).parent / "logs"
+
+HEALTHY = {
+    "billing": ("cooperative-2.4.1.log", "cooperative-3.9.1.json.log.gz", "cooperative-4.2.0.log.bz2"),
+    "billing with its broker": ("cooperative-*", "broker-4.1.0.log"),
+    "shipping": ("range-2.3.1.log", "range-2.8.2.log", "range-3.5.2.log"),
+    "modern": ("kip848-4.2.0.log.gz",),
+    "librdkafka, cooperative": ("librdkafka-2.16.0-cooperative.log.gz",),
+    "librdkafka, range": ("librdkafka-2.16.0-range.python.log.gz",),
+}
+"""Real logs, of processes that are stopped, killed and slow, in groups that keep every rule."""
+
+
+def audit(tmp_path, *paths, **more):
+    return run_audit(AuditPlan(paths=tuple(map(str, paths)), out=tmp_path / "out", **more))
+
+
+def written(folder, files):
+    for name, data in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_bytes(data)
+    return folder
+
+
+@pytest.mark.parametrize("shape", shapes.APART, ids=lambda shape: shape.__name__)
+def test_the_incident_is_found_in_every_shape_that_tells_pods_apart(shape, tmp_path):
+    found = audit(tmp_path, written(tmp_path / "logs", shape(incident())))
+    twice, zombie = found.findings
+    assert found.verdict is Verdict.VIOLATION
+    assert (twice.check, twice.about, twice.certain) == ("owned-twice", "t-0", True)
+    assert (zombie.check, zombie.about, zombie.certain) == ("owned-by-zombie", "t-1", True)
+    assert twice.seconds == pytest.approx(9.0, abs=0.001)
+    assert zombie.seconds == pytest.approx(21.0, abs=0.001)
+    (group,) = found.worst
+    assert (group.consumers, group.partitions) == (3, 2)
+
+
+def test_where_nothing_tells_them_apart_it_is_inconclusive_and_says_why(tmp_path):
+    found = audit(tmp_path, written(tmp_path / "logs", shapes.merged(incident())))
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert not any(one.certain for one in found.findings)
+    (note,) = found.notes
+    assert "several processes share this client id" in note.text
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_log_is_conformant(name, tmp_path):
+    paths = [REAL / file for file in HEALTHY[name]]
+    found = audit(tmp_path, *paths, date="2026-11-21")
+    assert found.verdict is Verdict.CONFORMANT
+    assert {one.level for one in found.findings} <= {"quality"}
+    assert found.events > 50
+
+
+@pytest.mark.parametrize("shape", [shapes.per_pod, shapes.stern, shapes.loki], ids=lambda one: one.__name__)
+def test_a_rolling_deploy_and_two_quiet_hours_are_conformant(shape, tmp_path):
+    found = audit(tmp_path, written(tmp_path / "logs", shape(deploy())))
+    assert found.verdict is Verdict.CONFORMANT
+    assert {one.check for one in found.findings} <= {"rebalance-storm"}, "ten generations in ten minutes"
+    (group,) = found.worst
+    assert group.settled
