@@ -1,4 +1,4 @@
-"""One incident in the shapes that operators have it in, and healthy logs: what the whole audit says of them."""
+"""One incident in the shapes that operators have it in, and healthy logs, through the whole audit."""
 
 from __future__ import annotations
 
