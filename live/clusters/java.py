@@ -9,6 +9,13 @@ LOGGER = "org.slf4j:slf4j-simple:1.7.36"
 """Writes to stderr what clients and brokers log; the newest that all of them can use."""
 
 
+DATED = (
+    "-Dorg.slf4j.simpleLogger.showDateTime=true",
+    "-Dorg.slf4j.simpleLogger.dateTimeFormat=yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+)
+"""With the time before each line, so that what a run has logged can be audited."""
+
+
 def recorder(version: str) -> list[str]:
     """The recorder on kafka-clients of this version. Raises ToolError."""
     return _command("rebalance.live.consumers", "Recorder.java", f"{CLIENTS}:{version}", "-Xmx128m")
@@ -22,4 +29,4 @@ def broker(version: str, logged: str) -> list[str]:
 
 def _command(package: str, source: str, coordinates: str, *options: str) -> list[str]:
     jars = classpath([coordinates, LOGGER])
-    return list(jvm.command(package, [source], jars, *options, shared=["Json.java"]))
+    return list(jvm.command(package, [source], jars, *DATED, *options, shared=["Json.java"]))

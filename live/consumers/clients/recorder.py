@@ -228,11 +228,23 @@ class LogTap(logging.Handler):
         logger = logging.getLogger(name)
         logger.setLevel(logging.INFO)
         logger.addHandler(self)
-        logger.addHandler(logging.StreamHandler())  # to stderr, for people
+        written = logging.StreamHandler()  # to stderr, for people and for `rebalance audit`
+        written.setFormatter(_dated())
+        logger.addHandler(written)
 
     def emit(self, record: logging.LogRecord) -> None:
         if callback := self._callbacks.get(str(record.msg)):
             callback(record)
+
+
+def _dated() -> logging.Formatter:
+    """With the time in UTC."""
+    layout = logging.Formatter("%(asctime)s.%(msecs)03dZ %(levelname)s %(name)s: %(message)s", _SECONDS)
+    layout.converter = time.gmtime
+    return layout
+
+
+_SECONDS = "%Y-%m-%dT%H:%M:%S"
 
 
 def named(partition: Any) -> str:

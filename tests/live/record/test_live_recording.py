@@ -450,6 +450,24 @@ def test_random_runs_of_librdkafka(tmp_path: Path, seed: int) -> None:
 @pytest.mark.nightly
 @with_mock
 @with_java
+@pytest.mark.parametrize(
+    ("clients", "cluster"),
+    [("confluent", "mock"), ("kafka-python", "mock"), ("aiokafka", "mock"), ("java:3.9.2", "kafka")],
+)
+def test_what_the_clients_log_says_the_same_to_the_audit(tmp_path: Path, clients: str, cluster: str) -> None:
+    from tools.raw_logs import compared
+
+    play = record if cluster == "mock" else record_on_kafka
+    run = compared(play(tmp_path, f"{clients}:3", "scale-out").out)
+    assert run is not None
+    assert run.lines > 20
+    assert run.malformed == 0
+    assert run.alike
+
+
+@pytest.mark.nightly
+@with_mock
+@with_java
 def test_the_audit_on_spark_reads_the_record_and_agrees(tmp_path: Path) -> None:
     from rebalance.pipeline.audit.result import AuditPlan
     from rebalance.pipeline.audit.run import run_audit
