@@ -7,7 +7,7 @@ finished. The verdict comes from that search, not from the path's reputation.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
@@ -17,23 +17,25 @@ from rebalance.explore.engine.checkpoint import Checkpoint
 from rebalance.explore.engine.search import Exploration, Limits, ModelTrace, Progress, Stop
 from rebalance.explore.groups.exploration import saved_run
 from rebalance.explore.groups.runs import SavedRun
-from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, ScenarioError, runs
+from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, UNIFORM, ScenarioError, runs
 from rebalance.explore.liveness import liveness
 from rebalance.explore.liveness.lasso import Lasso
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker
 from rebalance.model.consumer.migration.either import machine
+from rebalance.model.consumer.state import ConsumerGroup, GroupKind
 from rebalance.model.machine import Event, Machine, State
 from rebalance.model.names import unknown
-from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup, letter
+from rebalance.model.protocol.setup import CONSUMER, Consumer, ConsumerConfig, Setup, letter
 from rebalance.model.protocol.state import Error, Parts, Topics
 from rebalance.properties.group.clauses import CONVERGES, rules
 
 STREAMS = "streams"
 """A Kafka Streams application: one assignor name for ever, EAGER before 2.4 and COOPERATIVE after."""
 
-CHOICES = (*NAMES, "default", STREAMS)
-"""What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list since 3.0."""
+CHOICES = (*NAMES, "default", STREAMS, CONSUMER)
+"""What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list since 3.0,
+``consumer`` the consumer protocol (KIP-848)."""
 
 
 class UpgradeVerdict(StrEnum):
@@ -46,14 +48,16 @@ class UpgradeVerdict(StrEnum):
     UNKNOWN = "inconclusive"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Path:
-    """One way to upgrade: the configurations one after the other, and what to do in each round."""
+    """One way to upgrade: the configurations one after the other, and what to do in each round.
+    ``rollout``: when members are stopped and started (``Setup``)."""
 
     name: str
     sentence: str
     stages: tuple[ConsumerConfig, ...]
     plan: tuple[str, ...]
+    rollout: str = "any"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,10 +87,14 @@ class UpgradeOutcome:
 
 
 def _list(name: str) -> tuple[str, ...]:
+    if name == CONSUMER:
+        return UNIFORM
     return BOTH if name == "default" else COOPERATIVE if name == STREAMS else (name,)
 
 
 def _spelled(assignors: tuple[str, ...]) -> str:
+    if assignors == UNIFORM:
+        return "group.protocol = consumer"
     return f"partition.assignment.strategy = [{', '.join(assignors)}]"
 
 
@@ -107,11 +115,13 @@ def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
     first, last = _list(old), _list(new)
     shared = tuple(name for name in first if name in last)
     start, end = runs(profile, first), runs(profile, last)
+    if CONSUMER in (old, new):
+        return tuple(_between_protocols(start, end))
     single = Path(
-        "single-bounce",
-        "every member goes from the old list to the new one at once",
-        (start, end),
-        (f"restart the members one by one with {_spelled(last)}",),
+        name="single-bounce",
+        sentence="every member goes from the old list to the new one at once",
+        stages=(start, end),
+        plan=(f"restart the members one by one with {_spelled(last)}",),
     )
     if shared:
         return (single,)
@@ -124,14 +134,40 @@ def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
     )
 
 
+def _between_protocols(start: ConsumerConfig, end: ConsumerConfig) -> Iterator[Path]:
+    """From the classic protocol to the consumer protocol, or back; as specified there is no need to wait."""
+    config = _spelled(end.assignors)
+    if start.group_protocol == CONSUMER:
+        config = f"group.protocol = classic and {config}"
+    yield Path(
+        name="online", sentence="members go over one by one, at any time", stages=(start, end),
+        plan=(f"restart the members one by one with {config}",),
+    )  # fmt: skip
+    yield Path(
+        name="online-settled", sentence="the same, and everybody waits until the group is stable",
+        stages=(start, end),
+        plan=(
+            "wait until the group is stable; nobody else joins or leaves meanwhile",
+            "stop one member, and wait until the group is stable",
+            f"start it with {config}, and go on with the next",
+        ),
+        rollout="settled",
+    )  # fmt: skip
+    yield Path(
+        name="offline", sentence="all members are stopped before the first goes over", stages=(start, end),
+        plan=("stop all members, and wait until the group is empty", f"start them with {config}"),
+        rollout="stopped",
+    )  # fmt: skip
+
+
 def _double(
     name: str, start: ConsumerConfig, middle: ConsumerConfig, end: ConsumerConfig, order: str
 ) -> Path:
     return Path(
-        name,
-        f"through a list with both, {order}",
-        (start, middle, end),
-        (
+        name=name,
+        sentence=f"through a list with both, {order}",
+        stages=(start, middle, end),
+        plan=(
             f"restart the members one by one with {_spelled(middle.assignors)}",
             "wait until all of them run with it and the group is stable",
             f"restart the members one by one with {_spelled(end.assignors)}",
@@ -148,20 +184,20 @@ def _streams(profile: str) -> tuple[Path, ...]:
     careful = replace(new, upgrade_from=True)
     return (
         Path(
-            "upgrade.from",
-            "the new release stays EAGER in the first round, because upgrade.from is set",
-            (old, careful, new),
-            (
+            name="upgrade.from",
+            sentence="the new release stays EAGER in the first round, because upgrade.from is set",
+            stages=(old, careful, new),
+            plan=(
                 "restart the instances one by one with the new release and upgrade.from = the old one",
                 "wait until all of them run with it and the group is stable",
                 "restart the instances one by one without upgrade.from",
             ),
         ),
         Path(
-            "single-bounce",
-            "every instance goes to the new release at once, without upgrade.from",
-            (old, new),
-            ("restart the instances one by one with the new release",),
+            name="single-bounce",
+            sentence="every instance goes to the new release at once, without upgrade.from",
+            stages=(old, new),
+            plan=("restart the instances one by one with the new release",),
         ),
     )
 
@@ -190,6 +226,7 @@ def setup(
         faults=faults,
         budget=budget,
         coordinator=broker(broker_profile).decisions,
+        rollout=path.rollout,
     )
 
 
@@ -225,7 +262,7 @@ def judge(
         rebalances=rebalances,
         pauses=pauses,
     )
-    broken = sorted(search.breaches, key=lambda breach: (breach.clause == "poll/throws", breach.depth))
+    broken = sorted(search.breaches, key=lambda breach: (breach.clause in _LAST, breach.depth))
     if broken:
         report_stage("making the shortest counterexample")
         first = broken[0]
@@ -247,20 +284,29 @@ def judge(
     )
 
 
+_LAST = ("poll/throws", "epoch/covers")
+"""Clauses that break before something worse does, or where nothing else does."""
+
+
 def cost(built: Machine, group: Setup) -> tuple[int, int]:
     """Rebalances and partition-pauses of one quiet run: members start and are bounced one after the other,
-    each when the group has settled. Counted from the first bounce on."""
+    each when the group has settled. Counted from the first bounce on. In a consumer group (KIP-848) each new
+    target counts as a rebalance."""
     state = built.initial[0]
     for slot in group.slots:
         state, _, _ = _settle(built, group, built.step(state, Event("start", slot)))
     rebalances = pauses = 0
+    together = group.rollout == "stopped"
+    both = [("bounce", slot) for slot in group.slots], [("start", slot) for slot in group.slots]
+    one_by_one = [(name, slot) for slot in group.slots for name in ("bounce", "start")]
     for _ in range(len(group.consumers[0].stages) - 1):
-        for slot in group.slots:
-            for name in ("bounce", "start"):
-                if Event(name, slot) not in built.enabled(state):
-                    return rebalances, pauses  # turned away: the path ends here
-                state, more, paused = _settle(built, group, built.step(state, Event(name, slot)))
-                rebalances, pauses = rebalances + more, pauses + paused
+        for name, slot in [*both[0], *both[1]] if together else one_by_one:
+            if Event(name, slot) not in built.enabled(state):
+                return rebalances, pauses  # turned away: the path ends here
+            state = built.step(state, Event(name, slot))
+            pauses += unowned(built, group, state).bit_count()
+            state, more, paused = _settle(built, group, state)
+            rebalances, pauses = rebalances + more, pauses + paused
     return rebalances, pauses
 
 
@@ -274,12 +320,24 @@ def _settle(built: Machine, group: Setup, state: State) -> tuple[State, int, int
         # In turn, so that the run is fair; the end of the join phase waits for everybody else.
         order = sorted(steps, key=lambda s: (s[0].action == "join phase ends", (s[0].who - turn) % 97))
         event, outcome = order[0]
-        state = built.apply(state, event, outcome)
+        before, state = state, built.apply(state, event, outcome)
         turn = event.who + 1 if event.who >= 0 else turn
-        rebalances += event.action == "join phase ends"
-        owned = 0
-        for slot in group.slots:
-            mine = built.look(state, f"held {letter(slot)}")
-            assert isinstance(mine, int)
-            owned |= mine
-        pauses += (group.exist & ~owned).bit_count()
+        rebalances += event.action == "join phase ends" or _new_target(built, before, state)
+        pauses += unowned(built, group, state).bit_count()
+
+
+def _new_target(built: Machine, before: State, after: State) -> bool:
+    """Whether the coordinator of a consumer group has computed a target."""
+    was, now = built.value(before, "group"), built.value(after, "group")
+    modern = isinstance(now, ConsumerGroup) and now.kind is GroupKind.CONSUMER
+    return modern and now.assigned != was.assigned
+
+
+def unowned(built: Machine, group: Setup, state: State) -> Parts:
+    """The partitions that no member owns."""
+    owned = 0
+    for slot in group.slots:
+        mine = built.look(state, f"held {letter(slot)}")
+        assert isinstance(mine, int)
+        owned |= mine
+    return Parts(group.exist & ~owned)

@@ -37,7 +37,7 @@ SCHEMA = 1
 
 _BRIEF = (
     *("who", "choice", "upgrade_from", "leaves", "instance"),
-    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol", "policy"),
+    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol", "policy", "rollout"),
 )
 """Fields that are left out where they are at their default."""
 
@@ -82,6 +82,7 @@ class _SavedSetup:
     racks: tuple[tuple[str, ...], ...] = ()
     moved: tuple[tuple[str, ...], ...] = ()
     policy: str = "bidirectional"
+    rollout: str = "any"
     assignor: Mapping[str, str] | None = None
 
 
@@ -266,6 +267,7 @@ def setup_out(setup: Setup) -> dict[str, Any]:
         steps=setup.steps,  # type: ignore[arg-type]
         racks=setup.racks,
         policy=setup.policy,
+        rollout=setup.rollout,
         moved=setup.moved,
         assignor={"target": setup.factory.target, "place": setup.factory.replaces}
         if isinstance(setup.factory, Plugged)
@@ -308,6 +310,7 @@ def setup_in(data: Any) -> Setup:
         steps=saved.steps,
         racks=saved.racks,
         policy=saved.policy,
+        rollout=saved.rollout,
         moved=saved.moved,
     )
     if saved.assignor:

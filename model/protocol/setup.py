@@ -28,6 +28,10 @@ CLASSIC, CONSUMER = "classic", "consumer"
 POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 """What ``group.consumer.migration.policy`` of a broker may be."""
 
+ROLLOUTS = ("any", "settled", "stopped")
+"""How members are bounced: at any time, each stopped and started only when the rest of the group has
+settled, or all stopped before the first is started."""
+
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
 
@@ -93,6 +97,7 @@ class Setup:
     ``max_size`` is group.max.size; where it ``lowers``, only of a broker that a failover moves the group to.
     ``racks[p]`` are the racks of partition ``p``, as long as they do not change, and ``moved[p]`` afterwards.
     ``policy`` is group.consumer.migration.policy: which conversions between the two protocols there are.
+    ``rollout`` is how members go from one protocol to the other, of ``ROLLOUTS``.
     """
 
     consumers: tuple[Consumer, ...]
@@ -108,6 +113,7 @@ class Setup:
     racks: tuple[tuple[str, ...], ...] = ()
     moved: tuple[tuple[str, ...], ...] = ()
     policy: str = "bidirectional"
+    rollout: str = "any"
     factory: AssignorFactory = switched
 
     @property

@@ -43,7 +43,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "besides the bounces happen where --faults names some. Traces go to .rebalance/failures or --out.",
     )
     parser.add_argument("--from", dest="old", required=True, metavar="ASSIGNOR",
-                        help="range, roundrobin, sticky, cooperative-sticky, default, streams")  # fmt: skip
+                        help="range, roundrobin, sticky, cooperative-sticky, default, streams, or "
+                        "consumer: the consumer protocol (KIP-848)")  # fmt: skip
     parser.add_argument("--to", dest="new", required=True, metavar="ASSIGNOR", help="the same; for a "
                         "downgrade name them the other way round")  # fmt: skip
     parser.add_argument("--path", metavar="NAME", help="this path only, such as double-bounce (all)")

@@ -16,7 +16,7 @@ from rebalance.model.consumer.conversion import Book, failed_over, removed
 from rebalance.model.consumer.describe import description
 from rebalance.model.consumer.group import components, member_actions, symmetries
 from rebalance.model.consumer.migration import classic, classic_group
-from rebalance.model.consumer.migration.views import accepted, slot_names, views
+from rebalance.model.consumer.migration.views import accepted, settled, slot_names, views
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import (
     AnyMember,
@@ -121,7 +121,8 @@ def _of_slot(me: MemberContext, *, rolls: bool) -> Iterator[Action]:
     if False in spoken:
         old = {action.name: _of_kind(ClassicMember, name, action) for action in _classic_actions(me)}
     for one in (*modern, *(one for one in old if one not in modern)):
-        yield _either(modern[one], old[one]) if one in modern and one in old else (modern | old)[one]
+        action = _either(modern[one], old[one]) if one in modern and one in old else (modern | old)[one]
+        yield _starts(me, action) if one == "start" and rolls else action
     yield from _shared(me)
     if rolls:
         yield _bounce(me)
@@ -333,7 +334,42 @@ def _bounce(me: MemberContext) -> Action:
     writes = (me.name("rollout"), m, w, s, "group", *book)
     last = len(me.consumer.stages) - 1
     action = fault("bounce", me.slot, (*own, *others), writes, partial(_bounces, me))
-    return action._replace(guard=lambda done: done < last)  # type: ignore[operator]
+    action = action._replace(guard=lambda done: done < last)  # type: ignore[operator]
+    return _when_settled(me, action) if me.setup.rollout == "settled" else action
+
+
+def _starts(me: MemberContext, start: Action) -> Action:
+    """A start, which in some rollouts has to wait once the first round has begun."""
+    rollouts = tuple(f"rollout {letter(slot)}" for slot in me.setup.slots)
+    if me.setup.rollout == "settled":
+        return _when_settled(me, start, (me.name("rollout"),))
+    if me.setup.rollout == "any":
+        return start
+
+    def run(*values: Value) -> Any:
+        done = values[-len(rollouts) :]
+        return start.run(*values[: -len(rollouts)]) if len(set(done)) == 1 else ()
+
+    return start._replace(reads=(*start.reads, *rollouts), run=run)
+
+
+def _when_settled(me: MemberContext, action: Action, begun: Footprint = ()) -> Action:
+    """``action`` where everybody else is at work and has settled, and before a bounce itself who is
+    bounced. A start before the first round, by the rollout in ``begun``, waits for nobody."""
+    setup = me.setup
+    slots = [slot for slot in setup.slots if not begun or slot != me.slot]
+    parts = ("member", "wire", "record")
+    looks = ("group", *(f"{part} {letter(slot)}" for slot in slots for part in parts))
+
+    def run(*values: Value) -> Any:
+        own, rest = values[: len(action.reads)], values[len(action.reads) :]
+        first = bool(begun) and not rest[0]
+        group, *seen = rest[len(begun) :]
+        rest_of = zip(seen[::3], seen[1::3], seen[2::3], strict=True)
+        at_rest = all(_up(m) and not settled(m, w, group, r) for m, w, r in rest_of)  # type: ignore[arg-type]
+        return action.run(*own) if first or at_rest else ()
+
+    return action._replace(reads=(*action.reads, *begun, *looks), run=run)
 
 
 def _bounces(

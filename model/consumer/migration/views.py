@@ -98,7 +98,7 @@ def _commits(
     return Parts(total)
 
 
-def _settled(m: AnyMember, wire: Any, group: ConsumerGroup, records: ConsumerRecords) -> str:
+def settled(m: AnyMember, wire: Any, group: ConsumerGroup, records: ConsumerRecords) -> str:
     """Empty if this slot has nothing left to do, else what is amiss."""
     if isinstance(m, ConsumerMember):
         if group.kind is GroupKind.CLASSIC and m.life is Life.UP and m.state is not ClientState.UNSUBSCRIBED:
@@ -146,7 +146,7 @@ def views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
         yield View(f"listener {a}", (m,), lambda m: (m.believed, m.owned, m.life))
         yield View(f"records {a}", (r,), holds)
         yield View(f"epochs {a}", ("group", r), _epochs)
-        yield View(f"settled {a}", (m, w, "group", r), _settled)
+        yield View(f"settled {a}", (m, w, "group", r), settled)
         yield View(f"share {a}", (m,), partial(_share, setup))
         yield View(f"life {a}", (m,), lambda m: m.life)
         yield View(f"owned {a}", (m,), lambda m: m.owned)

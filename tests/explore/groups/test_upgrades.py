@@ -33,6 +33,46 @@ def test_legal(old: str, new: str, name: str) -> None:
     assert outcome.pauses > 0
 
 
+BETWEEN = [("cooperative-sticky", "consumer"), ("consumer", "cooperative-sticky"), ("range", "consumer")]
+
+
+@pytest.mark.parametrize(("old", "new"), BETWEEN)
+@pytest.mark.parametrize("name", ["online", "online-settled", "offline"])
+def test_between_the_protocols_every_path_is_safe_as_specified(old: str, new: str, name: str) -> None:
+    path = path_of(old, new, name)
+    outcome = judge(path, setup(path))
+    assert outcome.verdict is UpgradeVerdict.SAFE
+    assert outcome.rebalances > 0
+    assert outcome.pauses > 0
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name", "verdict", "clause"),
+    [
+        ("cooperative-sticky", "consumer", "online", UpgradeVerdict.UNSAFE, "group/commit"),
+        ("cooperative-sticky", "consumer", "online-settled", UpgradeVerdict.SAFE, None),
+        ("cooperative-sticky", "consumer", "offline", UpgradeVerdict.SAFE, None),
+        ("range", "consumer", "online", UpgradeVerdict.SAFE, None),
+        ("consumer", "cooperative-sticky", "online", UpgradeVerdict.UNSAFE, "epoch/covers"),
+        ("consumer", "cooperative-sticky", "online-settled", UpgradeVerdict.SAFE, None),
+    ],
+)
+def test_between_the_protocols_as_shipped(
+    old: str, new: str, name: str, verdict: UpgradeVerdict, clause: str | None
+) -> None:
+    path = path_of(old, new, name)
+    outcome = judge(path, setup(path, broker_profile="broker-current"))
+    assert (outcome.verdict, outcome.clause) == (verdict, clause)
+
+
+@pytest.mark.slow
+def test_three_members_that_wait_go_over_safely_as_shipped() -> None:
+    path = path_of("cooperative-sticky", "consumer", "online-settled")
+    outcome = judge(path, setup(path, 3, 2, broker_profile="broker-current"))
+    assert outcome.verdict is UpgradeVerdict.SAFE
+    assert outcome.search.distinct == 6503
+
+
 @pytest.mark.parametrize(("old", "new"), [("range", "cooperative-sticky"), ("cooperative-sticky", "range")])
 def test_skipping_a_step_is_refused(old: str, new: str) -> None:
     path = path_of(old, new, "single-bounce")
