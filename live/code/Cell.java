@@ -211,7 +211,8 @@ public final class Cell {
                 refuseUnless(coordinator.append((String) command.get("error"), logged), "no write waits");
                 break;
             case "failover":
-                coordinator.failover((int) number(command, "keep", -1), Boolean.TRUE.equals(command.get("loading")));
+                coordinator.failover((int) number(command, "keep", -1), Boolean.TRUE.equals(command.get("loading")),
+                    settings(command.get("config")));
                 break;
             case "coordinator":
                 coordinator.available((String) command.get("available"));
@@ -645,6 +646,11 @@ public final class Cell {
     private static long number(Map<String, Object> command, String name, long otherwise) {
         Object value = command.get(name);
         return value == null ? otherwise : (Long) value;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, Object> settings(Object map) {
+        return (Map<String, Object>) map;
     }
 
     @SuppressWarnings("unchecked")

@@ -46,8 +46,8 @@ public final class Parts {
          */
         boolean append(String error, boolean logged);
 
-        /** Another broker takes over with the first {@code keep} records; -1 all. */
-        void failover(int keep, boolean loading);
+        /** Another broker takes over with the first {@code keep} records, -1 all; null for one of the same config. */
+        void failover(int keep, boolean loading, Map<String, Object> config);
 
         /** The coordinator has loaded its log, or is not the coordinator: active, loading, gone. */
         void available(String how);

@@ -387,7 +387,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     }
 
     @Override
-    public void failover(int keep, boolean loading) {
+    public void failover(int keep, boolean loading, Map<String, Object> given) {
         List<Object> kept = new ArrayList<>(log);
         for (Write write : writes) {
             kept.addAll(write.records);
@@ -403,6 +403,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
         }
         log.clear();
         log.addAll(kept);
+        config = given == null ? config : configs.computeIfAbsent(given, this::configOf);
         load();
         unavailable = loading ? Errors.COORDINATOR_LOAD_IN_PROGRESS : null;
     }

@@ -33,7 +33,6 @@ ALWAYS = ("session timeout", "slow member")
 
 NO_WALKS = {
     "racks": "the topics of a cell have no racks",
-    "shrinking": "a coordinator of a cell keeps its group.max.size through a failover",
 }
 """Scenarios that a cell cannot be set up for."""
 

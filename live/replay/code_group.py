@@ -156,11 +156,16 @@ class CodeGroup(RunNames):
         """
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
-        size = {} if self.setup.max_size is None else {"group.max.size": self.setup.max_size}
-        self.cell.create(self.releases.coordinator, settings, topics, GROUP | size)
+        config = self.broker(limited=not self.setup.lowers)
+        self.cell.create(self.releases.coordinator, settings, topics, config)
         if self.naming > 1:
             self.cell.command("ids", first=self.naming, step=1)
         self.state = self.cell.state()
+
+    def broker(self, *, limited: bool) -> JsonLine:
+        """The config of a coordinator, and whether it has the group.max.size of the setup."""
+        size = self.setup.max_size if limited else None
+        return GROUP if size is None else GROUP | {"group.max.size": size}
 
     def settings(self, slot: int, stage: int, client: str) -> CellMember:
         """Those of a consumer in a stage of an upgrade."""

@@ -430,7 +430,7 @@ class CodeSteps:
                     loading = step.event.choice == "loading" and api == "SyncGroup"
                     self.group.do("coordinator", available="loading" if loading else "gone")
                     self.group.deliver(member, api)
-        self.group.do("failover")
+        self.group.do("failover", config=self.group.broker(limited=True))
 
     def _append_fails(self, step: ReplayStep) -> None:
         # No coordinator that a cell has answers so; those that did were Scala's.

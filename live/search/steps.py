@@ -272,7 +272,7 @@ class SearchSteps:
                     }
                     group.memory.pending[slot] = one.id
                     group.run(unavailable, {"do": "deliver", "id": one.id})
-        group.do("failover")
+        group.do("failover", config=group.broker(limited=True))
         group.memory.beaten.clear()
 
     def _append_fails(self, event: Event) -> None:

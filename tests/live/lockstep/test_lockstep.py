@@ -514,7 +514,7 @@ def test_a_new_member_id_hides_the_loss_up_to_java_3_1() -> None:
         assert one.group.owned(0) != 0
 
 
-@pytest.mark.parametrize("name", ["racks", "shrinking"])
+@pytest.mark.parametrize("name", ["racks"])
 def test_a_scenario_that_a_cell_cannot_have_is_refused(name: str) -> None:
     releases = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
     with pytest.raises(ScenarioError, match=f"{name} is not walked in lockstep: "):

@@ -13,6 +13,7 @@ from rebalance.live.replay.code_group import CodeReleases
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.observations import Call, Callback, Threw
+from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import Error, Generation, GroupState, Life, Refused, Slot
 
 from tests.live.code.played import RELEASE, needs_java
@@ -156,9 +157,29 @@ def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(cell: KafkaC
     assert one.seen.deviations["late_id_taken"] == 1
 
 
+# -- a broker that allows fewer ---------------------------------------------------------------------------
+
+
+def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_stays_out(
+    cell: KafkaCell,
+) -> None:
+    one = group_of(cell, "shrinking")
+    plays(one, ", ".join(ENTERS.format(name) for name in "ABC"))  # more than the next broker allows
+    plays(one, "join phase ends")
+    leader = letter(part(one, "group").leader.slot)
+    others = [name for name in "ABC" if name != leader]
+    plays(one, ", ".join(f"{name} receive, {name} sync request" for name in others))
+    plays(one, f"{leader} assign, {leader} leader sync")
+    plays(one, ", ".join(f"{name} receive, {name} complete" for name in "ABC"))
+    plays(one, "failover")
+    assert part(one, "group").state is GroupState.PREPARING
+    plays(one, ", ".join(f"{name} heartbeat, {name} join, {name} join request" for name in "ABC"))
+    assert part(one, "wire C").error is Error.GROUP_MAX_SIZE_REACHED
+
+
 # -- walks -----------------------------------------------------------------------------------------------
 
-RARE = ("leaving", "appends", "static-appends", "careless", "midway")
+RARE = ("leaving", "appends", "static-appends", "careless", "midway", "shrinking")
 
 
 @pytest.mark.parametrize("scenario", RARE)
