@@ -19,9 +19,12 @@ PLANS: Mapping[str, Mapping[str, tuple[str, ...]]] = {
     "three": {"A": COOPERATIVE, "B": COOPERATIVE, "D": COOPERATIVE, "C": ()},
     "static": {"A": COOPERATIVE, "B": COOPERATIVE, "C": (), "D": ()},
     "static-eager": {"A": RANGE, "B": RANGE, "C": (), "D": ()},
+    "one-way": {"A": COOPERATIVE, "B": COOPERATIVE, "C": ()},
 }
 """Who is in the group, by letter. With ``static`` in its name A and B are static, and C and D the same
-processes after their upgrade."""
+processes after their upgrade. On the broker of ``one-way`` groups go up only."""
+
+ONE_WAY = {"group.consumer.migration.policy": "upgrade"}
 
 INSTANCES = {"A": "i1", "C": "i1", "B": "i2", "D": "i2"}
 
@@ -58,7 +61,13 @@ def plan_of(name: str, coordinator: str, partitions: int = 4) -> GroupPlan:
     """The plan of this name. Raises KeyError."""
     members = PLANS[name]
     instances = {who: INSTANCES[who] for who in members} if name.startswith("static") else {}
-    return GroupPlan(coordinator=coordinator, members=members, partitions=partitions, instances=instances)
+    return GroupPlan(
+        coordinator=coordinator,
+        members=members,
+        partitions=partitions,
+        instances=instances,
+        config=ONE_WAY if name == "one-way" else {},
+    )
 
 
 def play(
