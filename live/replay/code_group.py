@@ -414,12 +414,15 @@ _APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
 def answered_by(
     member: CodeMember, response: CellResponse, before: ConsumerState, after: ConsumerState
 ) -> Answered | None:
-    """What a consumer made of an error response, by its state before and after; None of an unknown error."""
-    if response.error not in Error.__members__:
+    """What a consumer made of an error response, by its state before and after; None of an unknown error,
+    and of one that ends the consumer, which poll throws. Who has no member id has no membership to lose."""
+    if response.error not in Error.__members__ or response.error in FATAL:
         return None
     sent = member.sent[response.id]
-    same = sent.member_id == before.member_id and (
-        response.api == "JoinGroup" or sent.generation == before.generation
+    same = (
+        bool(before.member_id)
+        and sent.member_id == before.member_id
+        and (response.api == "JoinGroup" or sent.generation == before.generation)
     )
     api = _APIS.get(response.api, "heartbeat")
     return made_of(member, api, Error[response.error], before, after, same=same)
