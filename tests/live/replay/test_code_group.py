@@ -9,9 +9,9 @@ from rebalance.live.code.answers import CellRequest, CellResponse, ConsumerState
 from rebalance.live.replay.code_group import CodeMember, answered_by
 from rebalance.model.protocol.state import NONE, Slot
 
-NOBODY = frozenset[tuple[str, int]]()
+NOTHING = frozenset[str]()
 JOINING = ConsumerState(
-    state="PREPARING_REBALANCE", generation=NONE, member_id="", protocol=None, owned=NOBODY, fetchable=NOBODY,
+    state="PREPARING_REBALANCE", generation=NONE, member_id="", protocol=None, owned=NOTHING, fetchable=NOTHING,
     topics=("t",), rejoin=True, joining=True, prepared=True, coordinator_known=True, heartbeats=False, now=0,
 )  # fmt: skip
 STABLE = replace(JOINING, state="STABLE", generation=1, member_id="A-1", rejoin=False, joining=False)
