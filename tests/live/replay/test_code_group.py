@@ -12,7 +12,8 @@ from rebalance.model.protocol.state import NONE, Slot
 NOTHING = frozenset[str]()
 JOINING = ConsumerState(
     state="PREPARING_REBALANCE", generation=NONE, member_id="", protocol=None, owned=NOTHING,
-    fetchable=NOTHING, topics=("t",), rejoin=True, joining=True, prepared=True, coordinator_known=True, heartbeats=False, now=0,
+    fetchable=NOTHING, topics=("t",), rejoin=True, joining=True, prepared=True, coordinator_known=True,
+    heartbeats=False, now=0,
 )  # fmt: skip
 STABLE = replace(JOINING, state="STABLE", generation=1, member_id="A-1", rejoin=False, joining=False)
 
