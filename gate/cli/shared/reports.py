@@ -26,6 +26,10 @@ from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
     from rebalance.gate.report.ci.cases import CiReport
+    from rebalance.gate.traces.history import PastRun
+
+INDEX = "index.html"
+"""The page of all runs, below ``ROOT``."""
 
 Own = Mapping[str, Callable[[], str]]
 """Formats that a command has of its own -> what makes the text."""
@@ -117,6 +121,9 @@ class Reports:
                 write(self.directory, self.chosen, report, own)
                 if noted:
                     print_err(f"reports: {self.directory}")
+                if self.options.report_dir is None:
+                    with spared("the index of runs"):
+                        remember(report, self.directory)
             if self.options.ci == "github":
                 publish_to_github(report)
 
@@ -160,6 +167,42 @@ def write(directory: Path, chosen: Sequence[str], report: CiReport, own: Own) ->
         if name in known:
             with spared(str(directory / REPORTS[name])):
                 files.write(directory / REPORTS[name], known[name]())
+
+
+def past(report: CiReport, directory: Path) -> PastRun:
+    """What is remembered of a run whose reports are in ``directory``.
+
+    Of an assignor the subject is the target, whatever is asked of it; of a group all that makes it one.
+    """
+    from rebalance.gate.traces.history import BROKEN, PastRun
+
+    group = [f"{name}={value}" for name, value in report.properties if name not in ("scenario", "faults")]
+    named = [report.subject, *(group if report.command == "explore" else [])]
+    return PastRun(
+        when=directory.name[:16],
+        directory=directory.name,
+        command=report.command,
+        subject=" ".join(named)[:300],
+        verdict=report.verdict.value,
+        headline=report.headline[:300],
+        cases={case.id: case.status.value for case in report.cases},
+        findings={
+            case.id: (case.message[:300], next((one.command for one in case.evidence), ""))
+            for case in report.cases
+            if case.status in BROKEN
+        },
+    )
+
+
+def remember(report: CiReport, directory: Path) -> None:
+    """Add a run to the index of those that were made here, ``.rebalance/index.html``."""
+    from rebalance.gate.report.html import history as page
+    from rebalance.gate.traces import files, history
+
+    root = directory.parent
+    runs = history.remember(past(report, directory), root)
+    shown = page.render(runs, lambda run: (root / run.directory / REPORTS["html"]).exists())
+    files.write(root / INDEX, shown)
 
 
 def publish_to_github(report: CiReport) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from rebalance.gate.report.html import audit, exploration, proof
+from rebalance.gate.report.html import audit, exploration, history, proof
 from rebalance.gate.report.html import check as html
 from rebalance.gate.traces import files
 from rebalance.gate.traces.runs import run_id
@@ -23,6 +23,7 @@ from rebalance.specs.theorems.theorems import theorems
 from tests.gate.report import chromium, test_audit_report, test_html_runs
 from tests.gate.report.chromium import Browser
 from tests.gate.report.pages import checked, hostile, stepped
+from tests.gate.traces.test_history import run as past_run
 from tests.specs.logic.test_prover import locks
 
 pytestmark = [
@@ -51,6 +52,14 @@ PAGES: dict[str, Callable[[Path], str]] = {
         proving.run_proof(proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",)))
     ),
     "audit": _audit,
+    "history": lambda directory: history.render(
+        [
+            past_run(number, target, a="violated", b="passed")
+            for number in (1, 2)
+            for target in ("x", "y" * 200)
+        ],
+        lambda run: True,
+    ),
 }
 
 

@@ -88,6 +88,7 @@ def test_the_list_of_what_is_open_and_what_is_closed():
         ("lockstep", {"verdict": "conformant"}),
         ("code-search", {"verdict": "conformant"}),
         ("replay", {"kind": "run"}),
+        ("past-run", {"schema": 1, "kind": "run"}),
         ("finding", {"check": "owned-twice"}),
         ("checks", [{"check": "x", "level": "fatal", "sentence": "", "source": ""}]),
     ],

@@ -1,0 +1,113 @@
+"""The runs that were made here: what is broken, since when, what is new, and the page of them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from rebalance.gate.report.html.history import render
+from rebalance.gate.traces import history
+from rebalance.gate.traces.history import OpenFinding, PastRun, open_findings
+
+from tests.gate.traces.published import hold
+
+
+def run(number: int, subject: str = "mine", **cases: str) -> PastRun:
+    when = f"20260102T03{number:02}00Z"
+    broken = {rule for rule, status in cases.items() if status in ("violated", "known")}
+    return PastRun(
+        when=when, directory=when, command="check", subject=subject,
+        verdict="violation" if broken else "conformant", headline=f"VERDICT  {subject}", cases=cases,
+        findings={rule: (f"{rule} is broken", "rebalance replay 1234abcd") for rule in broken},
+    )  # fmt: skip
+
+
+def states(found: list[PastRun]) -> dict[str, tuple[str, int, bool, bool]]:
+    """Rule -> since when, in how many runs, new, known."""
+    return {one.rule: (one.since.when[11:13], one.runs, one.new, one.known) for one in open_findings(found)}
+
+
+def test_since_when_a_rule_is_broken_and_what_is_new() -> None:
+    runs = [
+        run(1, a="violated", b="passed", c="violated"),
+        run(2, a="violated", b="violated", c="passed"),
+        run(3, a="known", b="violated", c="violated"),
+    ]
+    assert states(runs) == {
+        "a": ("01", 3, False, True),
+        "b": ("02", 2, False, False),
+        "c": ("03", 1, True, False),
+    }
+    assert [one.rule for one in open_findings(runs)] == ["c", "b", "a"]
+
+
+def test_what_a_run_did_not_ask_stays_as_it_was() -> None:
+    runs = [run(1, a="violated"), run(2, b="passed"), run(3, a="untested"), run(4, a="violated")]
+    assert states(runs) == {"a": ("01", 2, False, False)}
+
+
+def test_each_subject_has_its_own() -> None:
+    runs = [run(1, a="violated"), run(2, "other", a="passed")]
+    assert states(runs) == {"a": ("01", 1, False, False)}
+
+
+def test_runs_are_remembered_the_newest_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(history, "MOST", 2)
+    for number in range(3):
+        kept = history.remember(run(number, a="violated"), tmp_path)
+    assert [one.when for one in kept] == ["20260102T030100Z", "20260102T030200Z"]
+    assert history.load(tmp_path) == kept
+    for line in (tmp_path / history.FILE).read_text().splitlines():
+        hold("past-run", json.loads(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "x",
+        "[]",
+        "{}",
+        '{"schema": 2}',
+        '{"schema": 1, "kind": "run"}',
+        '{"schema": 1, "when": 3}',
+        "[" * 9999,
+    ],
+)
+def test_a_line_that_is_no_run_is_left_out(tmp_path: Path, line: str) -> None:
+    history.remember(run(1, a="passed"), tmp_path)
+    with (tmp_path / history.FILE).open("a") as file:
+        file.write(f"{line}\n")
+    assert len(history.load(tmp_path)) == 1
+
+
+def test_the_page_says_it_and_links_to_what_is_there() -> None:
+    runs = [run(1, "<b>", a="passed"), run(2, "<b>", a="violated")]
+    page = render(runs, lambda one: one.when.endswith("0200Z"))
+    assert "1 finding open, 1 new, in 1 subject" in page
+    assert "check &lt;b&gt;" in page
+    assert "<b class=bad>new</b>" in page
+    assert re.findall(r"href=\"?([^\s>\"]*report.html)", page) == ["20260102T030200Z/report.html"] * 2
+    assert "✓ NOTHING OPEN" in render(runs[:1], lambda one: False)
+
+
+def test_a_finding_says_how_to_see_it_again() -> None:
+    (found,) = open_findings([run(1, a="violated")])
+    assert isinstance(found, OpenFinding)
+    assert (found.message, found.again) == ("a is broken", "rebalance replay 1234abcd")
+
+
+@pytest.mark.slow
+def test_commands_leave_their_runs(rebalance) -> None:
+    target = "roundrobin+topics_beyond_members_ignored"
+    for _ in range(2):
+        rebalance("check", target, "--profile", "smoke", "--clause", "kip429/leader/5")
+    rebalance("check", "range", "--profile", "smoke", "--clause", "assign/1", "--report-dir", "out")
+    first, second = history.load(Path(".rebalance"))
+    assert (first.subject, first.verdict, second.directory) == (target, "violation", second.directory)
+    assert first.findings["kip429/leader/5-eager"][1].startswith("rebalance replay ")
+    page = Path(".rebalance/index.html").read_text()
+    assert "2 runs" in page
+    assert f"{second.directory}/report.html" in page
