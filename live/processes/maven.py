@@ -139,7 +139,7 @@ def _resolved(dependencies: str, wanted: str, option: str) -> tuple[tuple[str, .
         pom, out = directory / "pom.xml", directory / "classpath"
         pom.write_text(_POM.format(dependencies), encoding="utf-8")
         goal = [f"{PLUGIN}:build-classpath", f"-Dmdep.outputFile={out}", "-Dmdep.pathSeparator=\n"]
-        argv = [maven, option, "-B", "-f", str(pom), *goal, "-DincludeScope=runtime"]
+        argv = [maven, option, "-B", "--strict-checksums", "-f", str(pom), *goal, "-DincludeScope=runtime"]
         ran = run(argv, SECONDS, f"{wanted}: mvn")
         output = ran.stdout + ran.stderr
         try:
