@@ -18,7 +18,7 @@ PRODUCT = ("explore", "gate", "live", "model", "pipeline", "properties", "specs"
 # --- what is fetched ----------------------------------------------------------------------------------------
 
 
-def given(only_programs, monkeypatch, tmp_path, name: str) -> Path:
+def given(only_programs, monkeypatch, tmp_path: Path, name: str) -> Path:
     """A program that writes down what it is called with, and fails."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     only_programs(name, f'echo "$@" > {tmp_path}/given; exit 1')
