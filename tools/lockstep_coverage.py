@@ -25,7 +25,7 @@ from coverage import Coverage
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Lockstep
-from rebalance.live.lockstep.walks import NO_WALKS, NOT_PLAYED, lines_of, lockstep_setup, walk
+from rebalance.live.lockstep.walks import NOT_PLAYED, lines_of, lockstep_setup, walk
 from rebalance.live.replay.attempts import code_releases
 from rebalance.model.bugs import catalogue
 from rebalance.model.bugs.decisions import DECISIONS
@@ -47,7 +47,7 @@ Group = tuple[str, tuple[str, ...]]
 """Releases, and the scenarios that are walked with them."""
 
 WALKED: Sequence[Group] = (
-    (NOW, tuple(name for name, one in SCENARIOS.items() if not one.modern and name not in NO_WALKS)),
+    (NOW, tuple(name for name, one in SCENARIOS.items() if not one.modern)),
     (f"coordinator:{NOW},consumer:2.8.0,consumer:{NOW},consumer:3.0.0", ("dynamic", "connections", "eager")),
     (f"coordinator:{NOW},consumer:{OLD},consumer:2.8.1", ("dynamic", "static", "topics", "sticky")),
     (f"coordinator:{NOW},consumer:3.2.1,consumer:3.3.1", ("dynamic", "eager")),

@@ -219,6 +219,7 @@ public final class Cell {
                 break;
             case "topics":
                 topics(command.get("topics"));
+                coordinator.racks(racks(command.get("racks")));
                 coordinator.topics(topics);
                 break;
             default:
@@ -332,6 +333,7 @@ public final class Cell {
         messages = 0;
         Ids.begin(1, 1);
         topics(created.get("topics"));
+        coordinator.racks(racks(created.get("racks")));
         Object config = created.get("config");
         coordinator.reset(config == null ? Map.of() : (Map<String, Object>) config, topics);
         for (Object settings : (List<Object>) created.get("members")) {
@@ -646,6 +648,11 @@ public final class Cell {
     private static long number(Map<String, Object> command, String name, long otherwise) {
         Object value = command.get(name);
         return value == null ? otherwise : (Long) value;
+    }
+
+    @SuppressWarnings("unchecked")
+    private static Map<String, List<String>> racks(Object map) {
+        return map == null ? Map.of() : (Map<String, List<String>>) map;
     }
 
     @SuppressWarnings("unchecked")

@@ -190,7 +190,8 @@ final class Descriptions {
 
     /** Answers a request that is not the group coordinator's; false for others. */
     boolean ofCluster(
-        AbstractRequest body, Map<String, Integer> topics, short version, Consumer<AbstractResponse> answer
+        AbstractRequest body, Map<String, Integer> topics, Map<String, List<String>> racks, short version,
+        Consumer<AbstractResponse> answer
     ) {
         if (body instanceof FindCoordinatorRequest) {
             FindCoordinatorResponseData data = new FindCoordinatorResponseData();
@@ -206,15 +207,24 @@ final class Descriptions {
             return true;
         }
         if (body instanceof MetadataRequest) {
-            answer.accept(new MetadataResponse(metadata((MetadataRequest) body, topics), version));
+            answer.accept(new MetadataResponse(metadata((MetadataRequest) body, topics, racks), version));
             return true;
         }
         return false;
     }
 
-    private static MetadataResponseData metadata(MetadataRequest request, Map<String, Integer> topics) {
+    /** One broker is everything but the place of those partitions that have a rack: each rack has a broker for them. */
+    private static MetadataResponseData metadata(
+        MetadataRequest request, Map<String, Integer> topics, Map<String, List<String>> racks
+    ) {
         MetadataResponseData data = new MetadataResponseData().setClusterId("cell").setControllerId(0);
         data.brokers().add(new MetadataResponseData.MetadataResponseBroker().setNodeId(0).setHost(HOST).setPort(PORT));
+        List<String> all = new ArrayList<>();
+        racks.values().forEach(some -> some.stream().filter(one -> !all.contains(one)).forEach(all::add));
+        for (String rack : all) {
+            data.brokers().add(new MetadataResponseData.MetadataResponseBroker().setNodeId(1 + all.indexOf(rack))
+                .setHost(HOST).setPort(PORT).setRack(rack));
+        }
         List<String> wanted = request.topics() == null ? new ArrayList<>(topics.keySet()) : request.topics();
         for (String name : wanted) {
             Integer count = topics.get(name);
@@ -222,8 +232,9 @@ final class Descriptions {
                 .setName(name).setTopicId(count == null ? Uuid.ZERO_UUID : Images.id(name))
                 .setErrorCode((count == null ? Errors.UNKNOWN_TOPIC_OR_PARTITION : Errors.NONE).code());
             for (int i = 0; count != null && i < count; i++) {
+                List<Integer> replicas = List.of(racks.containsKey(name) ? 1 + all.indexOf(racks.get(name).get(i)) : 0);
                 topic.partitions().add(new MetadataResponseData.MetadataResponsePartition().setPartitionIndex(i)
-                    .setLeaderId(0).setLeaderEpoch(1).setReplicaNodes(List.of(0)).setIsrNodes(List.of(0)));
+                    .setLeaderId(0).setLeaderEpoch(1).setReplicaNodes(replicas).setIsrNodes(replicas));
             }
             data.topics().add(topic);
         }

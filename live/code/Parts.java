@@ -2,6 +2,7 @@ package rebalance.cell;
 
 import java.nio.ByteBuffer;
 import java.util.Collection;
+import java.util.List;
 import java.util.Map;
 
 /** What a cell is made of, in types of the JDK alone: each part is loaded beside its own release of Kafka. */
@@ -30,6 +31,9 @@ public final class Parts {
         void handle(Object request, Reply reply);
 
         void topics(Map<String, Integer> topics);
+
+        /** On which rack each partition is, by topic; those of others are on none. */
+        void racks(Map<String, List<String>> racks);
 
         /** So many milliseconds pass, and each timer that is due fires, in the order of their deadlines. */
         void elapse(long ms);

@@ -105,6 +105,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
 
     private GroupCoordinatorConfig config;
     private Map<String, Integer> topics = Map.of();
+    private Map<String, List<String>> racks = Map.of();
     private GroupCoordinatorShard shard;
     private GroupMetadataManager manager;
     private long sequence;
@@ -442,6 +443,11 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     }
 
     @Override
+    public void racks(Map<String, List<String>> existing) {
+        racks = existing;
+    }
+
+    @Override
     public void available(String how) {
         unavailable = how.equals("active") ? null
             : how.equals("loading") ? Errors.COORDINATOR_LOAD_IN_PROGRESS : Errors.NOT_COORDINATOR;
@@ -501,7 +507,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
         short version = request.context.apiVersion();
         java.util.function.Consumer<AbstractResponse> answer = response ->
             reply.answer(request.context.buildResponseEnvelopePayload(response), response);
-        if (!descriptions.ofCluster(body, topics, version, answer)) {
+        if (!descriptions.ofCluster(body, topics, racks, version, answer)) {
             try {
                 if (unavailable != null) {
                     throw unavailable.exception();

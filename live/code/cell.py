@@ -129,15 +129,16 @@ class KafkaCell:
         members: Iterable[CellMember],
         topics: Mapping[str, int],
         config: Mapping[str, Any] | None = None,
+        racks: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
         """A new group, in the stead of the one there was: nobody started, an empty log, ids anew.
 
-        ``config``: of the broker, by its names. Raises what `command` does.
+        ``config``: of the broker, by its names. ``racks``: of the partitions of a topic, in
+        their order. Raises what `command` does.
         """
         listed = [member.settings() for member in members]
-        self.command(
-            "create", coordinator=coordinator, members=listed, topics=dict(topics), config=dict(config or {})
-        )
+        given = {"members": listed, "topics": dict(topics), "config": dict(config or {})}
+        self.command("create", coordinator=coordinator, **given, racks=dict(racks or {}))
 
     def reset(self) -> None:
         """The same group again, from its beginning. Raises what `command` does."""

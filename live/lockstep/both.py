@@ -397,7 +397,8 @@ class Lockstep:
             mine |= {
                 one.grants for one in self._answers(step, "every") if isinstance(one, Sync) and one.grants
             }
-            settled = len(self.setup.topics) == 1 and not any("topic" in one.action for one in self.events)
+            settled = len(self.setup.topics) == 1 and not self.setup.racks
+            settled = settled and not any("topic" in one.action for one in self.events)
             ids = [one.id for one in grants]  # who was removed since is in the leader's list still
             mine = {one for one in mine if [grant.id for grant in one] == ids}
             if settled and mine and self._quality(grants) not in map(self._quality, mine):

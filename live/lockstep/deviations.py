@@ -49,7 +49,7 @@ class Memory:
     ever, and by which deviation.
     """
 
-    led: dict[int, tuple[int, int] | None] = field(default_factory=dict)
+    led: dict[int, tuple[int, int, bool] | None] = field(default_factory=dict)
     before: CoordinatorState | None = None
     expected: list[Any] = field(default_factory=list)
     full: bool = False
@@ -105,7 +105,7 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     if who < 0:
         return None
     member = step.built.value(after, f"member {step.name}")
-    now = (member.view, member.topics)
+    now = (member.view, member.topics, member.view_moved)
     if member.life is Life.DOWN:
         memory.led.pop(who, None)
     elif step.event.action == "assign" and "SyncGroup" in code.members[who].open:

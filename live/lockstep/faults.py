@@ -16,7 +16,7 @@ NOT_STORED = "KAFKA_STORAGE_ERROR"
 
 
 class RareSteps(CodeSteps):
-    """`CodeSteps` with those faults; replicas that change their racks are not among them."""
+    """`CodeSteps` with those faults."""
 
     def _table(self) -> Mapping[str, Callable[[ReplayStep], None]]:
         return {

@@ -25,16 +25,14 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.verdict import Verdict
 
-NOT_PLAYED = ("slow network", "racks change")
-"""Kinds of faults that lockstep does not have."""
+NOT_PLAYED = ("slow network",)
+"""Kinds of faults that lockstep does not have: its messages are under way for as long as they like."""
 
 ALWAYS = ("session timeout", "slow member")
 """Those that it always has: one timer of Kafka is that of all who are late."""
 
-NO_WALKS = {
-    "racks": "the topics of a cell have no racks",
-}
-"""Scenarios that a cell cannot be set up for."""
+KNOW_RACKS = "3.5.0"
+"""The first release whose consumers look where replicas are (KIP-881)."""
 
 REWRITTEN = "4.0.0"
 """The first release whose broker runs by default the coordinator that a cell runs of every release."""
@@ -130,11 +128,12 @@ class LockstepResult:
 def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
     """The scenario for walks: each member and the coordinator as its release is known to be.
 
-    Raises ScenarioError for what does not fit or the cell does not have, ValueError for a release without a
+    Raises ScenarioError for what does not fit or a release does not have, ValueError for a release without a
     profile.
     """
-    if why := NO_WALKS.get(scenario.name):
-        raise ScenarioError(f"{scenario.name} is not walked in lockstep: {why}")
+    oldest = min(releases.consumers, key=version)
+    if scenario.racks and version(oldest) < version(KNOW_RACKS):
+        raise ScenarioError(f"{scenario.name} is not walked with {oldest}: racks are since {KNOW_RACKS}")
     chosen = scenario.classic_setup(
         replace(
             size,
@@ -146,7 +145,8 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
         )
     )
     faults = dict.fromkeys((*chosen.faults, *ALWAYS))
-    return replace(chosen, faults=tuple(fault for fault in faults if fault not in NOT_PLAYED))
+    without = (*NOT_PLAYED, *(() if chosen.racks else ("racks change",)))
+    return replace(chosen, faults=tuple(fault for fault in faults if fault not in without))
 
 
 def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda _: None) -> LockstepResult:

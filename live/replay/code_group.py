@@ -157,7 +157,7 @@ class CodeGroup(RunNames):
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
         config = self.broker(limited=not self.setup.lowers)
-        self.cell.create(self.releases.coordinator, settings, topics, config)
+        self.cell.create(self.releases.coordinator, settings, topics, config, self.racks(self.setup.exist))
         if self.naming > 1:
             self.cell.command("ids", first=self.naming, step=1)
         self.state = self.cell.state()
@@ -177,6 +177,7 @@ class CodeGroup(RunNames):
             instance=None if consumer.instance is None else f"{client}i",  # member ids begin with it
             client=client,
             config={"enable.auto.commit": str(self.commits).lower()}
+            | ({} if consumer.rack is None else {"client.rack": consumer.rack})
             | ({} if consumer.stages[stage].leaves else STAYS)
             | SELDOM,
         )

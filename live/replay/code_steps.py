@@ -62,7 +62,8 @@ class CodeSteps:
         rebalance = dict.fromkeys(("rebalance timeout", "slow member"), self._rebalance_timeout)
         leave = dict.fromkeys(("close", "bounce", "unsubscribe"), self._leave)
         polled = dict.fromkeys(("max poll", "poll interval"), self._max_poll)
-        topics = dict.fromkeys(("topic deleted", "topic grows", "topic shrinks"), self._topics)
+        changes = ("topic deleted", "topic grows", "topic shrinks", "racks change")
+        topics = dict.fromkeys(changes, self._topics)
         # Who does not run gets no command; that is all there is to it.
         idle = dict.fromkeys(("pause", "resume", "hang"), lambda step: None)
         return {
@@ -452,7 +453,9 @@ class CodeSteps:
     def _topics(self, step: ReplayStep) -> None:
         exist = step.built.value(step.after, "cluster")
         assert isinstance(exist, tuple)
-        self.group.do("topics", topics=self.group.counts(int(exist[0])))
+        parts, moved = int(exist[0]), bool(exist[1])
+        racks = self.group.racks(parts, moved=moved)
+        self.group.do("topics", topics=self.group.counts(parts), racks=racks)
 
 
 def gives_up(step: ReplayStep) -> bool:

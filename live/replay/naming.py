@@ -37,6 +37,13 @@ class RunNames:
         sizes = (len(each(exist & parts)) for parts in self.setup.topics)
         return {name: size for name, size in zip(self.topics, sizes, strict=True) if size}
 
+    def racks(self, exist: int, *, moved: bool = False) -> dict[str, list[str]]:
+        """The rack of each partition that there is, by topic, before or after they ``moved``; none without
+        racks."""
+        racks = self.setup.moved if moved else self.setup.racks
+        known = zip(self.topics, self.setup.topics, strict=True)
+        return {name: [racks[p][0] for p in each(exist & parts)] for name, parts in known} if racks else {}
+
     def spell(self, parts: int) -> str:
         """Partitions as text."""
         return self.setup.spell(parts) if parts else "nothing"

@@ -291,5 +291,6 @@ class SearchSteps:
         else:
             bit = 1 << group.numbers[event.choice]
             memory.exist = memory.exist | bit if event.action == "topic grows" else memory.exist & ~bit
-        group.do("topics", topics=group.counts(memory.exist))
+        racks = group.racks(memory.exist)
+        group.do("topics", topics=group.counts(memory.exist), racks=racks)
         memory.stale = frozenset(slot for slot in self.setup.slots if group.state.members[slot] is not None)

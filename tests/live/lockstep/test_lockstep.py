@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
+from rebalance.explore.groups.scenarios import SCENARIOS
 from rebalance.gate.cli.commands.lockstep import text
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep import walks
@@ -22,7 +22,6 @@ from rebalance.live.lockstep.walks import (
     LockstepResult,
     again,
     lines_of,
-    lockstep_setup,
     shortened,
     walk,
 )
@@ -512,10 +511,3 @@ def test_a_new_member_id_hides_the_loss_up_to_java_3_1() -> None:
         plays(one, f"{ALONE}, A slow commit, A session timeout, A commit refused, A join request, A receive")
         plays(one, "A join, A join request")
         assert one.group.owned(0) != 0
-
-
-@pytest.mark.parametrize("name", ["racks"])
-def test_a_scenario_that_a_cell_cannot_have_is_refused(name: str) -> None:
-    releases = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
-    with pytest.raises(ScenarioError, match=f"{name} is not walked in lockstep: "):
-        lockstep_setup(SCENARIOS[name], ScenarioSize(), releases)

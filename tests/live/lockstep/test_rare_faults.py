@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rebalance.explore.groups.scenarios import ScenarioError
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Lockstep
 from rebalance.live.lockstep.walks import lines_of
@@ -177,9 +178,27 @@ def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_st
     assert part(one, "wire C").error is Error.GROUP_MAX_SIZE_REACHED
 
 
+# -- racks -----------------------------------------------------------------------------------------------
+
+
+def test_a_leader_that_sees_replicas_in_other_racks_joins_again(cell: KafkaCell) -> None:
+    """KAFKA-14867."""
+    one = group_of(cell, "racks")
+    plays(one, f"{STABLE}, racks change")
+    assert one.try_in_vain(Event("polls in vain", 0)) is None
+    plays(one, "A refresh, A join, A join request, A assign, A leader sync, A receive")
+    plays(one, "A complete, racks change, A refresh, A join")
+
+
+def test_racks_are_not_walked_with_consumers_that_know_none() -> None:
+    releases = CodeReleases(coordinator=RELEASE, consumers=(RELEASE, "3.4.1"))
+    with pytest.raises(ScenarioError, match=r"not walked with 3\.4\.1: racks are since 3\.5\.0"):
+        setup("racks", releases)
+
+
 # -- walks -----------------------------------------------------------------------------------------------
 
-RARE = ("leaving", "appends", "static-appends", "careless", "midway", "shrinking")
+RARE = ("leaving", "appends", "static-appends", "careless", "midway", "shrinking", "racks")
 
 
 @pytest.mark.parametrize("scenario", RARE)
@@ -189,7 +208,7 @@ def test_walks_with_these_faults_are_in_step(scenario: str) -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("scenario", RARE)
+@pytest.mark.parametrize("scenario", RARE[:-1])
 @pytest.mark.parametrize("older", ["2.4.1", "2.6.1", "2.8.0", "3.4.1"])
 def test_older_consumers_are_in_step_with_these_faults(scenario: str, older: str) -> None:
     releases = CodeReleases(coordinator=RELEASE, consumers=(older, RELEASE))
