@@ -25,6 +25,7 @@ from tests.gate.report.chromium import Browser
 from tests.gate.report.pages import checked, hostile, stepped
 from tests.gate.traces.test_history import run as past_run
 from tests.specs.logic.test_prover import locks
+from tools.site import RESULTS, site
 
 pytestmark = [
     pytest.mark.slow,
@@ -60,6 +61,8 @@ PAGES: dict[str, Callable[[Path], str]] = {
         ],
         lambda run: True,
     ),
+    "site": lambda directory: site(RESULTS)["index.html"],
+    "site of a client": lambda directory: site(RESULTS)["kafka-python.html"],
 }
 
 
@@ -168,6 +171,16 @@ def test_tables_are_filtered_and_a_command_is_copied(browser: Browser, pages: di
     assert browser.run("document.querySelector('#clauses ~ .controls output').textContent") == (
         f"{found} of {everything} rows"
     )
+    browser.open(pages["site"], 1280)
+    rows = "[...document.querySelectorAll('#clauses ~ .scroll tbody tr')].filter(one => one.offsetHeight)"
+    for label, value in (("client", "kafka-python"), ("release", "3.0.12"), ("clause", "assign/4")):
+        browser.run(f"""(() => {{
+            const chosen = document.querySelector('#clauses ~ .controls select[aria-label^="{label}:"]');
+            chosen.value = '{value}';
+            chosen.dispatchEvent(new Event('input'))}})()""")
+    left = browser.run(f"{rows}.map(row => [...row.cells].map(cell => cell.textContent).join(' '))")
+    assert len(left) == 3
+    assert all("assign/4 liveness kafka-python" in row and " 3.0.12 " in row for row in left)
     browser.open(pages["explore"], 1280)
     browser.run("document.querySelector('dd button').click()")
     after = (
