@@ -72,7 +72,8 @@ def read(path: Path) -> Iterator[ClientPage]:
         client = part.partition("\n")[0].replace("\\", "")
         judged, cells = [], []
         for section in re.split(r"^## ", part, flags=re.M)[1:]:
-            assignor, releases = section.partition("\n")[0], ()
+            assignor = section.partition("\n")[0]
+            releases: tuple[str, ...] = ()
             for line in section.splitlines():
                 if head := _HEAD.match(line):
                     releases = tuple(head["releases"].split(" | "))
