@@ -59,7 +59,7 @@ ORDER = {
     ),
     "properties": (
         *("properties", "properties.assignors", "properties.assignors.causes"),
-        *("properties.assignors.search", "properties.group"),
+        *("properties.assignors.search", "properties.group", "properties.stateful"),
     ),
     "explore": ("explore", "explore.engine", "explore.liveness", "explore.random", "explore.groups"),
     "specs": (

@@ -19,19 +19,18 @@ from rebalance.explore.liveness.liveness import settles
 from rebalance.explore.random.minimise import minimise
 from rebalance.model.protocol.group import machine
 from rebalance.properties.group.clauses import rules
-
-from tools.stateful.group_machine import find
-from tools.stateful.swarm import only
+from rebalance.properties.stateful.group_machine import find
+from rebalance.properties.stateful.swarm import only
 
 EXAMPLES = 5_000
 
 HEAD = """# The Hypothesis machine against the explorer
 
 Every switch of `rebalance.explore.groups.bugs`, in the group given there, its clause searched for by
-`tools.stateful.group_machine.find` with at most {examples:,} examples; seeds {seeds}. *Examples*:
-played until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace as Hypothesis
-shrunk it, then after `rebalance.explore.random.minimise` (not for runs that go round for ever). *Shortest*:
-by the explorer.
+`rebalance.properties.stateful.group_machine.find` with at most {examples:,} examples; seeds {seeds}.
+*Examples*: played until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace as
+Hypothesis shrunk it, then after `rebalance.explore.random.minimise` (not for runs that go round for ever).
+*Shortest*: by the explorer.
 
 | switch | clause | examples | seconds | length | minimised | shortest | ratio |
 |---|---|---|---|---|---|---|---|"""

@@ -20,6 +20,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Slot
 from rebalance.properties.group.rules import Rules
+from rebalance.properties.stateful.group_machine import group_machine, setups
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol.vocabulary import UP
 from rebalance.specs.refinement import abstraction, correspondence, listeners
@@ -30,7 +31,6 @@ from rebalance.specs.theorems.safety import specification
 
 from tests.specs.refinement.explorations import check_exploration, failures, reachable
 from tests.specs.refinement.walks import check_walks, no_rules
-from tools.stateful.group_machine import group_machine, setups
 
 GO_ON = Limits(go_on=True)
 state: Any = values  # so that plain numbers do for partitions and generations

@@ -8,11 +8,10 @@ from random import Random
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.rules import Rules
+from rebalance.properties.stateful.swarm import DENSITIES, SWARM_SEEDS, RandomRun, run_context, swarm_config
 from rebalance.specs.refinement.abstraction import StructureSize
 from rebalance.specs.refinement.refinement import Refinement, Report
 from rebalance.specs.refinement.transitions import NumberedMachine, Transition
-
-from tools.stateful.swarm import DENSITIES, SWARM_SEEDS, RandomRun, run_context, swarm_config
 
 RUN = 80
 """How many steps a random run has at most."""

@@ -14,8 +14,7 @@ from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import GroupState
 from rebalance.properties.group.clauses import CLAUSES, rules
 from rebalance.properties.group.rules import Always, Bounded, Rules
-
-from tools.stateful.group_machine import (
+from rebalance.properties.stateful.group_machine import (
     BreachError,
     StatefulFinding,
     find,
@@ -23,7 +22,14 @@ from tools.stateful.group_machine import (
     runs,
     setups,
 )
-from tools.stateful.swarm import PlayedRun, RandomRun, RunContext, only, run_context, swarm_config
+from rebalance.properties.stateful.swarm import (
+    PlayedRun,
+    RandomRun,
+    RunContext,
+    only,
+    run_context,
+    swarm_config,
+)
 
 QUIET = settings(
     deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
@@ -276,7 +282,7 @@ def test_a_state_is_judged_when_what_it_is_judged_by_changes():
 
 
 def test_what_never_settles_within_the_bound_is_a_breach(monkeypatch):
-    monkeypatch.setattr("tools.stateful.swarm.BOUND", 0)
+    monkeypatch.setattr("rebalance.properties.stateful.swarm.BOUND", 0)
     random_run = _play(SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=0)))
     random_run.step(1)
     random_run.settle()

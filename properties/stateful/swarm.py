@@ -80,7 +80,7 @@ class PlayedRun(NamedTuple):
         return "\n".join(lines)
 
 
-class SwarmConfig(NamedTuple):
+class RunConfig(NamedTuple):
     """How the numbers of a run are read.
 
     At most so many ``faults`` happen, of the ``kinds``, for which ``density`` of 128 numbers stand.
@@ -157,11 +157,11 @@ def run_context(setup: Setup, rules_of: RulesOf = clauses.rules, clause: str | N
     return RunContext(setup, only(rules_of(setup), clause))
 
 
-def swarm_config(context: RunContext, density: int, swarm_seed: int) -> SwarmConfig:
+def swarm_config(context: RunContext, density: int, swarm_seed: int) -> RunConfig:
     """Configuration ``swarm_seed``; 0 is the one of all faults, the machine's order, and nothing put off."""
     budget = context.setup.budget
     if swarm_seed == 0:
-        return SwarmConfig(
+        return RunConfig(
             faults=budget,
             kinds=context.faults,
             density=density,
@@ -181,7 +181,7 @@ def swarm_config(context: RunContext, density: int, swarm_seed: int) -> SwarmCon
     late = [_some(context.steps, random) for _ in range(faults + 1)]
     free = [action for action in context.steps if action.fault]
     never = [_some(free, random) if random.randrange(2) else frozenset() for _ in range(faults + 1)]
-    return SwarmConfig(
+    return RunConfig(
         faults=faults,
         kinds=tuple(kinds),
         density=density,
@@ -200,7 +200,7 @@ def _some(actions: Sequence[Action], random: Random) -> Some:
 class RandomRun:
     """One run as it goes. ``broken`` is what it breaks first, clause and sentence."""
 
-    def __init__(self, context: RunContext, config: SwarmConfig) -> None:
+    def __init__(self, context: RunContext, config: RunConfig) -> None:
         self.context, self.config = context, config
         self.state: State = context.machine.initial[0]
         self.events: list[Event] = []

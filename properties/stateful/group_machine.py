@@ -19,15 +19,14 @@ from rebalance.model.protocol.group import FAULTS
 from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
 from rebalance.properties.group import clauses
-
-from tools.stateful.swarm import (
+from rebalance.properties.stateful.swarm import (
     DENSITIES,
     SWARM_SEEDS,
     PlayedRun,
     RandomRun,
     RulesOf,
+    RunConfig,
     RunContext,
-    SwarmConfig,
     run_context,
     swarm_config,
 )
@@ -56,7 +55,7 @@ class BreachError(AssertionError):
 
 
 @st.composite
-def swarm_configs(draw: st.DrawFn, context: RunContext) -> SwarmConfig:
+def swarm_configs(draw: st.DrawFn, context: RunContext) -> RunConfig:
     """How one run of ``context`` is drawn; the simplest has every fault, and nothing is put off."""
     return swarm_config(context, draw(st.sampled_from(DENSITIES)), draw(st.integers(0, SWARM_SEEDS)))
 
