@@ -28,8 +28,8 @@ HEAD = """# The Hypothesis machine against the explorer
 
 Every switch of `rebalance.explore.groups.bugs`, in the group given there, its clause searched for by
 `rebalance.properties.stateful.group_machine.find` with at most {examples:,} examples; seeds {seeds}.
-*Examples*: played until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace as
-Hypothesis shrunk it, then after `rebalance.explore.random.minimise` (not for runs that go round for ever).
+*Examples*: played until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace
+as Hypothesis shrunk it, then after `rebalance.explore.random.minimise` (not for runs that go round for ever).
 *Shortest*: by the explorer.
 
 | switch | clause | examples | seconds | length | minimised | shortest | ratio |
