@@ -46,10 +46,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="Explore SCENARIO, a small group of consumers with its coordinator, breadth-first, so "
         "that the trace of a broken clause is a shortest one; then ask whether the group settles.",
     )
-    parser.add_argument("scenario", nargs="?", metavar="SCENARIO", help="one of `rebalance list scenarios`")
-    parser.add_argument(
-        "--scenario", dest="file", type=Path, metavar="FILE", help="a group of yours, in TOML"
-    )
+    parser.add_argument("group", nargs="?", metavar="SCENARIO",
+                        help="one of `rebalance list scenarios`, or a group of yours: FILE.toml")  # fmt: skip
+    add_options(parser, "--scenario", scenario=None)
     parser.add_argument("--invariant", action="append", default=[], metavar="MODULE:FUNCTION",
                         help="holds in every state, besides the clauses; repeatable")  # fmt: skip
 
@@ -144,14 +143,15 @@ def _scenario(options: argparse.Namespace, usual: str = "") -> NamedScenario:
     from rebalance.explore.groups.scenario_files import scenario_in
     from rebalance.explore.groups.scenarios import scenario
 
-    if options.file and options.scenario:
-        raise UsageError(f"SCENARIO {options.scenario} and --scenario {options.file}: one of them")
-    if options.file:
+    if options.group and options.scenario:
+        raise UsageError(f"SCENARIO {options.group} and --scenario {options.scenario}: one of them")
+    named = options.group or options.scenario or usual
+    if named.endswith(".toml"):
         with usage_errors(OSError, option="--scenario"):
-            return scenario_in(options.file)
-    if not (options.scenario or usual):
+            return scenario_in(Path(named))
+    if not named:
         raise UsageError("which SCENARIO? `rebalance list scenarios` describes them")
-    return scenario(options.scenario or usual)
+    return scenario(named)
 
 
 def _witnesses(options: argparse.Namespace, setup: Setup) -> tuple[str, ...]:

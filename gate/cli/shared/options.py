@@ -66,7 +66,10 @@ SHARED: dict[str, Option] = {
     ),
     # the group
     "--scenario": _value(
-        str, "NAME", "what happens: `rebalance list scenarios [--of recording]` (%(default)s)"
+        str,
+        "NAME|FILE",
+        "what happens: `rebalance list scenarios [--of recording]`; explore takes a group "
+        "of yours in TOML too (record: scale-out; conform: dynamic)",
     ),
     "--members": _value(whole, "N", "how many consumers"),
     "--partitions": _value(whole, "N", "how many partitions in all"),
