@@ -15,13 +15,14 @@ from rebalance.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_
 from rebalance.live.code.cell import CellDied, KafkaCell
 from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
 from rebalance.live.lockstep.deviations import NAMED
+from rebalance.live.lockstep.served import ServedLockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
 from rebalance.model.bugs.releases import version
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event, Options, Outcome
 from rebalance.model.protocol.describe import event_text
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.verdict import Verdict
 
@@ -37,6 +38,10 @@ KNOW_RACKS = "3.5.0"
 REWRITTEN = "4.0.0"
 """The first release whose broker runs by default the coordinator that a cell runs of every release."""
 
+FOLLOWS = "4.2.0"
+"""The first release in which a member that revokes gives up at once what it does not subscribe to any
+more."""
+
 IN_VAIN = 8
 """Before one of so many steps something is done that is no step of the model."""
 
@@ -48,6 +53,9 @@ PART = 20
 
 BY_ITSELF = ("join refused", "sync refused")
 """What Kafka does in the step before."""
+
+AnyLockstep = Lockstep | ServedLockstep
+"""A group of the classic protocol, or of the consumer protocol."""
 
 Part = tuple[Agreement, Disagreement | None]
 """What some walks come to, up to the first disagreement."""
@@ -134,19 +142,35 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
     oldest = min(releases.consumers, key=version)
     if scenario.racks and version(oldest) < version(KNOW_RACKS):
         raise ScenarioError(f"{scenario.name} is not walked with {oldest}: racks are since {KNOW_RACKS}")
-    chosen = scenario.classic_setup(
-        replace(
-            size,
-            profiles=tuple(f"java-{one}" for one in releases.consumers),
-            broker=f"broker-{max(releases.coordinator, REWRITTEN, key=version)}",
-            steps="fine",
-            naming="given",
-            budget=PLENTY,
-        )
+    size = replace(
+        size,
+        profiles=tuple(f"java-{one}" for one in releases.consumers),
+        broker=f"broker-{max(releases.coordinator, REWRITTEN, key=version)}",
+        steps="fine",
+        budget=PLENTY,
     )
+    if scenario.modern:
+        return served_setup(scenario, size, releases)
+    chosen = scenario.classic_setup(replace(size, naming="given"))
     faults = dict.fromkeys((*chosen.faults, *ALWAYS))
     without = (*NOT_PLAYED, *(() if chosen.racks else ("racks change",)))
     return replace(chosen, faults=tuple(fault for fault in faults if fault not in without))
+
+
+def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
+    """The same for a consumer group (KIP-848), whose target is Kafka's to choose."""
+    chosen = scenario.setup(replace(size, naming="every"))
+    if chosen.migrates:
+        raise ScenarioError(f"{scenario.name} is not walked in lockstep: a cell plays no classic members yet")
+    if version(releases.coordinator) < version(REWRITTEN):
+        raise ScenarioError(f"{scenario.name}: a coordinator of {releases.coordinator} has no such groups")
+    if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
+        raise ScenarioError(
+            f"{scenario.name}: before {FOLLOWS} what a member holds does not follow its subscription "
+            "while it revokes (KAFKA-19431), which the model does not have"
+        )
+    faults = dict.fromkeys((*chosen.faults, *ALWAYS))
+    return replace(chosen, faults=tuple(faults))
 
 
 def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda _: None) -> LockstepResult:
@@ -189,9 +213,10 @@ def _cell(plan: LockstepPlan) -> KafkaCell:
     return KafkaCell([plan.releases.coordinator], plan.releases.consumers)
 
 
-def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], Lockstep]:
+def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], AnyLockstep]:
     built = machine(plan.setup)
-    return lambda: Lockstep(cell, plan.setup, built, plan.releases)
+    steps = ServedLockstep if plan.setup.modern else Lockstep
+    return lambda: steps(cell, plan.setup, built, plan.releases)
 
 
 @contextlib.contextmanager
@@ -221,7 +246,7 @@ def drawn(seed: int, number: int) -> Random:
 # -- one walk --------------------------------------------------------------------------------------------
 
 
-def walk(lockstep: Lockstep, random: Random, steps: int) -> Disagreement | None:
+def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | None:
     """At most ``steps`` random steps, up to the first disagreement."""
     if (failed := lockstep.begin()) is not None:
         return failed
@@ -283,7 +308,7 @@ def _drawn(
 # -- the shortest ----------------------------------------------------------------------------------------
 
 
-def again(lockstep: Lockstep, events: Sequence[Event]) -> Disagreement | None:
+def again(lockstep: AnyLockstep, events: Sequence[Event]) -> Disagreement | None:
     """Those of ``events`` that are possible, up to the first disagreement."""
     if (failed := lockstep.begin()) is not None:
         return failed
@@ -302,7 +327,7 @@ def again(lockstep: Lockstep, events: Sequence[Event]) -> Disagreement | None:
     return None
 
 
-def shortened(fresh: Callable[[], Lockstep], first: Disagreement) -> Disagreement:
+def shortened(fresh: Callable[[], AnyLockstep], first: Disagreement) -> Disagreement:
     """A disagreement of the same cause with as few events as leaving out parts of it comes to.
 
     ``fresh`` makes a new Lockstep of the same group.

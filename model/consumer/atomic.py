@@ -67,7 +67,7 @@ def _changing(action: Action) -> Action:
 def _fences(seen: Hashable) -> bool:
     if not isinstance(seen, BeatAnswered):
         return False
-    held = seen.classic and seen.error is BeatError.UNRELEASED_INSTANCE_ID
+    held = (seen.classic or seen.inside) and seen.error is BeatError.UNRELEASED_INSTANCE_ID
     return held or seen.error is BeatError.FENCED_MEMBER_EPOCH
 
 

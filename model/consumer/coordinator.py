@@ -164,10 +164,12 @@ def heartbeat(
         record, book, noted = _joins(me, beat, book)
         seen = (*seen, *noted)
     elif beat.kind is BeatKind.STEADY and beat.epoch != record.epoch:
-        seen = (Noted("heartbeat at the previous epoch"),)
+        seen = (*seen, Noted("heartbeat at the previous epoch"))
+    elif beat.kind is BeatKind.JOIN and record.away:
+        record, seen = returned(record, beat.id), (*seen, Noted("static member returns"))
     elif beat.kind is BeatKind.JOIN:
-        seen = (Noted("known member joins again"),)
-    group, record = news(me.setup, group, record, beat, cluster)
+        seen = (*seen, Noted("known member joins again"))
+    group, record = news(me.setup, group, book, record, beat, cluster)
     book = with_record(book, me.slot, record)
     for after, computed, choice in retarget(me.setup, group, book, cluster):
         yield reconciled(me, beat, after, computed, cluster, seen, choice)
@@ -181,6 +183,8 @@ def _refusal(
     other = next((r for r in records if r.id != beat.id), None) if me.static else None
     if beat.kind is BeatKind.JOIN:
         if other is not None and not _replaceable(other, me.setup.coordinator):
+            return BeatError.UNRELEASED_INSTANCE_ID
+        if record is not None and me.static and not _comes_back(record, me.setup.coordinator):
             return BeatError.UNRELEASED_INSTANCE_ID
         if group.kind is GroupKind.CLASSIC and any(book) and not may_upgrade(me.setup):
             return BeatError.GROUP_ID_NOT_FOUND
@@ -197,6 +201,11 @@ def _refusal(
 def _replaceable(record: ConsumerRecord, decisions: Collection[str]) -> bool:
     """Whether another process may come in the name of this static member: it has left, or cannot say so."""
     return record.away or (record.classic and "classic_static_must_leave" not in decisions)
+
+
+def _comes_back(record: ConsumerRecord, decisions: Collection[str]) -> bool:
+    """Whether a static member may join again under its own id."""
+    return "static_rejoin_unreleased" not in decisions or _replaceable(record, decisions)
 
 
 def _refused(me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, error: BeatError) -> Handled:
@@ -226,12 +235,17 @@ def replaced(book: Book, slot: int, before: ConsumerRecord) -> Book:
 
 
 def news(
-    setup: Setup, group: ConsumerGroup, record: ConsumerRecord, beat: Beat, cluster: Parts
+    setup: Setup, group: ConsumerGroup, book: Book, record: ConsumerRecord, beat: Beat, cluster: Parts
 ) -> tuple[ConsumerGroup, ConsumerRecord]:
-    """The group's epoch after what the heartbeat brings: another subscription; and other metadata."""
+    """The group's epoch after what the heartbeat brings: another subscription; and other metadata of the
+    topics that somebody subscribes to."""
     if group.kind is GroupKind.NONE:
         group = group._replace(kind=GroupKind.CONSUMER, known=cluster)
-    if record.topics != beat.topics or group.known != cluster:
+    subscribed = setup.parts(beat.topics)
+    for records in book:
+        for one in records:
+            subscribed = Parts(subscribed | setup.parts(one.topics))
+    if record.topics != beat.topics or (group.known ^ cluster) & subscribed:
         group = bumped(group)
     return group._replace(known=cluster), record._replace(topics=beat.topics)
 
@@ -253,6 +267,7 @@ def reconciled(
     after = reconcile(
         record,
         target=Parts(record.target & subscribed),
+        subscribed=subscribed,
         owned=beat.owned,
         epoch=group.assigned,
         shown=beat.epoch,

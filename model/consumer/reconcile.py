@@ -15,6 +15,7 @@ def reconcile(
     record: ConsumerRecord,
     *,
     target: Parts,
+    subscribed: Parts,
     owned: Parts | None,
     epoch: Generation,
     shown: Generation,
@@ -23,11 +24,11 @@ def reconcile(
 ) -> ConsumerRecord:
     """``record`` after a heartbeat of its member, which showed epoch ``shown`` and ``owned``.
 
-    ``target`` is what it is to hold at ``epoch``, of what it subscribes to; ``others``: what others hold.
-    ``owned`` None counts as all.
+    ``target`` is what it is to hold at ``epoch``, of what it subscribes to (``subscribed``); ``others``: what
+    others hold. ``owned`` None counts as all.
     """
     if record.state is RecordState.UNREVOKED and (owned is None or owned & record.pending):
-        return record
+        return _drop(record, subscribed, owned, shown, decisions) if record.assigned & ~subscribed else record
     if record.state is RecordState.STABLE and record.epoch == epoch:
         if not record.assigned & ~target:
             return record
@@ -38,7 +39,7 @@ def reconcile(
 def _drop(
     record: ConsumerRecord, target: Parts, owned: Parts | None, shown: Generation, decisions: Collection[str]
 ) -> ConsumerRecord:
-    """At the target's epoch it holds what it does not subscribe to any more."""
+    """It holds what it does not subscribe to any more."""
     kept, gone = Parts(record.assigned & target), Parts(record.assigned & ~target)
     if owned is None or owned & gone:
         pending = Parts(record.pending | gone)

@@ -78,9 +78,11 @@ def acknowledged(setup: Setup, item: Acknowledged) -> str | None:
 
 
 def fenced(setup: Setup, item: BeatAnswered) -> str | None:
-    if item.error is not BeatError.FENCED_MEMBER_EPOCH or not item.inside:
+    refused = item.error in (BeatError.FENCED_MEMBER_EPOCH, BeatError.UNRELEASED_INSTANCE_ID)
+    if not refused or not item.inside:
         return None
-    return f"{letter(item.who)}, a member, is fenced: {item.kind}"
+    what = "is fenced" if item.error is BeatError.FENCED_MEMBER_EPOCH else f"hears {item.error}"
+    return f"{letter(item.who)}, a member, {what}: {item.kind}"
 
 
 def ends(setup: Setup, item: Ended) -> str | None:

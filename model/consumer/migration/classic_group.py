@@ -123,7 +123,7 @@ def _join_consumer_group(
     """It takes its next step to the target, as by a heartbeat that has everything; nobody is waited for. One
     that comes in the name of the last member of the other protocol takes the group back."""
     beat = Beat(BeatKind.STEADY, message.id, record.epoch, message.parts, True, message.topics)
-    group, record = news(me.setup, group, record, beat, cluster)
+    group, record = news(me.setup, group, book, record, beat, cluster)
     book = with_record(book, me.slot, record)
     seen = (Noted("classic member in a consumer group"),)
     for after, computed, choice in retarget(me.setup, group, book, cluster):

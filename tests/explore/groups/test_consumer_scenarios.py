@@ -49,7 +49,7 @@ def test_single_messages_come_to_the_same_verdict() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("name", "distinct"), [("consumer", 209288), ("consumer-static", 145512)])
+@pytest.mark.parametrize(("name", "distinct"), [("consumer", 209288), ("consumer-static", 132978)])
 def test_two_members_two_partitions_two_faults(name: str, distinct: int) -> None:
     setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=2))
     built, clauses = machine(setup), rules(setup)

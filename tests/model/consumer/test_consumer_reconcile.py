@@ -22,6 +22,7 @@ def step(before: ConsumerRecord, target: int, owned: int | None, others: int = 0
     after = reconcile(
         before,
         target=Parts(target),
+        subscribed=Parts(0b111),
         owned=None if owned is None else Parts(owned),
         epoch=Generation(2),
         shown=before.epoch,
@@ -72,6 +73,7 @@ def test_the_previous_epoch_is_what_the_member_has_shown(decisions: tuple[str, .
     after = reconcile(
         before,
         target=Parts(0b111),
+        subscribed=Parts(0b111),
         owned=Parts(0b011),
         epoch=Generation(2),
         shown=Generation(1),

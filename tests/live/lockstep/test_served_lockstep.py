@@ -1,0 +1,88 @@
+"""Consumer groups (KIP-848) in lockstep with the shipped coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+from rebalance.explore.groups.bugs import without
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
+from rebalance.live.code.cell import KafkaCell
+from rebalance.live.lockstep.served import ServedLockstep
+from rebalance.live.lockstep.walks import LockstepPlan, drawn, lockstep, lockstep_setup, walk
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.model.consumer.migration.either import machine
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.verdict import Verdict
+
+NEWEST = CodeReleases(coordinator="4.4.0", consumers=("4.4.0",))
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[KafkaCell]:
+    with KafkaCell([NEWEST.coordinator], NEWEST.consumers) as cell:
+        yield cell
+
+
+def setup_of(name: str, releases: CodeReleases = NEWEST, members: int = 2, partitions: int = 2) -> Setup:
+    size = ScenarioSize(members=members, partitions=partitions)
+    return lockstep_setup(SCENARIOS[name], size, releases)
+
+
+def walked(cell: KafkaCell, setup: Setup, walks: int) -> ServedLockstep | None:
+    """The first walk that disagrees."""
+    built = machine(setup)
+    for number in range(walks):
+        one = ServedLockstep(cell, setup, built, NEWEST)
+        if walk(one, drawn(0, number), 100) is not None:
+            return one
+        assert one.seen.steps > 0
+    return None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-topics"])
+def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
+    assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [("consumer", "previous_epoch_overwritten"), ("consumer-static", "static_rejoin_unreleased")],
+)
+def test_a_model_without_what_is_known_of_it_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
+    assert walked(jvm, without(setup_of(name, members=2), switch), 40) is not None
+
+
+@pytest.mark.slow
+def test_a_disagreement_is_made_short_and_seen_again() -> None:
+    setup = without(setup_of("consumer-static"), "static_rejoin_unreleased")
+    result = lockstep(LockstepPlan(setup=setup, releases=NEWEST, walks=40, jobs=1))
+    assert result.verdict is Verdict.VIOLATION
+    assert result.disagreement is not None
+    assert result.disagreement.events[-1].action == "heartbeat arrives"
+    assert "UNRELEASED_INSTANCE_ID" in result.disagreement.sentences[0]
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
+@pytest.mark.parametrize("name", ["consumer", "consumer-static"])
+def test_a_hundred_thousand_steps_with_each_release(name: str, release: str) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    size = 3 if name == "consumer" else 2
+    setup = setup_of(name, releases, size, size)
+    result = lockstep(LockstepPlan(setup=setup, releases=releases, walks=1000))
+    assert result.verdict is Verdict.CONFORMANT
+    assert result.agreement.steps >= 99_000
+
+
+def test_what_has_no_such_walks_is_refused() -> None:
+    old = replace(NEWEST, coordinator="3.9.1")
+    with pytest.raises(ScenarioError, match="has no such groups"):
+        setup_of("consumer", old)
+    with pytest.raises(ScenarioError, match="KAFKA-19431"):
+        setup_of("consumer-topics", replace(NEWEST, coordinator="4.1.1"))
+    with pytest.raises(ScenarioError, match="classic members"):
+        setup_of("migration", members=3)
