@@ -20,7 +20,7 @@ from rebalance.model.values import (
     Partitions,
     Subscription,
 )
-from rebalance.properties.assignors import oracles
+from rebalance.properties.assignors import oracles, settling
 from rebalance.properties.assignors.calls import (
     Answer,
     Ask,
@@ -59,10 +59,10 @@ from rebalance.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
-from rebalance.properties.assignors.settling import slow_rounds
 
-MOST_ROUNDS = 6
-"""Undisturbed rebalances after which a group that still moves is called unsettled."""
+MOST_ROUNDS, ROUNDS_IN_CIRCLES = 16, 6
+"""Undisturbed rebalances after which a group that still moves is called unsettled, and after which one is
+that has been where it is before. Some that are late by racks take 15 rounds, and others never settle."""
 
 T = TypeVar("T")
 Playing = Generator[Question, Any, T]
@@ -170,14 +170,16 @@ def history(
         if calls:
             yield from judge.further(Scope.REPEAT, calls[-1])
         done = len(calls)
-        most = MOST_ROUNDS + slow_rounds(sum(map(len, group.cluster.topics.values())), group.limits)
-        while len(calls) - done < most:
+        slow = settling.slow_rounds(sum(map(len, group.cluster.topics.values())), group.limits)
+        while (more := len(calls) - done - slow) < MOST_ROUNDS:
+            if more >= ROUNDS_IN_CIRCLES and settling.cycle(History(tuple(calls), alone, None)):
+                break
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):
                 break
             if scenario.protocol is not COOPERATIVE or not calls[-1].revoked:
                 yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)
                 break
-        settled = _settled(scenario, calls, alone)
+        settled = settling.settled(calls, alone)
         if len(calls) > done:
             judge.history(History(tuple(calls), alone, settled))
         if settled is not None and settled > alone:
@@ -198,13 +200,6 @@ def history(
         claims=judge.claims,
         failure=failure,
     )
-
-
-def _settled(scenario: Scenario, calls: Sequence[AssignorCall], alone: int) -> int | None:
-    """The first call from ``alone`` on after which nobody has to revoke anything."""
-    if scenario.protocol is not COOPERATIVE:
-        return alone if len(calls) > alone else None
-    return next((i for i in range(alone, len(calls)) if not calls[i].revoked), None)
 
 
 def from_round(record: PlayedHistory, number: int) -> Scenario:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from rebalance.model.assignor import Limits, Promise
+from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors import oracles
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.clause import Breach, History
@@ -25,6 +26,13 @@ def bound(history: History) -> int:
     first = history.calls[history.settling]
     rounds += slow_rounds(len(first.existing), last.limits)
     return rounds + hides(history.calls[history.settling :])
+
+
+def settled(calls: Sequence[AssignorCall], alone: int) -> int | None:
+    """The first call from ``alone`` on, by index, after which nobody has to revoke anything."""
+    if len(calls) > alone and calls[alone].protocol is not RebalanceProtocol.COOPERATIVE:
+        return alone
+    return next((i for i in range(alone, len(calls)) if not calls[i].revoked), None)
 
 
 def slow_rounds(partitions: int, limits: Limits) -> int:

@@ -32,7 +32,12 @@ from rebalance.properties.assignors.calls import (
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.generator import BY_NAME, generate
-from rebalance.properties.assignors.histories import MOST_ROUNDS, PlayedHistory, play
+from rebalance.properties.assignors.histories import (
+    MOST_ROUNDS,
+    ROUNDS_IN_CIRCLES,
+    PlayedHistory,
+    play,
+)
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -445,7 +450,22 @@ def test_never_settles():
     swaps = [{"A": f"t-{i % 2}", "B": f"t-{1 - i % 2}"} for i in range(20)]
     record, [history] = settle(*swaps, rounds=2)
     assert (history.settling, history.settled) == (0, None)
-    assert len(record.calls) == 2 + MOST_ROUNDS
+    assert len(record.calls) == 2 + ROUNDS_IN_CIRCLES, "it is where it was"
+
+
+def test_a_group_that_goes_in_no_small_circle_has_more_rounds():
+    """Who owns what counts up to 31 in binary, so no state comes twice."""
+    topics, everyone = uniform({"t": 5}), (member("A", "t-0 t-1 t-2 t-3 t-4", 5), member("B"))
+    scenario = Scenario(protocol=COOPERATIVE, topics=topics, members=everyone, rounds=((),))
+
+    def counting(number: int) -> dict[str, str]:
+        owners = ["BA"[number >> bit & 1] for bit in range(5)]
+        return {m: " ".join(f"t-{bit}" for bit in range(5) if owners[bit] == m) for m in "AB"}
+
+    answers = script(*map(counting, range(1, 31)))
+    record, [history] = histories_of(lambda clauses: play(scenario, answers, COOPERATIVE_WRITER, clauses, ()))
+    assert (history.settling, history.settled) == (0, None)
+    assert len(record.calls) == 1 + MOST_ROUNDS
 
 
 def test_an_eager_group_needs_no_second_round():
