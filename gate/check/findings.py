@@ -70,20 +70,27 @@ def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScen
     """What explains why a clause is ``broken``. Plays that are slow cost more than one."""
     clause, session = broken[0].found.clause, subject.session
     patience = STEADY_PATIENCE if plan.repeatable else PATIENCE
-    hangs = any(one.found.breach.actual == FailureKind.TIMEOUT for one in broken)
+    failures = {one.found.breach.actual for one in broken}
 
-    def play(scenario: Scenario) -> tuple[PlayedHistory, float]:
-        began, patient = session.cpu_seconds, session.call_seconds
-        session.call_seconds = min(patient, IMPATIENT) if hangs else patient
+    def plays(scenarios: Sequence[Scenario]) -> list[tuple[PlayedHistory, float]]:
+        began, patient, first = session.cpu_seconds, session.call_seconds, session.history
+        session.call_seconds = min(patient, IMPATIENT) if FailureKind.TIMEOUT in failures else patient
+        numbers = range(first, first + len(scenarios))
         try:
-            record = subject.play(scenario, (clause,))
+            records = [*subject.plays(numbers, lambda number: scenarios[number - first], (clause,))]
         finally:
-            session.call_seconds = patient
-        lost = _lost(record, 0.0 if plan.repeatable else session.cpu_seconds - began)
-        return record, 1 + lost / patience * plan.profile.shrink
+            session.call_seconds, session.history = patient, numbers.stop
+        seconds = 0.0 if plan.repeatable else (session.cpu_seconds - began) / len(scenarios)
+        return [(r, 1 + _lost(r, seconds) / patience * plan.profile.shrink) for r in records]
 
-    limit, most = plan.profile.shrink, plan.causes
-    return Attribution(clause=clause, play=play, limit=limit, expected=plan.expected, most=most)
+    return Attribution(
+        clause=clause,
+        plays=plays,
+        limit=plan.profile.shrink,
+        together=session.hello.histories > 1 and failures.isdisjoint(FailureKind),
+        expected=plan.expected,
+        most=plan.causes,
+    )
 
 
 def _lost(record: PlayedHistory, seconds: float) -> float:

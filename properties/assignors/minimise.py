@@ -9,7 +9,7 @@ taken away from it, alone, without losing the breach.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import combinations, islice
 
@@ -32,8 +32,16 @@ from rebalance.properties.assignors.scenarios import (
 Reduction = Callable[[Scenario], Iterator[Scenario]]
 
 
+Ahead = Callable[[Sequence[Scenario]], None]
+"""Called with what is about to be tried, until one of it breaks: it may be played all at once."""
+
+
 def minimise(
-    scenario: Scenario, breaks: Callable[[Scenario], bool], *, may_go_on: Callable[[], bool] = lambda: True
+    scenario: Scenario,
+    breaks: Callable[[Scenario], bool],
+    *,
+    may_go_on: Callable[[], bool] = lambda: True,
+    ahead: Ahead = lambda scenarios: None,
 ) -> Scenario:
     """The smallest scenario reached from ``scenario`` by single reductions that still ``breaks``.
 
@@ -43,7 +51,7 @@ def minimise(
     while scenario != before:
         before = scenario
         for reduce in REDUCTIONS:
-            scenario = _exhaust(reduce, scenario, breaks, may_go_on)
+            scenario = _exhaust(reduce, scenario, breaks, may_go_on, ahead)
         if scenario == before:
             # And once more: what breaks may depend on names.
             plain = (named for named in _plainly_named(scenario) if may_go_on() and breaks(named))
@@ -52,7 +60,11 @@ def minimise(
 
 
 def _exhaust(
-    reduce: Reduction, scenario: Scenario, breaks: Callable[[Scenario], bool], may_go_on: Callable[[], bool]
+    reduce: Reduction,
+    scenario: Scenario,
+    breaks: Callable[[Scenario], bool],
+    may_go_on: Callable[[], bool],
+    ahead: Ahead,
 ) -> Scenario:
     """Apply one kind of reduction while it helps. After a success go on at the same place: what comes
     before it has just been tried, on a scenario that differs in one thing only."""
@@ -60,7 +72,7 @@ def _exhaust(
     progress = True
     while progress:
         progress = False
-        for candidate in islice(reduce(scenario), index, None):
+        for candidate in _announced(islice(reduce(scenario), index, None), ahead):
             if not may_go_on():
                 return scenario
             if breaks(candidate):
@@ -68,6 +80,19 @@ def _exhaust(
                 break
             index += 1
     return scenario
+
+
+def _announced(candidates: Iterator[Scenario], ahead: Ahead) -> Iterator[Scenario]:
+    """The candidates, the more of them ahead the longer none has helped."""
+    count = FIRST_AHEAD
+    while several := list(islice(candidates, count)):
+        ahead(several)
+        yield from several
+        count = min(2 * count, MOST_AHEAD)
+
+
+FIRST_AHEAD, MOST_AHEAD = 4, 32
+"""Candidates that are announced at once, at first and at most."""
 
 
 def _fewer_rounds(s: Scenario) -> Iterator[Scenario]:
@@ -285,24 +310,24 @@ def _fewer_shares(s: Scenario) -> Iterator[Scenario]:
     for index, member in enumerate(s.members):
         if member.owned:
             kept = replace(s, members=s.members[:index] + s.members[index + 1 :])
-            yield without_events_of(_without_partitions(kept, set(member.owned)), {member.id})
+            yield without_events_of(without_partitions(kept, set(member.owned)), {member.id})
     owners = [m.owned for m in s.members if m.owned]
     if len(owners) > 1:
         draw = _draw(s)
-        yield _without_partitions(s, {owned[-1] for owned in owners})
+        yield without_partitions(s, {owned[-1] for owned in owners})
         for _ in range(TRIES):
-            yield _without_partitions(s, {draw.choice(owned) for owned in owners})
+            yield without_partitions(s, {draw.choice(owned) for owned in owners})
 
 
 def _fewer_at_once(s: Scenario) -> Iterator[Scenario]:
     """Two things at once, then several, at random: what cannot go alone may go with another."""
-    things = _things(s)
+    things = things_of(s)
     if len(things) <= MOST_PAIRED:
-        yield from (_deleted(s, pair) for pair in combinations(things, 2))
+        yield from (without_things(s, pair) for pair in combinations(things, 2))
     draw = _draw(s)
     for number in range(TRIES * (len(things) > 2)):
         several = 2 + number % 3 if number % 2 else max(2, len(things) // 4)
-        yield _deleted(s, draw.sample(things, min(several, len(things))))
+        yield without_things(s, draw.sample(things, min(several, len(things))))
 
 
 TRIES = 20
@@ -317,10 +342,10 @@ def _draw(s: Scenario) -> random.Random:
     return random.Random(repr(s.size))
 
 
-_Thing = tuple[str, object]
+Thing = tuple[str, object]
 
 
-def _things(s: Scenario) -> list[_Thing]:
+def things_of(s: Scenario) -> list[Thing]:
     """What a scenario is made of, to be taken away one by one."""
     return [
         *(("member", m.id) for m in s.members),
@@ -332,10 +357,10 @@ def _things(s: Scenario) -> list[_Thing]:
 
 def deletions(s: Scenario) -> Iterator[Scenario]:
     """The scenario without a member, a partition, a claim, an event: each alone."""
-    return (_deleted(s, (thing,)) for thing in _things(s))
+    return (without_things(s, (thing,)) for thing in things_of(s))
 
 
-def _deleted(s: Scenario, things: Iterable[_Thing]) -> Scenario:
+def without_things(s: Scenario, things: Iterable[Thing]) -> Scenario:
     gone = frozenset(things)
     s = each_member(
         s, lambda m: replace(m, owned=tuple(p for p in m.owned if ("claim", (m.id, p)) not in gone))
@@ -347,11 +372,11 @@ def _deleted(s: Scenario, things: Iterable[_Thing]) -> Scenario:
     kept = replace(
         s, members=tuple(m for m in s.members if ("member", m.id) not in gone), rounds=tuple(rounds)
     )
-    kept = _without_partitions(kept, {p for kind, p in gone if kind == "partition"})  # type: ignore[misc]
+    kept = without_partitions(kept, {p for kind, p in gone if kind == "partition"})  # type: ignore[misc]
     return without_events_of(kept, {str(name) for kind, name in gone if kind == "member"})
 
 
-def _without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
+def without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
     """The later ones of a topic move up, and with them what is claimed."""
     topics = {
         topic: tuple(racks for i, racks in enumerate(partitions) if (topic, i) not in gone)

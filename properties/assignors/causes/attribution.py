@@ -110,14 +110,17 @@ def plainest(protocol: RebalanceProtocol) -> Scenario:
 class Attribution:
     """Finds out what is behind the scenarios that break ``clause``.
 
-    ``play`` plays a scenario for the clause and says what that costs, a play being 1. ``limit`` is what
-    grouping may cost, and again what making one counterexample small may cost. ``expected``: whether a
-    cause, as ``Cause.key`` writes it, needs no small counterexample. ``most``: so many causes are made small.
+    ``plays`` plays scenarios for the clause and says what each costs, a play being 1. ``limit`` is what
+    grouping may cost, and again what making one counterexample small may cost. ``together``: many scenarios
+    take hardly longer than one, so that some may be played in vain; this changes no result. ``expected``:
+    whether a cause, as ``Cause.key`` writes it, needs no small counterexample. ``most``: so many causes are
+    made small.
     """
 
     clause: Clause
-    play: Callable[[Scenario], tuple[PlayedHistory, float]]
+    plays: Callable[[Sequence[Scenario]], Sequence[tuple[PlayedHistory, float]]]
     limit: float
+    together: bool = False
     expected: Callable[[str], bool] = lambda key: False
     most: int = MOST_CAUSES
     _left: float = 0.0
@@ -125,6 +128,8 @@ class Attribution:
     """Which scenarios break, of those that were played since the last counterexample."""
     _met: dict[str, tuple[Scenario, Found]] = field(default_factory=dict)
     """Kinds of breaches that were not looked for when they were seen, each with the first scenario."""
+    _played: dict[bytes, tuple[PlayedHistory, float]] = field(default_factory=dict)
+    """What was played before it was needed."""
 
     def explain(self, broken: Sequence[BreakingScenario]) -> list[CauseFound]:
         """The causes behind what is ``broken``, each with a counterexample, the most real first."""
@@ -236,19 +241,29 @@ class Attribution:
         def breaks(candidate: Scenario) -> bool:
             return realism(candidate) <= most and self._breaks(candidate, kind)
 
+        def ahead(several: Sequence[Scenario]) -> None:
+            self._play_ahead([s for s in several if realism(s) <= most], kind)
+
         best = ablated(start, breaks, STORY)
         while True:
             most = realism(best)
             later = self._folded(best, kind)
             begin = later if later is not None and realism(later) <= most else best
-            small = minimise(begin, breaks, may_go_on=lambda: self._left > 0)
+            small = minimise(begin, breaks, may_go_on=lambda: self._left > 0, ahead=ahead)
             if small.size >= best.size:
                 return best
             best = small
 
+    def _play_ahead(self, several: Sequence[Scenario], kind: str) -> None:
+        """Play scenarios all at once that are about to be looked at, as far as they are not known."""
+        keyed = {_digest(s): s for s in several}
+        new = {key: s for key, s in keyed.items() if (kind, key) not in self._known}
+        if self.together and len(new) > 1 and self._left > 0:
+            self._played = dict(zip(new, self.plays([*new.values()]), strict=True))
+
     def _breaks(self, scenario: Scenario, kind: str) -> bool:
         """Whether a scenario breaks the clause in this kind; not so once the limit is reached."""
-        key = (kind, hashlib.sha256(repr(scenario).encode()).digest())
+        key = (kind, _digest(scenario))
         if key not in self._known:
             if self._left <= 0:
                 return False
@@ -257,7 +272,8 @@ class Attribution:
 
     def _seen(self, scenario: Scenario, kind: str) -> tuple[PlayedHistory, Found] | None:
         """The play of a scenario that breaks the clause in this kind."""
-        record, cost = self.play(scenario)
+        key = _digest(scenario)
+        record, cost = self._played.pop(key) if key in self._played else self.plays([scenario])[0]
         self._left -= cost
         found = record.breach_of(self.clause.id)
         if found is None:
@@ -266,3 +282,7 @@ class Attribution:
             return record, found
         self._met.setdefault(found.breach.kind, (scenario, found))
         return None
+
+
+def _digest(scenario: Scenario) -> bytes:
+    return hashlib.sha256(repr(scenario).encode()).digest()

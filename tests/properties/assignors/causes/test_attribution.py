@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import pytest
 from rebalance.model.assignor import Promise
@@ -49,6 +49,9 @@ class Judged:
         self.plays += 1
         return play(scenario, self.ask, None, (self.clause,), self.assignor.promises), 1
 
+    def plays_of(self, scenarios: Sequence[Scenario]) -> list[tuple[PlayedHistory, float]]:
+        return [self.play(scenario) for scenario in scenarios]
+
     def breaking(self, ways: Iterable[tuple[str, ...]], each: int = 40) -> list[BreakingScenario]:
         found: list[BreakingScenario] = []
         for names in ways:
@@ -59,7 +62,7 @@ class Judged:
         return found
 
     def explain(self, broken: list[BreakingScenario], **more) -> list[CauseFound]:
-        return Attribution(clause=self.clause, play=self.play, limit=LIMIT, **more).explain(broken)
+        return Attribution(clause=self.clause, plays=self.plays_of, limit=LIMIT, **more).explain(broken)
 
 
 def repeated(cluster: Cluster, group: GroupSubscription) -> bool:
@@ -131,9 +134,9 @@ def test_a_cause_that_is_expected_is_not_made_small():
 def test_without_time_nothing_is_attributed():
     judged = Judged("kip429/leader/5", reference("cooperative-sticky"), repeated)
     broken = judged.breaking(WAYS[:1])
-    assert Attribution(clause=judged.clause, play=judged.play, limit=0).explain(broken) == []
+    assert Attribution(clause=judged.clause, plays=judged.plays_of, limit=0).explain(broken) == []
     judged.plays = 0
-    Attribution(clause=judged.clause, play=judged.play, limit=5).explain(broken)
+    Attribution(clause=judged.clause, plays=judged.plays_of, limit=5).explain(broken)
     assert judged.plays < 5 * (2 * MOST_CAUSES + 1) + 30
 
 
