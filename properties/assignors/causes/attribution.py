@@ -9,17 +9,20 @@ real scenario that shows it, and is not made less real while it is made small.
 from __future__ import annotations
 
 import hashlib
-import operator
-from collections.abc import Callable, Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import FailureKind
 from rebalance.properties.assignors.causes.ablations import BY_NAME, TABLE, Realism, ablated, present, reduced
+from rebalance.properties.assignors.causes.wandering import seek, thin_out, wander
+from rebalance.properties.assignors.causes.wandering import small as is_small
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.histories import Found, PlayedHistory, from_round
 from rebalance.properties.assignors.minimise import minimise
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember
+from rebalance.properties.verdict import Level
 
 STORY = frozenset({"claims"})
 """What is in most scenarios once their history is folded, and names no cause."""
@@ -88,9 +91,21 @@ class CauseFound:
         return realism(self.small), len(self.cause.features), self.small.size, self.cause.id
 
 
-LEGIBLE, STARTS = (3, 8), 4
+LEGIBLE, STARTS, STARTS_AT_RANDOM = (3, 8), 4, 2
 """Members and partitions that a counterexample may have; a larger one is made once more, from another
-scenario of its cause, so many times in all."""
+scenario of its cause, so many times in all, and where it is changed at random as well."""
+
+LARGE = (4, 16)
+"""What is larger is changed at random first, and taken apart thing by thing then."""
+
+LONGER = 3
+"""What more a counterexample may cost that is still not legible, in limits, by changes at random."""
+
+SOUGHT = 12
+"""Scenarios of a milder kind of breach from which a graver one is looked for."""
+
+GRAVER = {"late": "never"}
+"""Kinds of breaches that are a step on the road to another one."""
 
 MOST_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
@@ -131,6 +146,17 @@ class Attribution:
     _played: dict[bytes, tuple[PlayedHistory, float]] = field(default_factory=dict)
     """What was played before it was needed."""
 
+    @property
+    def wanders(self) -> bool:
+        """Whether scenarios are changed at random too: where a group does not settle its things fit each
+        other. Elsewhere they can go alone, and the time is saved."""
+        return self.clause.scope is Scope.HISTORY and self.clause.level is Level.LIVENESS
+
+    @property
+    def starts(self) -> int:
+        """Scenarios of a cause from which its counterexample is made, at most."""
+        return STARTS_AT_RANDOM if self.wanders else STARTS
+
     def explain(self, broken: Sequence[BreakingScenario]) -> list[CauseFound]:
         """The causes behind what is ``broken``, each with a counterexample, the most real first."""
         found: dict[Cause, CauseFound] = {}
@@ -138,14 +164,16 @@ class Attribution:
         if (always := self._always(broken)) is not None:
             found[always.cause] = always
             broken = [one for one in broken if one.found.breach.kind != always.cause.kind]
-        for cause, shown in self._groups(broken):
+        groups = self._groups(broken)
+        sought = dict(self._graver(groups))
+        for cause, shown in [*((cause, []) for cause in sought if cause not in dict(groups)), *groups]:
             starts = sorted(shown, key=lambda one: (realism(one.scenario), *one.order))
-            first, *others = starts[:STARTS]
+            first, *others = [*([sought[cause]] if cause in sought else ()), *starts][: self.starts]
             if self.expected(cause.key(self.clause, first.scenario.protocol)):
                 known.append(CauseFound(cause=cause, broken=tuple(shown), small=first.scenario, first=first))
             elif len(found) < self.most:
                 small = self._add(found, cause, first, shown)
-                while others and any(map(operator.gt, small.size, LEGIBLE)):
+                while others and not is_small(small, LEGIBLE):
                     small = self._add(found, cause, others.pop(0), ())
         for kind in sorted(self._met.keys() - {cause.kind for cause in found})[: self.most - len(found)]:
             scenario, breach = self._met[kind]
@@ -165,6 +193,46 @@ class Attribution:
             return None
         shown = tuple(one for one in broken if one.found.breach.kind == kind)
         return CauseFound(cause=Cause(kind, ()), broken=shown, small=small, first=first)
+
+    def _graver(
+        self, groups: Sequence[tuple[Cause, Sequence[BreakingScenario]]]
+    ) -> Iterator[tuple[Cause, BreakingScenario]]:
+        """What a milder breach becomes when its scenario is changed at random, and no less real: looked for
+        where all that is known of the graver kind is less real than the milder one, or of many members."""
+        for cause, shown in groups:
+            if not self.wanders or (kind := GRAVER.get(cause.kind)) is None:
+                continue
+            known = [b.scenario for other, those in groups if other.kind == kind for b in those]
+            most = min(realism(one.scenario) for one in shown)
+            if any(realism(s) <= most and len(s.members) <= LEGIBLE[0] for s in known):
+                continue
+            self._left = self.limit
+            starts = sorted(shown, key=lambda one: (realism(one.scenario), one.scenario.size[1]))[:SOUGHT]
+            scenario = self._sought([one.scenario for one in starts], kind)
+            graver = Cause(kind, cause.features)
+            if scenario is not None and not self.expected(graver.key(self.clause, scenario.protocol)):
+                shows = self._seen(scenario, kind)
+                if shows is not None:
+                    yield graver, BreakingScenario(scenario, shows[1], starts[0].number)
+                return
+
+    def _sought(self, starts: Sequence[Scenario], kind: str) -> Scenario | None:
+        """A scenario with no other inputs that breaks in a graver ``kind``: longer is nearer."""
+        most = realism(starts[0])
+        inputs = STORY.union(*(present(s) for s in starts if realism(s) == most))
+
+        def measured(several: Sequence[Scenario]) -> list[float | None]:
+            fit = {i: s for i, s in enumerate(several) if realism(s) <= most and present(s) <= inputs}
+            rounds: list[float | None] = [None] * len(several)
+            played = self.plays([*fit.values()]) if fit else ()
+            for number, (record, cost) in zip(fit, played, strict=True):
+                self._left -= cost
+                found = record.breach_of(self.clause.id)
+                rounds[number] = math.inf if found and found.breach.kind == kind else len(record.calls)
+            self._left -= 1  # also where nothing fits
+            return rounds
+
+        return seek(starts, measured, LEGIBLE[0], may_go_on=lambda: self._left > 0)
 
     def _add(
         self,
@@ -241,18 +309,37 @@ class Attribution:
         def breaks(candidate: Scenario) -> bool:
             return realism(candidate) <= most and self._breaks(candidate, kind)
 
+        def going_on() -> bool:
+            return self._left > 0
+
         def ahead(several: Sequence[Scenario]) -> None:
             self._play_ahead([s for s in several if realism(s) <= most], kind)
 
-        best = ablated(start, breaks, STORY)
+        def breaking(several: Sequence[Scenario]) -> list[bool]:
+            """No other input than there is, so that the cause stays."""
+            inputs = present(best) | STORY
+            fit = [realism(s) <= most and present(s) <= inputs for s in several]
+            self._play_ahead([s for s, fits in zip(several, fit, strict=True) if fits], kind)
+            return [fits and self._breaks(s, kind) for s, fits in zip(several, fit, strict=True)]
+
+        best, longer = ablated(start, breaks, STORY), LONGER
+        if self.wanders and not is_small(best, LARGE):
+            best = thin_out(best, breaking, LEGIBLE[0])
+            best = wander(best, breaking, enough=LARGE, may_go_on=going_on)
+            self._left = self.limit
         while True:
             most = realism(best)
             later = self._folded(best, kind)
             begin = later if later is not None and realism(later) <= most else best
-            small = minimise(begin, breaks, may_go_on=lambda: self._left > 0, ahead=ahead)
-            if small.size >= best.size:
+            small = minimise(begin, breaks, may_go_on=going_on, ahead=ahead)
+            if small.size < best.size:
+                best = small
+            elif longer and self.wanders and not is_small(best, LEGIBLE):
+                self._left, longer = self.limit * longer, 0
+                best = wander(best, breaking, enough=LEGIBLE, may_go_on=going_on)
+                self._left = self.limit
+            else:
                 return best
-            best = small
 
     def _play_ahead(self, several: Sequence[Scenario], kind: str) -> None:
         """Play scenarios all at once that are about to be looked at, as far as they are not known."""
