@@ -1,0 +1,53 @@
+"""Nothing can be deleted from a minimal counterexample; from others it is counted what can."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from rebalance.gate.check.plan import CheckPlan, SearchProfile
+from rebalance.gate.check.result import TargetInfo
+from rebalance.gate.check.search import check, describe
+from rebalance.gate.targets.inside import InProcess
+from rebalance.gate.targets.resolve import load
+from rebalance.gate.traces.counterexamples import Trace, save_all
+from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.clauses import CLAUSES, select
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+
+from tools.minimality import main, measured
+
+CLAUSE = CLAUSES["assign/2"]
+TARGET = TargetInfo(spec="sticky", name="sticky")
+
+
+def scenario(members: int, partitions: int) -> Scenario:
+    group = tuple(ScenarioMember(id=f"m{number}", topics=("t",)) for number in range(members))
+    return Scenario(protocol=RebalanceProtocol.EAGER, topics=uniform({"t": partitions}), members=group)
+
+
+@pytest.mark.parametrize(
+    ("members", "partitions", "breaks", "left"),
+    [(2, 3, True, 0), (3, 3, True, 3), (2, 5, True, 5), (1, 3, False, 0)],
+)
+def test_what_can_be_deleted_is_counted(members: int, partitions: int, breaks: bool, left: int) -> None:
+    trace = Trace(clause=CLAUSE, target=TARGET, scenario=scenario(members, partitions))
+    found = measured(trace, lambda s, clause: s.size[0] >= 2 and s.size[1] >= 3)
+    assert (found.breaks, found.tried, found.left) == (breaks, members + partitions, left)
+    assert found.minimal == (breaks and not left)
+
+
+def test_the_counterexamples_of_a_check_are_minimal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spec = "cooperative-sticky+trust_all_claims"
+    session = InProcess(load(spec))
+    profile = SearchProfile(name="few", each=2, mixed=0, large=0, crowd=0, shrink=300)
+    plan = CheckPlan(profile=profile, clauses=tuple(select(["kip792"])))
+    save_all(check(plan, session, describe(spec, session.hello)), tmp_path)
+    monkeypatch.setattr("sys.argv", ["minimality", str(tmp_path)])
+    assert main() == 0
+    *lines, last = capsys.readouterr().out.splitlines()
+    assert lines
+    assert all(" minimal " in line for line in lines)
+    assert last == f"{len(lines)} of {len(lines)} are minimal"

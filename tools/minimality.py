@@ -1,0 +1,87 @@
+"""Whether counterexamples are as small as can be: nothing of one can be deleted.
+
+python -m tools.minimality FILE|DIR ...    play each again, and without each single thing of it
+
+A counterexample is minimal if its clause is no longer broken without any one member, partition, claim or
+event. Exit 1 if one is not, or does not break its clause.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+from rebalance.gate.check.search import replay
+from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.session import Session
+from rebalance.gate.traces import files, kinds
+from rebalance.gate.traces.counterexamples import Trace
+from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.minimise import deletions
+from rebalance.properties.assignors.scenarios import Scenario
+
+Breaks = Callable[[Scenario, Clause], bool]
+
+
+@dataclass(frozen=True, slots=True)
+class Minimality:
+    """How many of the ``tried`` deletions leave the clause of a counterexample broken; whether it ``breaks``
+    as it is."""
+
+    trace: Trace
+    breaks: bool
+    tried: int
+    left: int
+
+    @property
+    def minimal(self) -> bool:
+        """Whether nothing can be deleted."""
+        return self.breaks and not self.left
+
+    def __str__(self) -> str:
+        members, partitions, claims, events = self.trace.scenario.size
+        size = f"{members} members, {partitions} partitions, {claims} claims, {events} events"
+        verdict = "minimal" if self.minimal else f"{self.left} too many" if self.breaks else "not broken"
+        return f"{self.trace.id}  {verdict:<11} {self.trace.clause.id:<18} {size}; {self.tried} deletions"
+
+
+def measured(trace: Trace, breaks: Breaks) -> Minimality:
+    """Take away each single thing of a counterexample."""
+    smaller = [*deletions(trace.scenario)]
+    left = sum(breaks(scenario, trace.clause) for scenario in smaller)
+    return Minimality(trace, breaks(trace.scenario, trace.clause), len(smaller), left)
+
+
+def on_targets(traces: Iterable[Trace]) -> Iterator[Minimality]:
+    """Each on the target that it names; those of one target in one process."""
+
+    def target(trace: Trace) -> str:
+        return trace.target.spec
+
+    for spec, same in groupby(sorted(traces, key=target), key=target):
+        with Session(resolve(spec)) as session:
+
+            def breaks(scenario: Scenario, clause: Clause, session: Session = session) -> bool:
+                return replay(session, scenario, clause).breach_of(clause.id) is not None
+
+            yield from (measured(trace, breaks) for trace in same)
+
+
+def main() -> int:
+    """Print a line for each counterexample, and how many are minimal."""
+    paths = [path for name in sys.argv[1:] for path in files.find(name, Path())]
+    loaded = [kinds.load(path, trust=True) for path in paths]
+    found = []
+    for one in on_targets([trace for trace in loaded if isinstance(trace, Trace)]):
+        found.append(one)
+        print(one, flush=True)
+    minimal = sum(one.minimal for one in found)
+    print(f"{minimal} of {len(found)} are minimal")
+    return 0 if found and minimal == len(found) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
