@@ -74,6 +74,21 @@ def scratch(kind: str, within: Path | None = None) -> Iterator[Path]:
                 os.close(number)
 
 
+@contextlib.contextmanager
+def alone(directory: Path) -> Iterator[None]:
+    """Nobody else who asks for the same is in such a block meanwhile: what is read there and written anew
+    loses nothing of what others write. Raises OSError where there is no directory."""
+    number = os.open(directory, os.O_RDONLY) if fcntl is not None else None
+    try:
+        if number is not None:
+            with contextlib.suppress(OSError):  # a drive without locks
+                fcntl.flock(number, fcntl.LOCK_EX)
+        yield
+    finally:
+        if number is not None:
+            os.close(number)
+
+
 def _opened(path: Path) -> int | None:
     """A number by which a file or a directory that is ours can be locked; None where it cannot be."""
     if fcntl is None:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from rebalance.explore.engine.drafts import alone
 from rebalance.gate.check.result import Status
 from rebalance.gate.traces import codec, files
 
@@ -56,9 +57,10 @@ class OpenFinding:
 
 def remember(run: PastRun, root: Path) -> list[PastRun]:
     """Add a run to those that were made, and return the newest ``MOST`` of all. Raises ``OSError``."""
-    runs = [*load(root), run][-MOST:]
-    lines = ({"schema": SCHEMA, "kind": KIND, **codec.to_json(one)} for one in runs)
-    files.write(root / FILE, "".join(f"{json.dumps(line)}\n" for line in lines))
+    with alone(root):
+        runs = [*load(root), run][-MOST:]
+        lines = ({"schema": SCHEMA, "kind": KIND, **codec.to_json(one)} for one in runs)
+        files.write(root / FILE, "".join(f"{json.dumps(line)}\n" for line in lines))
     return runs
 
 

@@ -121,7 +121,7 @@ class Reports:
                 write(self.directory, self.chosen, report, own)
                 if noted:
                     print_err(f"reports: {self.directory}")
-                if self.options.report_dir is None:
+                if self.directory.parent == ROOT:
                     with spared("the index of runs"):
                         remember(report, self.directory)
             if self.options.ci == "github":

@@ -146,6 +146,27 @@ def test_nothing_is_removed_through_a_link_or_that_is_named_otherwise(here):
     assert names(here) == sorted([*before, "file"])
 
 
+ADDS = """
+import sys
+from pathlib import Path
+from rebalance.explore.engine.drafts import alone, whole
+path = Path("numbers")
+for number in range(50):
+    with alone(Path(".")):
+        before = path.read_bytes() if path.exists() else b""
+        with whole(path) as file:
+            file.write(before + f"{sys.argv[1]} {number}\\n".encode())
+"""
+
+
+@pytest.mark.skipif(not POSIX, reason="locks")
+def test_who_reads_and_writes_alone_loses_nothing_of_others(here):
+    processes = [subprocess.Popen([sys.executable, "-c", ADDS, name]) for name in "abc"]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    lines = (here / "numbers").read_text().splitlines()
+    assert sorted(lines) == sorted(f"{name} {number}" for name in "abc" for number in range(50))
+
+
 def test_many_at_once_write_one_file(here):
     path = here / "[a]*"  # no pattern
     texts = [str(number).encode() * 5000 for number in range(40)]
