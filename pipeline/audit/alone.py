@@ -20,6 +20,9 @@ from rebalance.pipeline.audit.sources.reading import Unread
 from rebalance.pipeline.audit.sources.settling import settle
 from rebalance.pipeline.session import Missing
 
+MEMORY = "4g"
+"""Of the database, before it writes to disk."""
+
 THREADS = 4
 """More share so little work badly."""
 
@@ -38,7 +41,7 @@ class Alone:
                 self.connection = kernel.prepared(
                     self.plan.thresholds,
                     threads=min(THREADS, os.cpu_count() or 1),
-                    memory=kernel.amount(self.plan.memory),
+                    memory=kernel.amount(self.plan.memory or MEMORY),
                     spill=str(stack.enter_context(scratch("audit"))),
                 )
             except ImportError as error:

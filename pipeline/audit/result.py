@@ -45,14 +45,15 @@ class AuditPlan:
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
     ``rebalance.pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
     ``level``: the weakest that fails a run. ``known``: what it may find.
-    ``master``: of Spark; empty for one process, where the logs fit.
+    ``master``: of Spark; empty for one process, where the logs fit. ``memory``: of Spark's driver or of the
+    database in one process, such as ``4g``; empty for what each needs.
     """
 
     paths: tuple[str, ...]
     out: Path
     data: str = ""
     master: str = ""
-    memory: str = "4g"
+    memory: str = ""
     kind: str | None = None
     zone: str = "UTC"
     date: str | None = None

@@ -36,6 +36,10 @@ BUCKET = 500_000
 WHOLE = 4 * BUCKET
 """A group with more events is parted."""
 
+MEMORY = "1g"
+"""Of the driver, in local mode of all of Java: it reads and shuffles, and the kernel computes in tasks. With
+more it takes more, and is no faster."""
+
 TASK_MEMORY = "400MiB"
 """Of the database in a task, before it writes to disk."""
 
@@ -60,7 +64,9 @@ class OnSpark:
 
     def __enter__(self) -> OnSpark:
         with contextlib.ExitStack() as stack:
-            self.spark = stack.enter_context(session(self.plan.master or LOCAL, memory=self.plan.memory))
+            self.spark = stack.enter_context(
+                session(self.plan.master or LOCAL, memory=self.plan.memory or MEMORY)
+            )
             self.connection = kernel.prepared(
                 self.plan.thresholds, spill=str(stack.enter_context(scratch("audit")))
             )

@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).parent
-MASTER, MEMORY = "local[2]", "4g"
+MASTER, MEMORY = "local[2]", "2g"
 PER_MILLION = 340
 """Groups, each of about 3,000 events."""
 REBALANCES = 50
@@ -138,9 +138,7 @@ def audited(directory: Path, argument: str) -> dict[str, Any]:
     form, _, driver = argument.partition(":")
     out = directory / "audited"
     shutil.rmtree(out, ignore_errors=True)
-    plan = AuditPlan(
-        paths=(str(directory / form),), out=out, master="" if driver == "one" else driver, memory=MEMORY
-    )
+    plan = AuditPlan(paths=(str(directory / form),), out=out, master="" if driver == "one" else driver)
     with Meter() as meter:
         found = run_audit(plan)
     if found.failed:
@@ -214,7 +212,7 @@ def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
 HEAD = f"""# The audit, measured
 
 Made by `python -m tools.benchmarks.audit` ({platform.machine()}, {os.cpu_count()} cores, Python
-{platform.python_version()}, `{MASTER}`, driver memory {MEMORY}). Events of `tools.planted`: groups of 2 to
+{platform.python_version()}, `{MASTER}`). Events of `tools.planted`: groups of 2 to
 50 members that live as real ones do, with violations of every check planted in known places and a near miss
 beside each. Every row is a process of its own. *CPU* is that of all processes, *memory* the peak of the
 sum of their resident memory. The machine is shared: ratios and CPU seconds count, seconds less so.

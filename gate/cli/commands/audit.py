@@ -86,8 +86,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
     spark = parser.add_argument_group("Spark")
     add_options(spark, "--master")
-    spark.add_argument("--driver-memory", type=amount, default=4 * 2**30, metavar="SIZE",
-                       help="of the driver, in local mode all there is (4g)")  # fmt: skip
+    spark.add_argument("--driver-memory", type=amount, metavar="SIZE",
+                       help="of the driver, in local mode all there is (1g)")  # fmt: skip
 
     shown = parser.add_argument_group(
         "what is shown",
@@ -157,7 +157,7 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
         out=out,
         data=data,
         master=options.master or "",
-        memory=f"{max(1, options.driver_memory // 2**20)}m",
+        memory=f"{max(1, options.driver_memory // 2**20)}m" if options.driver_memory else "",
         kind=options.source,
         zone=options.zone,
         date=options.date,
