@@ -30,9 +30,8 @@ MOST = 2 * 1024 * 1024
 
 def render(found: Audited) -> str:
     """The page, at most ``MOST`` bytes of UTF-8."""
-    parts = [_checks(found)]
-    parts += [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
-    end = [_groups(found), _pauses(found), _clocks(found), _malformed(found)]
+    parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
+    end = [_checks(found), _groups(found), _pauses(found), _clocks(found), _malformed(found)]
     room = MOST - len(_document(found, *parts, *end).encode()) - 1000
     drawn, left = page.within((_chart(found, one) for one in found.findings[:MOST_CHARTS]), room)
     drawn = [one for one in drawn if one]

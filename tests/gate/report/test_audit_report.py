@@ -308,6 +308,12 @@ def test_html_has_all_and_asks_for_nothing(tmp_path):
         assert expected in text
 
 
+def test_html_has_what_was_found_before_what_was_asked(tmp_path):
+    _, text = page(saved(audited(finding()), tmp_path))
+    places = [text.index(f"<h2 id={name}>") for name in ("owned-twice", "charts", "checks", "groups")]
+    assert places == sorted(places)
+
+
 def test_html_escapes_what_a_log_says(tmp_path):
     tags, text = page(saved(hostile(), tmp_path))
     assert tags.tags.count("script") == 1
