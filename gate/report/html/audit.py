@@ -6,6 +6,7 @@ much; the JSON report and the tables have the rest.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
 from importlib.metadata import version
 
@@ -19,6 +20,7 @@ from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
 from rebalance.pipeline.audit.diagnosis import sentences
 from rebalance.pipeline.audit.kernel.findings import CHECKS
+from rebalance.pipeline.audit.quoting import quoted
 from rebalance.pipeline.audit.records import LogFinding
 from rebalance.pipeline.audit.result import Audited
 
@@ -33,7 +35,9 @@ def render(found: Audited) -> str:
     parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
     end = [_checks(found), _groups(found), _pauses(found), _clocks(found), _malformed(found)]
     room = MOST - len(_document(found, *parts, *end).encode()) - 1000
-    drawn, left = page.within((_chart(found, one) for one in found.findings[:MOST_CHARTS]), room)
+    charted = found.findings[:MOST_CHARTS]
+    raw = quoted(event for one in charted for event in one.places)
+    drawn, left = page.within((_chart(found, one, raw) for one in charted), room)
     drawn = [one for one in drawn if one]
     if drawn and (left := left + len(found.findings[MOST_CHARTS:])):
         drawn.append(page.dim(f"{left:,} more are not drawn here: rebalance show draws their traces."))
@@ -91,8 +95,8 @@ def _findings(found: Audited, check: str) -> Markup:
     return page.section(check, title, page.table(f"Findings of {check}", heads, rows), more)
 
 
-def _chart(found: Audited, one: LogFinding) -> Markup:
-    """The chart of a finding, from its trace; nothing where there is none."""
+def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str]) -> Markup:
+    """The chart of a finding, from its trace, and the ``raw`` lines behind it; nothing without a trace."""
     if one.id not in found.traces:
         return Markup("")
     try:
@@ -101,7 +105,10 @@ def _chart(found: Audited, one: LogFinding) -> Markup:
         return Markup("")
     title = " ".join(filter(None, (one.check, one.about, "of group", one.group, span(one.seconds))))
     drawn = page.figure(f"Chart of {one.id}", partial(of_recording, recording), f"c{one.id}", steps=True)
-    return page.details(page.join(title, " ", page.code(one.id)), drawn, open_=True)
+    behind = [(event.where, line) for event in one.places if (line := raw.get((event.file, event.line)))]
+    shown = page.pre(f"Lines of {one.id}", "\n".join(f"{where}  {line}" for where, line in behind))
+    lines = page.join(page.tag("h4", "The lines behind it"), shown) if behind else ""
+    return page.details(page.join(title, " ", page.code(one.id)), drawn, lines, open_=True)
 
 
 def _groups(found: Audited) -> Markup:
