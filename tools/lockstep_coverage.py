@@ -13,8 +13,8 @@ import ast
 import io
 import sys
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -26,6 +26,7 @@ from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Lockstep
 from rebalance.live.lockstep.walks import NOT_PLAYED, lines_of, lockstep_setup, walk
+from rebalance.live.processes.workers import stream
 from rebalance.live.replay.attempts import code_releases
 from rebalance.model.bugs import catalogue
 from rebalance.model.bugs.decisions import DECISIONS
@@ -45,6 +46,9 @@ MIXED = f"coordinator:{NOW},consumer:{OLD},consumer:{NOW},consumer:2.8.1"
 
 Group = tuple[str, tuple[str, ...]]
 """Releases, and the scenarios that are walked with them."""
+
+Row = tuple[str, str, bool]
+"""Releases, a scenario, and whether with every kind of fault."""
 
 WALKED: Sequence[Group] = (
     (NOW, tuple(name for name, one in SCENARIOS.items() if not one.modern)),
@@ -190,43 +194,62 @@ def _shut(node: ast.If, body: bool) -> str:
 # -- counting --------------------------------------------------------------------------------------------
 
 
-def walked(
-    walks: int, groups: Iterable[Group] = WALKED, everything: Iterable[Group] = EVERYTHING
-) -> tuple[BranchCount, int]:
+def rows() -> list[Row]:
+    """What is walked, a scenario each."""
+    some = [(code, name, False) for code, names in WALKED for name in names]
+    return [*some, *((code, name, True) for code, names in EVERYTHING for name in names)]
+
+
+def walked(walks: int, what: Sequence[Row], jobs: int | None = None) -> tuple[BranchCount, int]:
     """The branches after so many walks with each group, and how many steps they took.
 
     Walks that disagree are told on stderr. Raises CannotStart where no cell can be had.
     """
+    found: list[tuple[BranchCount, int]] = []
+    for number, one in stream(lambda: _walking(walks, what), len(what), jobs):
+        if one is None:
+            raise RuntimeError(f"the worker of {what[number]} was killed")
+        found.append(one)
+    return together([count for count, _ in found]), sum(steps for _, steps in found)
+
+
+def together(counts: Sequence[BranchCount]) -> BranchCount:
+    """What several walks have gone through, at least one, each counted by itself."""
+    [first, *others] = counts
+    also = [set(count.missing) for count in others]
+    missing = [branch for branch in first.missing if all(branch in some for some in also)]
+    return BranchCount(possible=first.possible, missing=missing)
+
+
+@contextmanager
+def _walking(walks: int, what: Sequence[Row]) -> Iterator[Callable[[int], Sequence[tuple[BranchCount, int]]]]:
+    """What walks with one row, and counts."""
     files = [str(Path(package.__path__[0]) / f"{name}.py") for name in MODULES]
-    measured = Coverage(branch=True, include=files, data_file=None, config_file=False)
-    steps = 0
     every = tuple(fault for fault in FAULTS if fault not in NOT_PLAYED)
-    rows: list[tuple[str, tuple[str, ...], tuple[str, ...] | None]]
-    rows = [(code, scenarios, None) for code, scenarios in groups]
-    rows += [(code, scenarios, every) for code, scenarios in everything]
-    for code, scenarios, faults in rows:
+
+    def row(number: int) -> Sequence[tuple[BranchCount, int]]:
+        code, name, everything = what[number]
+        measured = Coverage(branch=True, include=files, data_file=None, config_file=False)
         releases = code_releases(code if ":" in code else f"code:{code}")
+        size = ScenarioSize(members=3, partitions=3, faults=every if everything else None)
+        setup = lockstep_setup(SCENARIOS[name], size, releases)
+        steps = 0
         with KafkaCell([releases.coordinator], releases.consumers) as cell:
-            for name in scenarios:
-                size = ScenarioSize(members=3, partitions=3, faults=faults)
-                setup = lockstep_setup(SCENARIOS[name], size, releases)
-                measured.start()
-                try:
-                    built = machine(setup)
-                    for number in range(walks):
-                        one = Lockstep(cell, setup, built, releases)
-                        found = walk(one, Random(f"0/{number}"), 100)
-                        steps += one.seen.steps
-                        if found is not None:
-                            print(
-                                f"OUT OF STEP  {name} with {code}",
-                                *lines_of(found),
-                                sep="\n",
-                                file=sys.stderr,
-                            )
-                finally:
-                    measured.stop()
-    return counted(measured, files), steps
+            measured.start()
+            try:
+                built = machine(setup)
+                for walk_number in range(walks):
+                    one = Lockstep(cell, setup, built, releases)
+                    found = walk(one, Random(f"0/{walk_number}"), 100)
+                    steps += one.seen.steps
+                    if found is not None:
+                        text = [f"OUT OF STEP  {name} with {code}", *lines_of(found)]
+                        print(*text, sep="\n", file=sys.stderr)
+            finally:
+                measured.stop()
+        return [(counted(measured, files), steps)]
+
+    yield row
 
 
 def counted(measured: Coverage, files: Sequence[str]) -> BranchCount:
@@ -264,8 +287,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.lockstep_coverage")
     parser.add_argument("--walks", type=int, default=100, help="with each scenario and releases (100)")
+    parser.add_argument("--jobs", type=int, metavar="N", help="processes, by default one for each processor")
     given = parser.parse_args(arguments)
-    count, steps = walked(given.walks)
+    count, steps = walked(given.walks, rows(), given.jobs)
     print("\n".join(lines(count, steps)))
     return int(count.share < BAR)
 

@@ -18,6 +18,7 @@ from tools.lockstep_coverage import (
     in_all,
     lines,
     of_others,
+    together,
     written_reasons,
 )
 from tools.mutation.in_lockstep import SAMPLE, sample
@@ -91,6 +92,21 @@ def test_what_has_a_reason_is_not_asked_for() -> None:
     branch = {"module": "m", "line": 1, "to": 2, "function": "f", "text": "if a:"}
     count = BranchCount(possible=10, missing=[Branch(**branch, reason="so"), Branch(**branch)])  # type: ignore[arg-type]
     assert (len(count.open), count.share) == (1, 1 - 1 / 9)
+
+
+def test_what_one_of_several_walks_has_taken_is_taken() -> None:
+    one, two, three = (
+        Branch(module="m", line=line, to=9, function="f", text="if a:", reason="") for line in (1, 2, 3)
+    )
+    counts = [BranchCount(possible=5, missing=some) for some in ([one, two], [two, three])]
+    assert together(counts) == BranchCount(possible=5, missing=[two])
+
+
+def test_a_case_of_a_match_has_a_reason_as_a_condition_has() -> None:
+    source = sources()["member"]
+    lines_ = [line.strip() for line in source.splitlines()]
+    at = lines_.index("case Refused():") + 1
+    assert Reasons("member", source).reason(at, -1) == "the guard of the action asks first"
 
 
 def written() -> Iterator[tuple[str, str, str]]:
