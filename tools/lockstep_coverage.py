@@ -47,8 +47,8 @@ MIXED = f"coordinator:{NOW},consumer:{OLD},consumer:{NOW},consumer:2.8.1"
 Group = tuple[str, tuple[str, ...]]
 """Releases, and the scenarios that are walked with them."""
 
-Row = tuple[str, str, bool]
-"""Releases, a scenario, and whether with every kind of fault."""
+Row = tuple[str, str, int, bool]
+"""Releases, a scenario, how many members, and whether with every kind of fault."""
 
 WALKED: Sequence[Group] = (
     (NOW, tuple(name for name, one in SCENARIOS.items() if not one.modern)),
@@ -58,6 +58,14 @@ WALKED: Sequence[Group] = (
     (f"coordinator:{NOW},consumer:3.2.2,consumer:2.6.1", ("dynamic", "static-connections")),
 )
 """With the faults of each scenario."""
+
+ALONE: Sequence[Group] = (
+    (NOW, ("dynamic", "failover", "static-appends", "midway")),
+    (f"coordinator:{NOW},consumer:{OLD}", ("dynamic",)),
+    (f"coordinator:{NOW},consumer:3.1.2", ("dynamic",)),
+)
+"""Walked with one member, who comes deeper in as many steps: it returns to a stable group, and its commit
+before a join is refused."""
 
 EVERYTHING: Sequence[Group] = (
     (NOW, ("static", "crowded", "topics")),
@@ -196,8 +204,9 @@ def _shut(node: ast.If, body: bool) -> str:
 
 def rows() -> list[Row]:
     """What is walked, a scenario each."""
-    some = [(code, name, False) for code, names in WALKED for name in names]
-    return [*some, *((code, name, True) for code, names in EVERYTHING for name in names)]
+    some = [(code, name, 3, False) for code, names in WALKED for name in names]
+    some += [(code, name, 1, False) for code, names in ALONE for name in names]
+    return [*some, *((code, name, 3, True) for code, names in EVERYTHING for name in names)]
 
 
 def walked(walks: int, what: Sequence[Row], jobs: int | None = None) -> tuple[BranchCount, int]:
@@ -228,10 +237,10 @@ def _walking(walks: int, what: Sequence[Row]) -> Iterator[Callable[[int], Sequen
     every = tuple(fault for fault in FAULTS if fault not in NOT_PLAYED)
 
     def row(number: int) -> Sequence[tuple[BranchCount, int]]:
-        code, name, everything = what[number]
+        code, name, members, everything = what[number]
         measured = Coverage(branch=True, include=files, data_file=None, config_file=False)
         releases = code_releases(code if ":" in code else f"code:{code}")
-        size = ScenarioSize(members=3, partitions=3, faults=every if everything else None)
+        size = ScenarioSize(members=members, partitions=3, faults=every if everything else None)
         setup = lockstep_setup(SCENARIOS[name], size, releases)
         steps = 0
         with KafkaCell([releases.coordinator], releases.consumers) as cell:

@@ -322,10 +322,12 @@ def _late_join_waits(step: ReplayStep, after: State, code: CodeGroup, memory: Me
 
 def prepared_in_flight(built: Machine, state: State, me: MemberContext) -> tuple[State, Seen] | None:
     """What a poll does of a member whose membership went while its JoinGroup or SyncGroup is under way:
-    ``joinGroupIfNeeded`` looks at ``needsJoinPrepare`` before it waits for the answer. None for others."""
+    ``joinGroupIfNeeded`` looks at ``needsJoinPrepare`` before it waits for the answer. None for others; who
+    has unsubscribed does not come there."""
     name = f"member {letter(me.slot)}"
     member: Member = built.value(state, name)
-    if not member.prepare or built.value(state, f"wire {letter(me.slot)}") is None:
+    waits = built.value(state, f"wire {letter(me.slot)}") is not None
+    if not member.prepare or not member.topics or not waits:
         return None
     member, seen = join_prepare(me, member)
     return built.put(state, name, member), seen

@@ -146,8 +146,11 @@ class LockSteps(RareSteps):
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
             raise CannotForce("its heartbeat thread rests until the rebalance is over")
-        if action == "listener throws" and not any(isinstance(one, Threw) for one in step.outcome.seen):
+        throws = any(isinstance(one, Threw) for one in step.outcome.seen)
+        if action == "listener throws" and not throws:
             raise CannotForce("no listener hears of the assignment of an old subscription")
+        if action in ("receive", "polls on") and throws and not step.member().topics:
+            raise CannotForce("who has unsubscribed does not look whether its join failed")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise CannotForce("enforceRebalance is there since Kafka 2.6")
         unsubscribes = "unsubscribe" in (action, step.event.choice)

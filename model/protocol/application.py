@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance.model.machine import Outcome
-from rebalance.model.protocol.callbacks import expelled, joined, leave_prepare, remembers, works
+from rebalance.model.protocol.callbacks import (
+    expelled,
+    joined,
+    leave_prepare,
+    prepared_anew,
+    remembers,
+    works,
+)
 from rebalance.model.protocol.errors import beats
 from rebalance.model.protocol.expiry import removed
 from rebalance.model.protocol.observations import Left, Noted, Seen
@@ -134,7 +141,7 @@ def unsubscribe_midway(
         after, _, late, group, records, seen = leave_at_once(
             me, member, wire, stray, group, records, close=False
         )
-        after = after._replace(received=member.received)
+        after = prepared_anew(after, member, me.config(member.stage))._replace(received=member.received)
         yield Outcome((budget - 1, after, wire, late, group, records), seen=seen)
 
 

@@ -40,9 +40,14 @@ def reset(member: Member, *, keep_id: bool = False) -> Member:
 
 
 def expelled(member: Member, config: ConsumerConfig, *, keep_id: bool = False) -> Member:
-    """`reset` in the middle of a rebalance: older clients do not prepare the next one (KAFKA-12983)."""
-    after = reset(member, keep_id=keep_id)
-    return after if _prepares_anew(config) else after._replace(prepare=member.prepare)
+    """`reset` in the middle of a rebalance."""
+    return prepared_anew(reset(member, keep_id=keep_id), member, config)
+
+
+def prepared_anew(after: Member, before: Member, config: ConsumerConfig) -> Member:
+    """``after`` the membership of ``before`` has ended in the middle of a rebalance: older clients do not
+    prepare the next one (KAFKA-12983)."""
+    return after if _prepares_anew(config) else after._replace(prepare=before.prepare)
 
 
 def _prepares_anew(config: ConsumerConfig) -> bool:

@@ -11,6 +11,7 @@ from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.both import Lockstep
 from rebalance.live.lockstep.walks import lines_of
 from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.scene import CannotForce
 from rebalance.model.machine import Event
 from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.observations import Call, Callback, Threw
@@ -18,7 +19,7 @@ from rebalance.model.protocol.setup import letter
 from rebalance.model.protocol.state import Error, Generation, GroupState, Life, Refused, Slot
 
 from tests.live.code.played import RELEASE, needs_java
-from tests.live.lockstep.stepping import ALONE, ENTERS, JOINED, NOW, plays, setup, walked
+from tests.live.lockstep.stepping import ALONE, ENTERS, JOINED, NOW, begun, plays, setup, walked
 
 pytestmark = [needs_java, pytest.mark.slow]
 
@@ -117,6 +118,19 @@ def test_who_polls_on_after_a_fatal_error_joins_again(cell: KafkaCell) -> None:
     plays(one, "C join, C join request")
 
 
+@pytest.mark.parametrize("then", ["C receive", "C polls on"])
+def test_who_has_unsubscribed_hears_of_a_fatal_error_when_it_subscribes_again(
+    cell: KafkaCell, then: str
+) -> None:
+    one = group_of(cell, "careless")
+    plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request")
+    plays(one, "C unsubscribe midway")
+    with pytest.raises(CannotForce, match="does not look whether its join failed"):
+        plays(one, then)
+    plays(one, f"C subscribe, {then}")
+    assert any(isinstance(seen, Threw) for seen in one.group.seen)
+
+
 def test_a_listener_that_throws_hears_of_nothing_more_at_the_next_poll(cell: KafkaCell) -> None:
     one = group_of(cell, "midway")
     plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync, A receive")
@@ -156,6 +170,19 @@ def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(cell: KafkaC
     plays(one, "A start, A join, A join request, A unsubscribe midway, A receive, A subscribe, A join")
     assert one.group.members[0].open["JoinGroup"].member_id == one.group.state.coordinator.pending_joins[0]
     assert one.seen.deviations["late_id_taken"] == 1
+
+
+@pytest.mark.parametrize(("release", "calls"), [("2.8.0", 0), ("3.1.2", 1)])
+def test_an_eager_member_that_unsubscribed_midway_prepares_its_next_join_or_not(
+    release: str, calls: int
+) -> None:
+    """KAFKA-12983; and who has unsubscribed prepares nothing in a poll. Since 3.2 nobody could tell."""
+    releases = CodeReleases(coordinator=RELEASE, consumers=(release,))
+    with begun("eager", releases=releases, faults=("unsubscribe midway",)) as one:
+        plays(one, "A start, A join, A join request, A unsubscribe midway")
+        assert one.try_in_vain(Event("polls in vain", 0)) is None
+        plays(one, "A receive, A subscribe, A join")
+        assert sum(isinstance(seen, Callback) for seen in one.group.seen) == calls
 
 
 # -- a broker that allows fewer ---------------------------------------------------------------------------

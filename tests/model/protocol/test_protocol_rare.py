@@ -237,6 +237,19 @@ def test_an_assignment_that_waits_for_a_poll_is_given_up_by_it():
     assert (step.after["member A"].owned, step.after["member A"].received) == (0, None)
 
 
+@pytest.mark.parametrize(
+    ("decisions", "prepares"),
+    [((), True), (("prepare_once_per_rebalance",), False), (("prepare_not_repeated_after_reset",), False)],
+)
+def test_the_join_after_an_unsubscribe_is_prepared_anew_but_by_older_clients(
+    decisions: tuple[str, ...], prepares: bool
+):
+    group = PlayedGroup(setup(faults=("unsubscribe midway",), decisions=decisions))
+    joining = stable(4, state=MemberState.PREPARING, prepare=False, rejoin=True)
+    left = group.step("unsubscribe midway", member_A=joining, wire_A=JoinParked(1)).after
+    assert left["member A"].prepare is prepares
+
+
 @pytest.mark.parametrize("member", [stable(4, topics=Topics(0)), stable(4, life=Life.PAUSED)])
 def test_who_is_subscribed_to_nothing_or_does_not_run_does_not_unsubscribe(member: Member):
     received = member._replace(prepare=False, received=Parts(0b01))
