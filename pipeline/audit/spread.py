@@ -38,7 +38,7 @@ WHOLE = 4 * BUCKET
 
 MEMORY = "1g"
 """Of the driver, in local mode of all of Java: it reads and shuffles, and the kernel computes in tasks. With
-more it takes more, and is no faster."""
+more it takes more, for about the same CPU seconds."""
 
 TASK_MEMORY = "400MiB"
 """Of the database in a task, before it writes to disk."""

@@ -7,6 +7,7 @@ import json
 import os
 import re
 import subprocess
+import sys
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -17,6 +18,8 @@ from rebalance.gate.cli import main as cli
 
 from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
+from tests.pipeline.audit.sources.incident import incident
+from tests.pipeline.audit.sources.shapes import per_pod
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +38,7 @@ def daemon(folder, name, *arguments):
     environment = {key: os.environ[key] for key in keep if key in os.environ}
     environment |= {"SPARK_HOME": str(home), "SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1"}
     environment |= {"SPARK_WORKER_DIR": str(folder), "SPARK_LOCAL_DIRS": str(folder)}
+    environment |= {"PYSPARK_PYTHON": sys.executable}
     with log.open("w") as stream:
         process = subprocess.Popen(
             [str(home / "bin" / "spark-class"), *arguments],
@@ -133,6 +137,29 @@ def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
     again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", cluster)
     assert code == again == 1
     assert [finding["check"] for finding in here["findings"]] == ["owned-twice"]
+    assert steady(there) == steady(here)
+
+
+@pytest.mark.nightly  # more than a minute
+def test_an_audit_says_the_same_by_spark_connect(tmp_path):
+    pytest.importorskip("grpc", reason="pip install 'pyspark[connect]'")
+    pods = tmp_path / "logs"
+    pods.mkdir()
+    for name, data in per_pod(incident()).items():
+        (pods / name).write_bytes(data)
+    argv = ("audit", pods, "--format", "json", "--no-progress")
+    code, here = rebalance(tmp_path, *argv, "--out", tmp_path / "here")
+    own = "spark.connect.grpc.binding"
+    settings = (f"{own}.address=127.0.0.1", f"{own}.port=0")
+    confs = [part for setting in settings for part in ("--conf", setting)]
+    server = "org.apache.spark.sql.connect.service.SparkConnectServer"
+    submit = ("org.apache.spark.deploy.SparkSubmit", "--master", "local[2]", "--driver-memory", "1g")
+    with daemon(tmp_path, "connect", *submit, *confs, "--class", server, "spark-internal") as (log, process):
+        port = logged(log, process, r"Spark Connect server started at: [^:]+:(\d+)")[1]
+        master = f"sc://127.0.0.1:{port}"
+        again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", master)
+    assert code == again == 1
+    assert {one["check"] for one in here["findings"]} == {"owned-twice", "owned-by-zombie"}
     assert steady(there) == steady(here)
 
 
