@@ -60,6 +60,7 @@ JOBS = {
         again=("--resume",),
         result=".rebalance/latest/report.json",
     ),
+    "check, in words": Job(argv=("check", "greedy:Greedy", "--profile", "smoke", "--env", MARK), result=""),
     "explore": Job(argv=("explore", "dynamic", *SMALL, *JSON), again=("--resume",)),
     "upgrade": Job(
         argv=("upgrade", "--from", "range", "--to", "cooperative-sticky", *JSON), again=("--resume",)
@@ -288,6 +289,8 @@ WITHOUT: dict[str, tuple[str, dict[str, str]]] = {
 """What is missing or otherwise -> how."""
 
 ANYWHERE = ("check", "explore", "conform", "audit", "record", "upgrade")
+PRINTS = ("check, in words", *ANYWHERE[1:])
+"""Without a report that was asked for: that it cannot be written is an error by itself."""
 
 
 @pytest.mark.slow
@@ -323,7 +326,7 @@ def namespaces() -> bool:
 @pytest.mark.skipif(LINUX and not namespaces(), reason="no disk can be mounted here (unshare -rm)")
 @pytest.mark.parametrize(
     ("name", "disk"),
-    tiers([(n, d) for d in ("full", "read-only") for n in ANYWHERE], {("explore", "full")}),
+    tiers([(n, d) for d in ("full", "read-only") for n in PRINTS], {("explore", "full")}),
 )
 def test_a_disk_that_is_full_costs_what_is_saved_and_not_the_verdict(
     tmp_path, recorded, undisturbed, name, disk
@@ -349,7 +352,7 @@ def test_a_disk_that_is_full_costs_what_is_saved_and_not_the_verdict(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n == "conform" else pytest.mark.nightly) for n in ANYWHERE]
+    "name", [pytest.param(n, marks=() if n == "conform" else pytest.mark.nightly) for n in PRINTS]
 )
 def test_a_full_disk_behind_stdout_is_one_line(tmp_path, recorded, name):
     room = Room(tmp_path, recorded)
