@@ -14,8 +14,9 @@ import json
 import lzma
 import os
 import re
+import stat
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -54,7 +55,8 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
     """The files that a local path stands for, sorted, and what could not be listed. Raises NoInput.
 
     A path is a file, a directory with all below it, or a glob; hidden names and those that begin with ``_``
-    are left out below a directory.
+    are left out below a directory. Devices are not read, nor below a directory what waits for a writer: they
+    have no end.
     """
     found: list[str] = []
     unread: list[Unread] = []
@@ -63,7 +65,12 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
         if os.path.isdir(one):
             for folder, folders, names in os.walk(one, onerror=lambda e: unread.append(_unlisted(e))):
                 folders[:] = sorted(name for name in folders if name[0] not in "._")
-                found += [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
+                below = [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
+                endless = [name for name in below if _is_of(name, stat.S_ISFIFO, stat.S_ISSOCK, *DEVICES)]
+                unread.extend(Unread(name, ENDLESS) for name in endless)
+                found += [name for name in below if name not in endless]
+        elif _is_of(one, *DEVICES):
+            unread.append(Unread(one, ENDLESS))
         else:
             found.append(one)
     if not named:
@@ -71,6 +78,19 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
     if not found and not unread:
         raise NoInput(f"{path}: no files there")
     return sorted(dict.fromkeys(found)), unread
+
+
+DEVICES = (stat.S_ISCHR, stat.S_ISBLK)
+ENDLESS = "is no file but a pipe or a device"
+
+
+def _is_of(path: str, *kinds: Callable[[int], bool]) -> bool:
+    """Whether a path is, or leads to, one of these kinds of files."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:  # whoever opens it says why
+        return False
+    return any(kind(mode) for kind in kinds)
 
 
 def _unlisted(error: OSError) -> Unread:

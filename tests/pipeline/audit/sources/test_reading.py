@@ -155,3 +155,16 @@ def test_what_lines_stand_for_themselves(tmp_path):
         assert reading.lines_only(str(tmp_path / "a")) is expected, text
     (tmp_path / "a").write_bytes(gzip.compress(b"x"))
     assert not reading.lines_only(str(tmp_path / "a"))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+def test_pipes_and_devices_below_a_directory_are_named_and_not_waited_for(tmp_path):
+    """A reader of either waits for ever, or reads what has no end."""
+    (tmp_path / "a.log").write_text(LINE)
+    os.mkfifo(tmp_path / "fifo.log")
+    (tmp_path / "zero.log").symlink_to("/dev/zero")
+    (tmp_path / "circle").symlink_to(tmp_path)
+    found, unread = reading.files(str(tmp_path))
+    assert found == [str(tmp_path / "a.log")]
+    assert [(Path(one.file).name, one.lost) for one in unread] == [("fifo.log", True), ("zero.log", True)]
+    assert reading.files("/dev/zero") == ([], [reading.Unread("/dev/zero", reading.ENDLESS)])
