@@ -43,8 +43,8 @@ NAMED_BY = {
 SLOW = {"quadratic_general", "is_balanced_off_by_one"}
 """They have to run into the time limit of a call, and only the last scenario of the profile makes them."""
 
-DEEP = {"third_round_general"}
-"""Found by one of some thousand scenarios."""
+DEEP = {"third_round_general", "steal_once"}
+"""Found by one of some thousand scenarios, or made small for most of a minute."""
 
 CROWD = replace(PROFILES["ci"], each=0, mixed=0, large=0)
 """That scenario; those before it are played for the other switches."""

@@ -111,7 +111,7 @@ def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance, mo
         assert rebalance("show", row["trace"]).code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day test_campaign.py has the quarantine
 @pytest.mark.usefixtures("spark")
 def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebalance):
     Path("worst.py").write_text(BAD)

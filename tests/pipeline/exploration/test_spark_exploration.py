@@ -148,7 +148,7 @@ with session("local[2]", memory="1g") as spark:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day a campaign is killed and goes on
 def test_kill_and_resume(spark, tmp_path):
     """kill -9 of the driver, its Java and its workers, somewhere in a level."""
     states = tmp_path / "states"

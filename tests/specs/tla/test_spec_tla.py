@@ -704,6 +704,7 @@ LARGE = (
     "two_members",
     "two_members_failing",
     "three_members",
+    "broken_newest_claim",
     "broken_claims_always_empty",
 )
 TIERS = [
