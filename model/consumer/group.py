@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import permutations
 from math import factorial, prod
+from typing import NamedTuple
 
 from rebalance.model.consumer import client, coordinator, environment
 from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
@@ -14,6 +15,7 @@ from rebalance.model.consumer.client import ACTIVE
 from rebalance.model.consumer.describe import description
 from rebalance.model.consumer.state import (
     INSIDE,
+    AnyMember,
     Beat,
     BeatKind,
     BeatOk,
@@ -103,6 +105,23 @@ def components(setup: Setup) -> tuple[str, ...]:
     return ("budget", "cluster", "group", *(f"{part} {letter(s)}" for s in setup.slots for part in parts))
 
 
+class SlotNames(NamedTuple):
+    """The components of one slot, and the records of all."""
+
+    member: str
+    wire: str
+    stray: str
+    record: str
+    book: Footprint
+
+
+def slot_names(me: MemberContext) -> SlotNames:
+    """The components of the slot ``me``."""
+    book = tuple(f"record {letter(slot)}" for slot in me.setup.slots)
+    member, wire, stray, record = (me.name(part) for part in ("member", "wire", "stray", "record"))
+    return SlotNames(member, wire, stray, record, book)
+
+
 def _initial(setup: Setup, name: str) -> Value:
     values: dict[str, Value] = {
         "budget": setup.budget,
@@ -143,8 +162,7 @@ def _hung(member: ConsumerMember) -> bool:
 
 def member_actions(me: MemberContext) -> Iterator[Action]:
     """What a slot does, and what is done to it, one message at a time."""
-    m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
-    book = tuple(f"record {letter(slot)}" for slot in me.setup.slots)
+    m, w, s, r, book = slot_names(me)
     # What it reads, what it writes, what it does, its guard.
     own: tuple[tuple[str, Footprint, Footprint, Run, Callable[..., bool] | None], ...] = (
         ("heartbeat", (m, w), (m, w), client.send, _active),
@@ -212,7 +230,7 @@ def _of_environment(setup: Setup) -> Iterator[Action]:
 # -- views ---------------------------------------------------------------------------------------------
 
 
-def held(me: ConsumerMember, records: ConsumerRecords) -> Parts:
+def held(me: AnyMember, records: ConsumerRecords) -> Parts:
     """What a participant consumes."""
     return me.owned if participates(me, records) else Parts(0)
 
@@ -254,12 +272,12 @@ def settled(m: ConsumerMember, wire: BeatWire, group: ConsumerGroup, records: Co
     return ""
 
 
-def _epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, int, int, int], ...]:
+def record_epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, int, int, int], ...]:
     """Of each record: its previous epoch, its own, that of the target, that of the group."""
     return tuple((r.previous, r.epoch, group.assigned, group.epoch) for r in records)
 
 
-def holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
+def _holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
     """What the records of a slot hold: once at least, and more than once."""
     once = twice = 0
     for record in records:
@@ -268,7 +286,7 @@ def holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
     return Parts(once), Parts(twice)
 
 
-def _share(setup: Setup, m: ConsumerMember) -> tuple[Parts, Parts]:
+def _share(setup: Setup, m: AnyMember) -> tuple[Parts, Parts]:
     """Of a client at work: what it owns, and what it subscribes to."""
     return (m.owned, setup.parts(m.topics)) if m.life is Life.UP else (Parts(0), Parts(0))
 
@@ -278,18 +296,25 @@ def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
     yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
     for me in mes:
         a = letter(me.slot)
-        m, w, r, s = (me.name(part) for part in ("member", "wire", "record", "stray"))
-        yield View(f"held {a}", (m, r), held)
+        m, w, s, r, _ = slot_names(me)
         yield View(f"commits {a}", (m, s, r), partial(commits, me))
-        yield View(f"listener {a}", (m,), lambda m: (m.believed, m.owned, m.life))
-        yield View(f"records {a}", (r,), holds)
-        yield View(f"epochs {a}", ("group", r), _epochs)
+        yield View(f"epochs {a}", ("group", r), record_epochs)
         yield View(f"settled {a}", (m, w, "group", r), settled)
-        yield View(f"share {a}", (m,), partial(_share, setup))
-        yield View(f"life {a}", (m,), lambda m: m.life)
-        yield View(f"owned {a}", (m,), lambda m: m.owned)
-        if me.static:
-            yield View(f"ids {a}", (r,), len)
+        yield from slot_views(me)
+
+
+def slot_views(me: MemberContext) -> Iterator[View]:
+    """Views of a slot that are the same whichever protocol its client speaks."""
+    a = letter(me.slot)
+    m, _, _, r, _ = slot_names(me)
+    yield View(f"held {a}", (m, r), held)
+    yield View(f"listener {a}", (m,), lambda m: (m.believed, m.owned, m.life))
+    yield View(f"records {a}", (r,), _holds)
+    yield View(f"share {a}", (m,), partial(_share, me.setup))
+    yield View(f"life {a}", (m,), lambda m: m.life)
+    yield View(f"owned {a}", (m,), lambda m: m.owned)
+    if me.static:
+        yield View(f"ids {a}", (r,), len)
 
 
 # -- symmetry ------------------------------------------------------------------------------------------

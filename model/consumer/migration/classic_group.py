@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from rebalance.model.consumer import coordinator
 from rebalance.model.consumer.conversion import (
     Book,
     downgraded,
@@ -52,9 +53,11 @@ from rebalance.model.protocol.observations import Noted, Seen
 from rebalance.model.protocol.setup import MemberContext, Setup
 from rebalance.model.protocol.state import (
     NONE,
+    NOTHING,
     ClusterState,
     Error,
     GroupState,
+    Late,
     Parts,
 )
 
@@ -163,6 +166,14 @@ def _sync(
     elif group.phase is GroupState.STABLE:
         answer = message._replace(step=ClassicStep.SYNC_OK, parts=record.assigned)
     yield group, book, answer if error is None else refusal(message, error), (), ""
+
+
+def accepted(me: MemberContext, group: ConsumerGroup, records: ConsumerRecords, commit: Late) -> Parts:
+    """What of a commit is stored: in a classic group all of it, in its generation."""
+    if group.kind is not GroupKind.CLASSIC:
+        return coordinator.accepted(me, records, commit.id, commit.generation, commit.parts)
+    known = find(records, commit.id) is not None and group.phase is not GroupState.COMPLETING
+    return commit.parts if known and commit.generation == group.epoch else NOTHING
 
 
 def heartbeat(me: MemberContext, member: ClassicMember, group: ConsumerGroup, book: Book) -> Error | None:

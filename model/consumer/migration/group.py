@@ -14,9 +14,9 @@ from rebalance.model.consumer import client, environment
 from rebalance.model.consumer.atomic import atomic
 from rebalance.model.consumer.conversion import Book, failed_over, removed
 from rebalance.model.consumer.describe import description
-from rebalance.model.consumer.group import components, member_actions, symmetries
+from rebalance.model.consumer.group import components, member_actions, slot_names, symmetries
 from rebalance.model.consumer.migration import classic, classic_group
-from rebalance.model.consumer.migration.views import accepted, settled, slot_names, views
+from rebalance.model.consumer.migration.views import settled, views
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import (
     AnyMember,
@@ -320,7 +320,7 @@ def _late_arrives(
     record = find(records, stray.id)
     judged = record is not None and group.kind is GroupKind.CONSUMER and not record.away
     held = Parts(stray.parts & record.held) if judged and record is not None else NOTHING
-    seen = Committed(me.slot, stray.parts, accepted(me, group, records, stray), held)
+    seen = Committed(me.slot, stray.parts, classic_group.accepted(me, group, records, stray), held)
     yield Outcome((None,), seen=(seen,))
 
 
