@@ -163,33 +163,21 @@ def _either(a: Action, b: Action) -> Action:
 def _classic_actions(me: MemberContext) -> Iterator[Action]:
     """Of a client of the classic protocol."""
     steps = {action.name: action for action in _classic_steps(me)}
-    kinds = me.setup.faults
     if me.setup.steps != "atomic":
-        yield from (
-            action for action in steps.values() if action.name != "disconnect" or "disconnect" in kinds
-        )
+        yield from steps.values()
         return
     join, arrives, response = steps["join"], steps["request arrives"], steps["response"]
-    refused = steps["request refused"]
+    then = {"join": (arrives, response), "request arrives": (response,)}
+    then |= {"response": (arrives,), "request refused": (response,)}
     for name, action in steps.items():
+        yield chain(name, action, *then[name]) if name in then else action
         if name == "join":
-            yield chain("join", join, arrives, response)
-            paid = at_a_cost("join", join, "budget")
-            if "slow network" in kinds:
+            if "slow network" in me.setup.faults:
                 yield at_a_cost("join late", join, "budget")
-                late = at_a_cost("response late", arrives, "budget")
-                yield late
-            if "disconnect" in kinds:
-                drop = _unpaid(steps["disconnect"])
+                yield at_a_cost("response late", arrives, "budget")
+            if "disconnect" in steps:
+                paid, drop = at_a_cost("join", join, "budget"), _unpaid(steps["disconnect"])
                 yield chain("join unanswered", paid, arrives, drop, response)
-        elif name == "request arrives":
-            yield chain(name, arrives, response)
-        elif name == "response":
-            yield chain(name, response, arrives)
-        elif name == "request refused":
-            yield chain(name, refused, response)
-        elif name != "disconnect" or "disconnect" in kinds:
-            yield action
 
 
 def _unpaid(action: Action) -> Action:
@@ -235,7 +223,7 @@ def _classic_steps(me: MemberContext) -> Iterator[Action]:
         action = Action(name=name, who=me.slot, reads=reads, writes=writes, run=partial(run, me), guard=guard)
         yield action._replace(fault=True, fairness=Fairness.NONE) if name == "start" else action
     for name, reads, writes, run in costly:
-        if name in me.setup.faults or name == "disconnect":
+        if name in me.setup.faults:
             yield fault(name, me.slot, reads, writes, partial(run, me))
 
 
