@@ -12,6 +12,7 @@ from rebalance.model.consumer.coordinator import heartbeat as handled
 from rebalance.model.consumer.observations import Acknowledged, Ended
 from rebalance.model.consumer.state import (
     INSIDE,
+    AnyMember,
     Beat,
     BeatError,
     BeatKind,
@@ -23,6 +24,8 @@ from rebalance.model.consumer.state import (
     ConsumerMember,
     ConsumerRecords,
     LateCommit,
+    epoch_of,
+    unused,
 )
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.observations import Call, Callback, Noted, Seen
@@ -31,7 +34,6 @@ from rebalance.model.protocol.state import (
     NONE,
     NOTHING,
     ClusterState,
-    Generation,
     Late,
     Life,
     Parts,
@@ -42,7 +44,7 @@ ACTIVE = (ClientState.JOINING, *INSIDE)
 """States in which heartbeats are sent, and their answers heard."""
 
 
-def works(member: ConsumerMember) -> bool:
+def works(member: AnyMember) -> bool:
     """Whether its application polls."""
     return member.life is Life.UP
 
@@ -223,12 +225,11 @@ def start(
     is lost."""
     if member.life not in (Life.DOWN, Life.FAILED):
         return
-    taken = {record.id for record in records}
     fresh = ConsumerMember(
         life=Life.UP,
         stage=member.stage,
         state=ClientState.JOINING,
-        id=next(number for number in range(1, len(taken) + 2) if number not in taken),
+        id=unused(records),
         topics=me.consumer.subscriptions[0],
     )
     yield Outcome((fresh, None, None))
@@ -244,13 +245,13 @@ def crash(
         yield Outcome((budget - 1, ConsumerMember(stage=member.stage), under_way, None), seen=seen)
 
 
-def pause(me: MemberContext, budget: int, member: ConsumerMember) -> Iterator[Outcome]:
+def pause(me: MemberContext, budget: int, member: AnyMember) -> Iterator[Outcome]:
     """The process stops without noticing it, for as long as it takes."""
     if member.life is Life.UP:
         yield Outcome((budget - 1, member._replace(life=Life.PAUSED)))
 
 
-def resume(me: MemberContext, member: ConsumerMember) -> Iterator[Outcome]:
+def resume(me: MemberContext, member: AnyMember) -> Iterator[Outcome]:
     """It goes on where it stopped."""
     if member.life is Life.PAUSED:
         yield Outcome((member._replace(life=Life.UP),))
@@ -412,8 +413,7 @@ def disconnect(me: MemberContext, budget: int, member: ConsumerMember, wire: Bea
     yield Outcome((budget - 1, refused), seen=(Noted(f"{what} lost"),))
 
 
-def send_late(me: MemberContext, budget: int, member: ConsumerMember, stray: LateCommit) -> Iterator[Outcome]:
+def send_late(me: MemberContext, budget: int, member: AnyMember, stray: LateCommit) -> Iterator[Outcome]:
     """A commit for everything that is consumed takes long."""
-    if works(member) and member.epoch != NONE and member.owned and stray is None:
-        commit = Late("commit", member.id, Generation(member.epoch), member.owned)
-        yield Outcome((budget - 1, commit))
+    if works(member) and epoch_of(member) != NONE and member.owned and stray is None:
+        yield Outcome((budget - 1, Late("commit", member.id, epoch_of(member), member.owned)))

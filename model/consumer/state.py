@@ -166,6 +166,16 @@ class ClassicStep(StrEnum):
     REFUSED = "refused"
 
 
+REQUESTS = (ClassicStep.JOIN, ClassicStep.SYNC)
+"""On their way to the coordinator."""
+
+WAITING = (ClassicStep.JOIN_WAITS, ClassicStep.SYNC_WAITS)
+"""There, and answered later."""
+
+ANSWERS = (ClassicStep.JOIN_OK, ClassicStep.SYNC_OK, ClassicStep.REFUSED)
+"""On their way back."""
+
+
 class ClassicMessage(NamedTuple):
     """JoinGroup or SyncGroup of a member. ``parts`` is what it claims, or is assigned; ``generation`` that of
     its sender, or of the answer; ``error`` of a refusal."""
@@ -292,6 +302,12 @@ def find(records: ConsumerRecords, member_id: int) -> ConsumerRecord | None:
 def put(records: ConsumerRecords, record: ConsumerRecord) -> ConsumerRecords:
     """``records`` with the one of the same id replaced, or with a new one."""
     return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
+
+
+def unused(records: ConsumerRecords) -> int:
+    """A member id for a process that starts: the first that the coordinator does not know."""
+    taken = {record.id for record in records}
+    return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
 
 def epoch_of(me: AnyMember) -> Generation:

@@ -1,7 +1,8 @@
 """A member of the classic protocol, as far as a migration needs it: EAGER or COOPERATIVE, by its assignor
 list.
 
-Every function is one action, as in ``rebalance.model.protocol.member``, which has all of it.
+Every function is one action, as in ``rebalance.model.protocol.member``, which has all of it. What a process
+does whatever it speaks (pause, resume, commit late) is in ``rebalance.model.consumer.client``.
 """
 
 from __future__ import annotations
@@ -11,6 +12,8 @@ from collections.abc import Iterator
 from rebalance.model.consumer.conversion import removed
 from rebalance.model.consumer.migration.classic_group import heartbeat as answered
 from rebalance.model.consumer.state import (
+    ANSWERS,
+    REQUESTS,
     AnyWire,
     ClassicMember,
     ClassicMessage,
@@ -18,6 +21,7 @@ from rebalance.model.consumer.state import (
     ConsumerGroup,
     ConsumerRecords,
     LateCommit,
+    unused,
 )
 from rebalance.model.machine import Outcome
 from rebalance.model.protocol.observations import Call, Callback, Seen
@@ -27,14 +31,10 @@ from rebalance.model.protocol.state import (
     NOTHING,
     ClusterState,
     Error,
-    Late,
     Life,
     MemberState,
     Parts,
 )
-
-ANSWERS = (ClassicStep.JOIN_OK, ClassicStep.SYNC_OK, ClassicStep.REFUSED)
-"""What a member receives."""
 
 GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
 """Errors by which a membership ends."""
@@ -125,10 +125,8 @@ def start(
 ) -> Iterator[Outcome]:
     """The process starts, under a member id of its own."""
     if member.life in (Life.DOWN, Life.FAILED):
-        taken = {record.id for record in records}
-        number = next(one for one in range(1, len(taken) + 2) if one not in taken)
         topics = me.consumer.subscriptions[0]
-        fresh = ClassicMember(life=Life.UP, stage=member.stage, id=number, topics=topics)
+        fresh = ClassicMember(life=Life.UP, stage=member.stage, id=unused(records), topics=topics)
         yield Outcome((fresh, None, None))
 
 
@@ -137,20 +135,8 @@ def crash(
 ) -> Iterator[Outcome]:
     """The process is killed. A request that left still arrives."""
     if member.life in (Life.UP, Life.PAUSED):
-        requested = isinstance(wire, ClassicMessage) and wire.step in (ClassicStep.JOIN, ClassicStep.SYNC)
+        requested = isinstance(wire, ClassicMessage) and wire.step in REQUESTS
         yield Outcome((budget - 1, ClassicMember(stage=member.stage), wire if requested else None, None))
-
-
-def pause(me: MemberContext, budget: int, member: ClassicMember) -> Iterator[Outcome]:
-    """The process stops without noticing it, for as long as it takes."""
-    if member.life is Life.UP:
-        yield Outcome((budget - 1, member._replace(life=Life.PAUSED)))
-
-
-def resume(me: MemberContext, member: ClassicMember) -> Iterator[Outcome]:
-    """It goes on where it stopped."""
-    if member.life is Life.PAUSED:
-        yield Outcome((member._replace(life=Life.UP),))
 
 
 def close(
@@ -186,9 +172,3 @@ def disconnect(me: MemberContext, budget: int, member: ClassicMember, wire: AnyW
     ):
         lost = ClassicMessage(ClassicStep.REFUSED, wire.id, member.generation, error=Error.DISCONNECT)
         yield Outcome((budget - 1, lost))
-
-
-def send_late(me: MemberContext, budget: int, member: ClassicMember, stray: LateCommit) -> Iterator[Outcome]:
-    """A commit for everything that is read takes long."""
-    if member.life is Life.UP and member.generation != NONE and member.owned and stray is None:
-        yield Outcome((budget - 1, Late("commit", member.id, member.generation, member.owned)))

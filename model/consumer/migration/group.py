@@ -19,6 +19,9 @@ from rebalance.model.consumer.migration import classic, classic_group
 from rebalance.model.consumer.migration.views import settled, views
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import (
+    ANSWERS,
+    REQUESTS,
+    WAITING,
     AnyMember,
     AnyWire,
     BeatError,
@@ -62,8 +65,6 @@ from rebalance.model.protocol.state import (
     Parts,
     Slot,
 )
-
-REQUESTS, WAITING = (ClassicStep.JOIN, ClassicStep.SYNC), (ClassicStep.JOIN_WAITS, ClassicStep.SYNC_WAITS)
 
 
 def migration_machine(setup: Setup) -> Machine:
@@ -207,16 +208,16 @@ def _classic_steps(me: MemberContext) -> Iterator[Action]:
             classic_group.arrives, _step_of(*REQUESTS),
         ),
         ("request refused", (w, "group", r), (w,), classic_group.refuses, _step_of(*WAITING)),
-        ("response", (w, m), (m, w), classic.receive, _step_of(*classic.ANSWERS)),
-        ("resume", (m,), (m,), classic.resume, None),
+        ("response", (w, m), (m, w), classic.receive, _step_of(*ANSWERS)),
+        ("resume", (m,), (m,), client.resume, None),
         ("start", (m, w, s, r), (m, w, s), classic.start, None),
     )  # fmt: skip
     leaving = ("budget", m, w, s, "group", "cluster", *book)
     costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
         ("crash", ("budget", m, w, s), ("budget", m, w, s), classic.crash),
-        ("pause", ("budget", m), ("budget", m), classic.pause),
+        ("pause", ("budget", m), ("budget", m), client.pause),
         ("close", leaving, ("budget", m, w, s, "group", *book), classic.close),
-        ("late request", ("budget", m, s), ("budget", s), classic.send_late),
+        ("late request", ("budget", m, s), ("budget", s), client.send_late),
         ("disconnect", ("budget", m, w), ("budget", w), classic.disconnect),
     )
     for name, reads, writes, run, guard in own:
