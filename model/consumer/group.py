@@ -90,7 +90,7 @@ def consumer_machine(setup: Setup) -> Machine:
         actions = tuple(atomic(actions, setup.faults))
     return Machine(
         components=names,
-        initial=(tuple(_initial(setup, name) for name in names),),
+        initial=(tuple(initial_value(setup, name) for name in names),),
         actions=actions,
         views=tuple(_views(setup, mes)),
         labels=Labels(epochs, relabel),
@@ -122,7 +122,8 @@ def slot_names(me: MemberContext) -> SlotNames:
     return SlotNames(member, wire, stray, record, book)
 
 
-def _initial(setup: Setup, name: str) -> Value:
+def initial_value(setup: Setup, name: str) -> Value:
+    """That of the component ``name`` of a group in which everybody speaks the consumer protocol."""
     values: dict[str, Value] = {
         "budget": setup.budget,
         "cluster": ClusterState(setup.exist),

@@ -24,5 +24,4 @@ def machine(setup: Setup) -> Machine:
     """
     if not setup.modern:
         return classic.machine(setup)
-    consumer.check(setup)
     return migration_machine(setup) if setup.migrates else consumer.consumer_machine(setup)

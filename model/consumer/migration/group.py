@@ -14,7 +14,14 @@ from rebalance.model.consumer import client, environment
 from rebalance.model.consumer.atomic import atomic
 from rebalance.model.consumer.conversion import Book, failed_over, removed
 from rebalance.model.consumer.describe import description
-from rebalance.model.consumer.group import components, member_actions, slot_names, symmetries
+from rebalance.model.consumer.group import (
+    check,
+    components,
+    initial_value,
+    member_actions,
+    slot_names,
+    symmetries,
+)
 from rebalance.model.consumer.migration import classic, classic_group
 from rebalance.model.consumer.migration.views import settled, views
 from rebalance.model.consumer.observations import Committed
@@ -68,7 +75,8 @@ from rebalance.model.protocol.state import (
 
 
 def migration_machine(setup: Setup) -> Machine:
-    """The group of ``setup``: nobody started, no group on the broker."""
+    """The group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check`` does."""
+    check(setup)
     rolls = any(len(consumer.stages) > 1 for consumer in setup.consumers)
     names = (*components(setup), *(f"rollout {letter(s)}" for s in setup.slots if rolls))
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
@@ -94,16 +102,7 @@ def _initial(setup: Setup, name: str) -> Value:
     if part == "member":
         slot = next(slot for slot in setup.slots if letter(slot) == who)
         return _unstarted(MemberContext(Slot(slot), setup), 0)
-    values: dict[str, Value] = {
-        "budget": setup.budget,
-        "cluster": ClusterState(setup.exist),
-        "group": ConsumerGroup(),
-        "wire": None,
-        "stray": None,
-        "record": (),
-        "rollout": 0,
-    }
-    return values[part]
+    return 0 if part == "rollout" else initial_value(setup, name)
 
 
 # -- actions of a slot ---------------------------------------------------------------------------------
