@@ -156,8 +156,7 @@ def removed(
     gone = find(book[slot], member_id)
     if gone is None:
         return group, book, ()
-    left = tuple(record for record in book[slot] if record.id != member_id)
-    book = (*book[:slot], left, *book[slot + 1 :])
+    book = without(book, slot, member_id)
     if group.kind is GroupKind.CLASSIC:
         if not any(book):
             group = group._replace(phase=GroupState.EMPTY, interrupted=False)
@@ -166,6 +165,12 @@ def removed(
     if converts and not gone.classic and goes_down(setup, book):
         return downgraded(setup, group, book, rebalances=True)
     return bumped(group), book, ()
+
+
+def without(book: Book, slot: int, member_id: int) -> Book:
+    """``book`` without the record of a member."""
+    left = tuple(record for record in book[slot] if record.id != member_id)
+    return (*book[:slot], left, *book[slot + 1 :])
 
 
 def rebalancing(group: ConsumerGroup, book: Book) -> tuple[ConsumerGroup, Book]:

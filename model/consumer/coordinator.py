@@ -11,7 +11,7 @@ from itertools import permutations
 from typing import NamedTuple
 
 from rebalance.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
-from rebalance.model.consumer.conversion import Book, bumped, may_upgrade, removed, upgraded
+from rebalance.model.consumer.conversion import Book, bumped, may_upgrade, removed, upgraded, without
 from rebalance.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
 from rebalance.model.consumer.reconcile import accepts, reconcile
 from rebalance.model.consumer.state import (
@@ -220,18 +220,12 @@ def _joins(me: MemberContext, beat: Beat, book: Book) -> tuple[ConsumerRecord, B
     if not me.static or not book[me.slot]:
         return ConsumerRecord(beat.id), book, (Noted("member joins"),)
     before = book[me.slot][0]
-    return returned(before, beat.id), replaced(book, me.slot, before), (Noted("static member returns"),)
+    return returned(before, beat.id), without(book, me.slot, before.id), (Noted("static member returns"),)
 
 
 def returned(before: ConsumerRecord, member_id: int) -> ConsumerRecord:
     """A static member that comes back: what the process before had, and nothing that this one has shown."""
     return before._replace(id=member_id, epoch=NONE, previous=NONE, away=False, classic=False)
-
-
-def replaced(book: Book, slot: int, before: ConsumerRecord) -> Book:
-    """``book`` without the record of the process before."""
-    records = tuple(r for r in book[slot] if r.id != before.id)
-    return (*book[:slot], records, *book[slot + 1 :])
 
 
 def news(

@@ -17,6 +17,7 @@ from rebalance.model.consumer.conversion import (
     following,
     goes_down,
     rebalancing,
+    without,
     written,
 )
 from rebalance.model.consumer.coordinator import (
@@ -24,7 +25,6 @@ from rebalance.model.consumer.coordinator import (
     held_by_others,
     news,
     reconciled,
-    replaced,
     retarget,
     returned,
     spelled,
@@ -92,7 +92,7 @@ def _join(
         yield group, book, refusal(message, Error.UNKNOWN_MEMBER_ID), (), ""
         return
     if before is not None:
-        book, record = replaced(book, me.slot, before), returned(before, message.id)
+        book, record = without(book, me.slot, before.id), returned(before, message.id)
     record = (record or ConsumerRecord(message.id))._replace(classic=True)
     if modern:
         yield from _join_consumer_group(me, message, group, book, cluster, record, before)
