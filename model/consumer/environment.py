@@ -7,6 +7,7 @@ client is at work is a fault.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 from rebalance.model.consumer.client import ACTIVE, beats, works
 from rebalance.model.consumer.conversion import removed
@@ -87,25 +88,22 @@ def member_removed(
         yield Outcome((budget - 1, *_without(me, group, records, record.id)), f"id {record.id}")
 
 
-def failover(
-    setup: Setup, budget: int, *parts: ConsumerMember | BeatWire | ConsumerRecords
-) -> Iterator[Outcome]:
+def failover(setup: Setup, budget: int, *parts: Any) -> Iterator[Outcome]:
     """The coordinator moves: its log has everything, what is under way is lost, and every client sends all
     fields again. ``parts``: the members, then the wires, then the records."""
     size = len(setup.slots)
-    members = [one for one in parts[:size] if isinstance(one, ConsumerMember)]
-    moved: list[ConsumerMember] = []
-    lost: list[BeatWire] = []
-    for member, wire in zip(members, parts[size : 2 * size], strict=True):
-        assert not isinstance(wire, ConsumerMember)
-        moved.append(member._replace(full=True) if member.state in ACTIVE else member)
-        gone = wire is not None and beats(member)
-        lost.append(BeatRefused(wire.id, BeatError.DISCONNECT) if gone else None)  # type: ignore[union-attr]
-    books = [one for one in parts[2 * size :] if isinstance(one, tuple)]
-    records = [r for some in books for r in some if isinstance(r, ConsumerRecord)]
-    waits = any(record.state is RecordState.UNREVOKED for record in records)
+    members, wires, book = parts[:size], parts[size : 2 * size], parts[2 * size :]
+    after = [disconnected(member, wire) for member, wire in zip(members, wires, strict=True)]
+    waits = any(record.state is RecordState.UNREVOKED for records in book for record in records)
     seen = (Noted("failover with a revocation pending"),) if waits else ()
+    moved, lost = (member for member, _ in after), (wire for _, wire in after)
     yield Outcome((budget - 1, *moved, *lost), seen=seen)
+
+
+def disconnected(member: ConsumerMember, wire: BeatWire) -> tuple[ConsumerMember, BeatWire]:
+    """A client and what it has under way, after its connection broke."""
+    after = member._replace(full=True) if member.state in ACTIVE else member
+    return after, BeatRefused(wire.id, BeatError.DISCONNECT) if wire is not None and beats(member) else None
 
 
 def group_expires(

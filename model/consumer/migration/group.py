@@ -31,8 +31,6 @@ from rebalance.model.consumer.state import (
     WAITING,
     AnyMember,
     AnyWire,
-    BeatError,
-    BeatRefused,
     ClassicMember,
     ClassicMessage,
     ClassicStep,
@@ -440,9 +438,7 @@ def _disconnected(member: AnyMember, wire: AnyWire) -> tuple[AnyMember, AnyWire]
     """A client and what it has under way, after its connection broke."""
     if isinstance(member, ConsumerMember):
         assert not isinstance(wire, ClassicMessage)
-        after = member._replace(full=True) if member.state in client.ACTIVE else member
-        gone = wire is not None and client.beats(member)
-        return after, BeatRefused(wire.id, BeatError.DISCONNECT) if gone and wire is not None else None
+        return environment.disconnected(member, wire)
     if isinstance(wire, ClassicMessage) and member.life in (Life.UP, Life.PAUSED):
         return member, ClassicMessage(ClassicStep.REFUSED, wire.id, member.generation, error=Error.DISCONNECT)
     return member, None
