@@ -296,11 +296,11 @@ def cost(built: Machine, group: Setup) -> tuple[int, int]:
     for slot in group.slots:
         state, _, _ = _settle(built, group, built.step(state, Event("start", slot)))
     rebalances = pauses = 0
-    together = group.rollout == "stopped"
-    both = [("bounce", slot) for slot in group.slots], [("start", slot) for slot in group.slots]
-    one_by_one = [(name, slot) for slot in group.slots for name in ("bounce", "start")]
+    order = [(name, slot) for slot in group.slots for name in ("bounce", "start")]
+    if group.rollout == "stopped":
+        order.sort(key=lambda one: one[0] == "start")  # all bounces first
     for _ in range(len(group.consumers[0].stages) - 1):
-        for name, slot in [*both[0], *both[1]] if together else one_by_one:
+        for name, slot in order:
             if Event(name, slot) not in built.enabled(state):
                 return rebalances, pauses  # turned away: the path ends here
             state = built.step(state, Event(name, slot))
