@@ -41,7 +41,7 @@ def minimise(
     breaks: Callable[[Scenario], bool],
     *,
     may_go_on: Callable[[], bool] = lambda: True,
-    ahead: Ahead = lambda scenarios: None,
+    ahead: Ahead | None = None,
 ) -> Scenario:
     """The smallest scenario reached from ``scenario`` by single reductions that still ``breaks``.
 
@@ -64,7 +64,7 @@ def _exhaust(
     scenario: Scenario,
     breaks: Callable[[Scenario], bool],
     may_go_on: Callable[[], bool],
-    ahead: Ahead,
+    ahead: Ahead | None,
 ) -> Scenario:
     """Apply one kind of reduction while it helps. After a success go on at the same place: what comes
     before it has just been tried, on a scenario that differs in one thing only."""
@@ -72,7 +72,8 @@ def _exhaust(
     progress = True
     while progress:
         progress = False
-        for candidate in _announced(islice(reduce(scenario), index, None), ahead):
+        candidates = islice(reduce(scenario), index, None)
+        for candidate in candidates if ahead is None else _announced(candidates, ahead):
             if not may_go_on():
                 return scenario
             if breaks(candidate):

@@ -331,7 +331,7 @@ class Attribution:
             most = realism(best)
             later = self._folded(best, kind)
             begin = later if later is not None and realism(later) <= most else best
-            small = minimise(begin, breaks, may_go_on=going_on, ahead=ahead)
+            small = minimise(begin, breaks, may_go_on=going_on, ahead=ahead if self.together else None)
             if small.size < best.size:
                 best = small
             elif longer and self.wanders and not is_small(best, LEGIBLE):
@@ -343,9 +343,11 @@ class Attribution:
 
     def _play_ahead(self, several: Sequence[Scenario], kind: str) -> None:
         """Play scenarios all at once that are about to be looked at, as far as they are not known."""
+        if not self.together or self._left <= 0:
+            return
         keyed = {_digest(s): s for s in several}
         new = {key: s for key, s in keyed.items() if (kind, key) not in self._known}
-        if self.together and len(new) > 1 and self._left > 0:
+        if len(new) > 1:
             self._played = dict(zip(new, self.plays([*new.values()]), strict=True))
 
     def _breaks(self, scenario: Scenario, kind: str) -> bool:

@@ -102,6 +102,11 @@ def test_each_cause_is_found_and_the_most_real_comes_first():
     assert found == Judged(
         "kip429/leader/5", reference("cooperative-sticky"), any_of(repeated, old, racked)
     ).explain(broken), "the same every time"
+    judged.plays = 0
+    assert judged.explain(broken) == found
+    alone, judged.plays = judged.plays, 0
+    assert judged.explain(broken, together=True) == found, "what is played ahead changes nothing"
+    assert judged.plays > alone
 
 
 def test_however_a_claim_came_about_it_is_one_cause():
