@@ -16,6 +16,7 @@ from rebalance.live.lockstep.both import Agreement, Disagreement
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.code_steps import GROUP_EXPIRY
+from rebalance.live.replay.naming import RunNames
 from rebalance.live.replay.scene import CannotForce
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import (
@@ -29,7 +30,7 @@ from rebalance.model.consumer.state import (
 )
 from rebalance.model.machine import Event, Machine, Options, Outcome, State
 from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import NONE, Late, each
+from rebalance.model.protocol.state import NONE, Late, Parts, each
 
 BROKER: Mapping[str, object] = {"group.consumer.assignment.interval.ms": 0}
 """Of the broker: a target is computed when it is due, as up to 4.2."""
@@ -48,7 +49,7 @@ OF_THE_GROUP = frozenset(
 LEAVING = ("close", "unsubscribe", "max poll", "poll interval")
 
 
-class ServedLockstep:
+class ServedLockstep(RunNames):
     """One consumer group, as model and on the coordinator of a cell. ``built`` is the machine of
     ``setup``."""
 
@@ -75,7 +76,7 @@ class ServedLockstep:
             for slot in self.setup.slots
         ]
         try:
-            self.cell.create(self.releases.coordinator, members, self._topics(), dict(BROKER))
+            self.cell.create(self.releases.coordinator, members, self.counts(self.setup.exist), dict(BROKER))
         except (CellRefused, CellBroken, CellDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
@@ -127,7 +128,7 @@ class ServedLockstep:
         group = self.built.value(after, "group")
         if event.action in ("topic grows", "topic deleted") or self.built.value(self.state, "group") == group:
             return after
-        return self.built.put(after, "group", group._replace(known=self.built.value(after, "cluster").parts))
+        return self.built.put(after, "group", group._replace(known=self._exist(after)))
 
     def _agreed(self, event: Event, after: State) -> None:
         self.events.append(event)
@@ -153,13 +154,8 @@ class ServedLockstep:
     def _check_possible(self, event: Event, after: State) -> None:
         if event.action == "group expires" and self._stored:
             raise CannotForce("offsets are stored, which keep the group")
-        if event.action == "topic grows":
-            numbers = [each(parts & self.built.value(after, "cluster").parts) for parts in self.setup.topics]
-            begins = [
-                each(parts)[: len(there)] for parts, there in zip(self.setup.topics, numbers, strict=True)
-            ]
-            if self._deleted or numbers != begins:
-                raise CannotForce("a topic that is made again is another one to Kafka")
+        if event.action == "topic grows" and (self._deleted or not self.are_first(self._exist(after))):
+            raise CannotForce("a topic that is made again is another one to Kafka")
 
     def _take(self, event: Event, after: State) -> None:
         """Do it to the coordinator."""
@@ -184,7 +180,7 @@ class ServedLockstep:
                 self._do({"do": "expire", "timer": GROUP_EXPIRY})
             case "topic grows" | "topic deleted":
                 self._deleted |= event.action == "topic deleted"
-                self._do({"do": "topics", "topics": self._topics(after)})
+                self._do({"do": "topics", "topics": self.counts(self._exist(after))})
             case _:
                 self._leaves(who, wire)
         self._code = self.cell.state()
@@ -207,9 +203,9 @@ class ServedLockstep:
             "instance": self._instance(who),
         }
         if beat.kind in (BeatKind.JOIN, BeatKind.STEADY):
-            fields["topics"] = [self._topic(topic) for topic in each(beat.topics)]
+            fields["topics"] = self.names(beat.topics)
             if beat.owned is not None:
-                fields["partitions"] = sorted(self._names(beat.owned))
+                fields["partitions"] = self._partitions(beat.owned)
             if beat.full:
                 fields["rebalance_ms"] = REBALANCE_MS
         self._exchange({"do": "send", "member": who, "api": "CONSUMER_GROUP_HEARTBEAT", **fields})
@@ -217,7 +213,7 @@ class ServedLockstep:
     def _commits(self, who: int, commit: Any) -> None:
         """One commit for each partition: Kafka may store some of them only."""
         assert isinstance(commit, Late)
-        for name in sorted(self._names(commit.parts)):
+        for name in self._partitions(commit.parts):
             fields: JsonLine = {
                 "member_id": self._real[who, commit.id],
                 "generation": self._kafka(commit.generation),
@@ -353,21 +349,16 @@ class ServedLockstep:
         instance = self.setup.consumers[who].instance
         return None if instance is None else f"i{instance}"
 
-    def _topic(self, topic: int) -> str:
-        return self.setup.partition(each(self.setup.topics[topic])[0]).topic
+    def _exist(self, state: State) -> Parts:
+        exist: Parts = self.built.value(state, "cluster").parts
+        return exist
 
-    def _topics(self, state: State | None = None) -> dict[str, int]:
-        """The topics that exist, by their sizes."""
-        there = self.setup.exist if state is None else self.built.value(state, "cluster").parts
-        sizes = {self._topic(t): (parts & there).bit_count() for t, parts in enumerate(self.setup.topics)}
-        return {topic: size for topic, size in sizes.items() if size}
-
-    def _names(self, parts: int) -> set[str]:
-        return {str(self.setup.partition(number)) for number in each(parts)}
+    def _partitions(self, parts: int) -> list[str]:
+        return [str(self.setup.partition(number)) for number in each(parts)]
 
     def _bits(self, names: Partitions) -> int:
-        every = {str(self.setup.partition(n)): 1 << n for parts in self.setup.topics for n in each(parts)}
-        return sum(every[name] for name in names)
+        """As `bits`, of partitions that the run has."""
+        return sum(1 << self.numbers[name] for name in names)
 
     def _part(self, state: State, part: str, slot: int) -> Any:
         return self.built.value(state, f"{part} {letter(slot)}")

@@ -31,7 +31,6 @@ from rebalance.model.protocol.state import (
     Refused,
     Slot,
     Wire,
-    each,
 )
 
 POLLING = (
@@ -139,8 +138,10 @@ class LockSteps(RareSteps):
         ends = ends or (action == "receive" and _retriable(step.wire()))
         if ends and isinstance(step.stray(), Late | Refused):
             raise CannotForce("what is late was sent on the connection that ends")
-        if action in ("topic grows", "topic shrinks") and not self._numbered(step):
-            raise CannotForce("partitions have numbers from 0 on")
+        if action in ("topic grows", "topic shrinks"):
+            cluster: Any = step.built.value(step.after, "cluster")
+            if not self.group.are_first(cluster.parts):
+                raise CannotForce("partitions have numbers from 0 on")
         if action == "hang" and isinstance(step.wire(), JoinOk):
             raise CannotForce("an assignor that never returns would hold the cell")
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
@@ -229,14 +230,6 @@ class LockSteps(RareSteps):
         member = step.member()
         config = self.setup.consumers[step.event.who].stages[member.stage]
         return member.state is MemberState.COMPLETING and "no_heartbeat_in_completing" in config.decisions
-
-    def _numbered(self, step: ReplayStep) -> bool:
-        """Whether the partitions of each topic are its first ones after the step."""
-        cluster: Any = step.built.value(step.after, "cluster")
-        counts = (each(parts & cluster.parts) for parts in self.setup.topics)
-        return all(
-            some == each(parts)[: len(some)] for some, parts in zip(counts, self.setup.topics, strict=True)
-        )
 
     def _session(self, step: ReplayStep) -> None:
         number = int(step.event.choice.removeprefix("id "))

@@ -37,6 +37,11 @@ class RunNames:
         sizes = (len(each(exist & parts)) for parts in self.setup.topics)
         return {name: size for name, size in zip(self.topics, sizes, strict=True) if size}
 
+    def are_first(self, exist: int) -> bool:
+        """Whether the partitions that there are of each topic are its first ones, as Kafka numbers them."""
+        of_each = [(each(parts), each(exist & parts)) for parts in self.setup.topics]
+        return all(some == every[: len(some)] for every, some in of_each)
+
     def racks(self, exist: int, *, moved: bool = False) -> dict[str, list[str]]:
         """The rack of each partition that there is, by topic, before or after they ``moved``; none without
         racks."""
