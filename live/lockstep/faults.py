@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rebalance.live.code.answers import CellRequest
+from rebalance.live.lockstep.observed import IdNames
 from rebalance.live.replay.client import WentAnotherWay
 from rebalance.live.replay.code_steps import CodeSteps
 from rebalance.live.replay.replay_plan import ReplayStep
@@ -17,6 +18,8 @@ NOT_STORED = "KAFKA_STORAGE_ERROR"
 
 class RareSteps(CodeSteps):
     """`CodeSteps` with those faults."""
+
+    ids: IdNames
 
     def _table(self) -> Mapping[str, Callable[[ReplayStep], None]]:
         return {
@@ -36,7 +39,7 @@ class RareSteps(CodeSteps):
 
     def _member_removed(self, step: ReplayStep) -> None:
         """An administrator names a static member by its instance id (KIP-345), others by their member id."""
-        wanted = self._removed_id(step)
+        wanted = self.ids.real(step.event.who, int(step.event.choice.removeprefix("id ")))
         one = next((one for one in self.group.state.coordinator.members if one.id == wanted), None)
         if one is None:
             raise WentAnotherWay(f"the coordinator does not know {step.name}")
@@ -44,11 +47,6 @@ class RareSteps(CodeSteps):
         events = self.group.do("send", api="LEAVE_GROUP", **named)
         (sent,) = (event for event in events if isinstance(event, CellRequest))
         self.group.do("deliver", id=sent.id)
-
-    def _removed_id(self, step: ReplayStep) -> str:
-        """The member id of Kafka that is removed; "" for none."""
-        known = self.group.state.coordinator.members
-        return next((one.id for one in known if one.client[-1] == step.name), "")
 
     def _not_stored(self, step: ReplayStep, api: str) -> None:
         """What the request writes is not in the log, or it is and nobody is told."""

@@ -235,9 +235,6 @@ class LockSteps(RareSteps):
         number = int(step.event.choice.removeprefix("id "))
         self.group.do("expire", timer="session", member_id=self.ids.real(step.event.who, number))
 
-    def _removed_id(self, step: ReplayStep) -> str:
-        return self.ids.real(step.event.who, int(step.event.choice.removeprefix("id ")))
-
     def _rebalance_timeout(self, step: ReplayStep) -> None:
         self.group.do("expire", timer="rebalance" if step.event.choice.startswith("join") else "sync")
 
