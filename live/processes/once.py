@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
+
+from rebalance.explore.engine.drafts import whole
 
 _T = TypeVar("_T")
 
@@ -28,7 +29,6 @@ def once(path: Path, make: Callable[[], _T]) -> tuple[_T, bool]:
             kept: _T = pickle.loads(path.read_bytes())
             return kept, False
         made = make()
-        draft = path.with_suffix(".draft")
-        draft.write_bytes(pickle.dumps(made))
-        os.replace(draft, path)
+        with whole(path) as file:
+            pickle.dump(made, file)
         return made, True
