@@ -60,9 +60,10 @@ class BugLink(NamedTuple):
 def diagnose(
     finding: LogFinding, events: Sequence[LogEvent], clients: Sequence[LoggedClient]
 ) -> tuple[BugLink, ...]:
-    """What a finding is (all that are shown), or else what it may be; ``events`` are those around it."""
+    """What a finding is (all that are shown), or else what it may be; ``events`` are those around it,
+    ``clients`` those of its group."""
     broken = BREAKS.get(finding.check)
-    mine = [one for one in clients if one.group == finding.group and one.release]
+    mine = [one for one in clients if one.release]
     found: dict[str, BugLink] = {}
     for entry in CATALOGUE.values() if broken and mine else ():
         if broken in entry.breaks:
