@@ -124,16 +124,12 @@ def of_python(logging: Logging, release: str) -> Iterator[str]:
     for pattern in logging.where:
         for file in sorted(site.glob(pattern)):
             for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-                if (
-                    not isinstance(node, ast.Call)
-                    or not isinstance(node.func, ast.Attribute)
-                    or not node.args
-                ):
-                    continue
-                text = node.args[0]
-                level = node.func.attr in ("debug", "info", "warning", "error", "exception")
-                if level and isinstance(text, ast.Constant) and isinstance(text.value, str):
-                    yield text.value
+                match node:
+                    case ast.Call(
+                        func=ast.Attribute(attr="debug" | "info" | "warning" | "error" | "exception"),
+                        args=[ast.Constant(value=str(text)), *_],
+                    ):
+                        yield text
 
 
 def of_library(logging: Logging, release: str) -> Iterator[str]:
@@ -188,11 +184,6 @@ def state(logging: Logging, text: str) -> str:
 UNREAD = "not read"
 
 
-def unread(logging: Logging, release: str) -> list[str]:
-    """The messages of a release that are about groups, and neither read nor left alone on purpose."""
-    return [text for text in logging.speaking(release) if state(logging, text) == UNREAD]
-
-
 # -- the page ------------------------------------------------------------------------------------------
 
 HEAD = """# Log messages by release
@@ -216,7 +207,7 @@ def page() -> str:
 def _section(logging: Logging, texts: Mapping[str, Sequence[str]]) -> Iterator[str]:
     every = sorted({text for some in texts.values() for text in some})
     states = {text: state(logging, text) for text in every}
-    counts = [sum(of in ("", UNREAD) and of == kind for of in states.values()) for kind in ("", UNREAD)]
+    counts = [[*states.values()].count(kind) for kind in ("", UNREAD)]
     yield f"## {logging.name}\n"
     yield (
         f"`{logging.package}` {', '.join(logging.releases)}: {len(every)} messages about groups, "

@@ -70,28 +70,25 @@ def read(path: Path) -> Iterator[ClientPage]:
     by = next((line for line in text.splitlines() if line.startswith("By rebalance-verifier")), "")
     for part in re.split(r"^# ", text, flags=re.M)[1:]:
         client = part.partition("\n")[0].replace("\\", "")
-        judged, cells = [], []
+        judged: list[tuple[str, tuple[str, ...]]] = []
+        cells: list[RedCell] = []
         for section in re.split(r"^## ", part, flags=re.M)[1:]:
-            assignor = section.partition("\n")[0]
+            assignor, *lines = section.splitlines()
             releases: tuple[str, ...] = ()
-            for line in section.splitlines():
+            for line in lines:
                 if head := _HEAD.match(line):
                     releases = tuple(head["releases"].split(" | "))
                     judged.append((assignor, releases))
                 elif row := _ROW.match(line):
-                    named = {name: row[name] for name in ("clause", "protocol", "level")}
-                    for release, cell in zip(releases, row["cells"].split(" | "), strict=True):
-                        if red := _RED.match(cell):
-                            cells.append(
-                                RedCell(
-                                    client=client,
-                                    assignor=assignor,
-                                    release=release,
-                                    trace=red["id"],
-                                    **named,
-                                )
-                            )
+                    cells += _red(row, client, assignor, releases)
         yield ClientPage(name=path.stem, client=client, by=by, judged=tuple(judged), cells=tuple(cells))
+
+
+def _red(row: re.Match[str], client: str, assignor: str, releases: Sequence[str]) -> Iterator[RedCell]:
+    named = {name: row[name] for name in ("clause", "protocol", "level")}
+    for release, cell in zip(releases, row["cells"].split(" | "), strict=True):
+        if red := _RED.match(cell):
+            yield RedCell(client=client, assignor=assignor, release=release, trace=red["id"], **named)
 
 
 def site(results: Path) -> dict[str, str]:
