@@ -15,6 +15,8 @@ from zipfile import ZipFile
 
 import pytest
 
+from tools.benchmarks.first_verdict import built
+
 ROOT = Path(__file__).parents[1]
 FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
 
@@ -76,15 +78,7 @@ def test_entry_point_loads(group: str, name: str, value: str) -> None:
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The wheel, built without network from a copy: setuptools leaves a build/ where it works."""
-    where = tmp_path_factory.mktemp("wheel")
-    hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
-    shutil.copytree(ROOT, where / "copy", ignore=hidden)
-    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(where), "copy"]
-    done = subprocess.run(command, cwd=where, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    (path,) = where.glob("*.whl")
-    return path
+    return built(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.mark.slow

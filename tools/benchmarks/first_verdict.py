@@ -99,11 +99,14 @@ def timed(author: Author) -> list[tuple[str, float]]:
 
 
 def built(directory: Path) -> Path:
-    """The wheel of this checkout."""
+    """The wheel of this checkout, made in a new directory, without network: setuptools leaves a build/ where
+    it works. Raises RuntimeError with what it wrote."""
     hidden = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build", "dist")
     shutil.copytree(ROOT, directory / "copy", ignore=hidden)
     command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(directory), "copy"]
-    subprocess.run(command, cwd=directory, check=True, capture_output=True)
+    done = subprocess.run(command, cwd=directory, capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(done.stdout + done.stderr)
     (wheel,) = directory.glob("*.whl")
     return wheel
 
