@@ -16,16 +16,17 @@ from rebalance.model.consumer.migration.either import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.verdict import Verdict
 
-NEWEST = CodeReleases(coordinator="4.4.0", consumers=("4.4.0",))
+from tests.live.code.played import needs_java
+from tests.live.lockstep.stepping import NOW
 
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[KafkaCell]:
-    with KafkaCell([NEWEST.coordinator], NEWEST.consumers) as cell:
+    with KafkaCell([NOW.coordinator], NOW.consumers) as cell:
         yield cell
 
 
-def setup_of(name: str, releases: CodeReleases = NEWEST, members: int = 2, partitions: int = 2) -> Setup:
+def setup_of(name: str, releases: CodeReleases = NOW, members: int = 2, partitions: int = 2) -> Setup:
     size = ScenarioSize(members=members, partitions=partitions)
     return lockstep_setup(SCENARIOS[name], size, releases)
 
@@ -34,19 +35,21 @@ def walked(cell: KafkaCell, setup: Setup, walks: int) -> ServedLockstep | None:
     """The first walk that disagrees."""
     built = machine(setup)
     for number in range(walks):
-        one = ServedLockstep(cell, setup, built, NEWEST)
+        one = ServedLockstep(cell, setup, built, NOW)
         if walk(one, drawn(0, number), 100) is not None:
             return one
         assert one.seen.steps > 0
     return None
 
 
+@needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-topics"])
 def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
     assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
 
 
+@needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "switch"),
@@ -56,16 +59,18 @@ def test_a_model_without_what_is_known_of_it_is_not(name: str, switch: str, jvm:
     assert walked(jvm, without(setup_of(name, members=2), switch), 40) is not None
 
 
+@needs_java
 @pytest.mark.slow
 def test_a_disagreement_is_made_short_and_seen_again() -> None:
     setup = without(setup_of("consumer-static"), "static_rejoin_unreleased")
-    result = lockstep(LockstepPlan(setup=setup, releases=NEWEST, walks=40, jobs=1))
+    result = lockstep(LockstepPlan(setup=setup, releases=NOW, walks=40, jobs=1))
     assert result.verdict is Verdict.VIOLATION
     assert result.disagreement is not None
     assert result.disagreement.events[-1].action == "heartbeat arrives"
     assert "UNRELEASED_INSTANCE_ID" in result.disagreement.sentences[0]
 
 
+@needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
 @pytest.mark.parametrize("name", ["consumer", "consumer-static"])
@@ -79,10 +84,10 @@ def test_a_hundred_thousand_steps_with_each_release(name: str, release: str) -> 
 
 
 def test_what_has_no_such_walks_is_refused() -> None:
-    old = replace(NEWEST, coordinator="3.9.1")
+    old = replace(NOW, coordinator="3.9.1")
     with pytest.raises(ScenarioError, match="has no such groups"):
         setup_of("consumer", old)
     with pytest.raises(ScenarioError, match="KAFKA-19431"):
-        setup_of("consumer-topics", replace(NEWEST, coordinator="4.1.1"))
+        setup_of("consumer-topics", replace(NOW, coordinator="4.1.1"))
     with pytest.raises(ScenarioError, match="classic members"):
         setup_of("migration", members=3)
