@@ -19,7 +19,7 @@ from rebalance.gate.cli import main as cli
 from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
 from tests.pipeline.audit.sources.incident import incident
-from tests.pipeline.audit.sources.shapes import per_pod
+from tests.pipeline.audit.sources.shapes import per_pod, write
 
 pytestmark = pytest.mark.slow
 
@@ -144,9 +144,7 @@ def test_an_audit_says_the_same_on_a_cluster(cluster, tmp_path):
 def test_an_audit_says_the_same_by_spark_connect(tmp_path):
     pytest.importorskip("grpc", reason="pip install 'pyspark[connect]'")
     pods = tmp_path / "logs"
-    pods.mkdir()
-    for name, data in per_pod(incident()).items():
-        (pods / name).write_bytes(data)
+    write(per_pod(incident()), pods)
     argv = ("audit", pods, "--format", "json", "--no-progress")
     code, here = rebalance(tmp_path, *argv, "--out", tmp_path / "here")
     own = "spark.connect.grpc.binding"

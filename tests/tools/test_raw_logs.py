@@ -21,9 +21,7 @@ def run(tmp_path):
     from rebalance.pipeline.audit.sources.times import text_of
 
     out = tmp_path / "java_3.4.0-kafka-mixed-1"
-    (out / "clients").mkdir(parents=True)
-    for name, data in shapes.per_pod(incident()).items():
-        (out / "clients" / name).write_bytes(data)
+    shapes.write(shapes.per_pod(incident()), out / "clients")
     with (out / "events.jsonl").open("w") as stream:
         for event in local.read([str(out / "clients")]).events:
             row: dict[str, object] = {

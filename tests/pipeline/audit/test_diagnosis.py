@@ -26,12 +26,12 @@ from tests.pipeline.audit.sources.incident import (
 
 
 def audit(tmp_path, lines, release="3.4.0", assignor="cooperative-sticky"):
-    folder = tmp_path / "logs"
-    folder.mkdir()
-    for name, data in shapes.per_pod(sorted(lines, key=lambda one: one.second)).items():
-        text = data.decode().replace("3.4.0", release).replace("cooperative-sticky", assignor)
-        (folder / name).write_text(text)
-    found = run_audit(AuditPlan(paths=(str(folder),), out=tmp_path / "out"))
+    files = shapes.per_pod(sorted(lines, key=lambda one: one.second))
+    changes = (b"3.4.0", release.encode()), (b"cooperative-sticky", assignor.encode())
+    for old, new in changes:
+        files = {name: data.replace(old, new) for name, data in files.items()}
+    paths = shapes.write(files, tmp_path / "logs")
+    found = run_audit(AuditPlan(paths=tuple(paths), out=tmp_path / "out"))
     (finding,) = (one for one in found.findings if one.check in ("owned-twice", "granted-before-revoked"))
     return found.diagnoses[finding.id], sentences(found.diagnoses[finding.id])
 

@@ -32,16 +32,9 @@ def audit(tmp_path, *paths, **more):
     return run_audit(AuditPlan(paths=tuple(map(str, paths)), out=tmp_path / "out", **more))
 
 
-def written(folder, files):
-    for name, data in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
-    return folder
-
-
 @pytest.mark.parametrize("shape", shapes.APART, ids=lambda shape: shape.__name__)
 def test_the_incident_is_found_in_every_shape_that_tells_pods_apart(shape, tmp_path):
-    found = audit(tmp_path, written(tmp_path / "logs", shape(incident())))
+    found = audit(tmp_path, *shapes.write(shape(incident()), tmp_path / "logs"))
     twice, zombie = found.findings
     assert found.verdict is Verdict.VIOLATION
     assert (twice.check, twice.about, twice.certain) == ("owned-twice", "t-0", True)
@@ -53,7 +46,7 @@ def test_the_incident_is_found_in_every_shape_that_tells_pods_apart(shape, tmp_p
 
 
 def test_where_nothing_tells_them_apart_it_is_inconclusive_and_says_why(tmp_path):
-    found = audit(tmp_path, written(tmp_path / "logs", shapes.merged(incident())))
+    found = audit(tmp_path, *shapes.write(shapes.merged(incident()), tmp_path / "logs"))
     assert found.verdict is Verdict.INCONCLUSIVE
     assert not any(one.certain for one in found.findings)
     (note,) = found.notes
@@ -71,7 +64,7 @@ def test_a_healthy_log_is_conformant(name, tmp_path):
 
 @pytest.mark.parametrize("shape", [shapes.per_pod, shapes.stern, shapes.loki], ids=lambda one: one.__name__)
 def test_a_rolling_deploy_and_two_quiet_hours_are_conformant(shape, tmp_path):
-    found = audit(tmp_path, written(tmp_path / "logs", shape(deploy())))
+    found = audit(tmp_path, *shapes.write(shape(deploy()), tmp_path / "logs"))
     assert found.verdict is Verdict.CONFORMANT
     assert {one.check for one in found.findings} <= {"rebalance-storm"}, "ten generations in ten minutes"
     (group,) = found.worst

@@ -24,14 +24,8 @@ TWICE, ZOMBIE = "owned-twice", "owned-by-zombie"
 @pytest.fixture
 def logs(tmp_path):
     folder = tmp_path / "logs"
-    write(folder, shapes.per_pod(incident()))
+    shapes.write(shapes.per_pod(incident()), folder)
     return folder
-
-
-def write(folder, files):
-    for name, data in files.items():
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).write_bytes(data)
 
 
 def audit(tmp_path, *paths, **more):
@@ -47,9 +41,9 @@ def test_ids_stay_when_other_logs_are_read_besides(logs, tmp_path):
     before = ids(audit(tmp_path, logs))
     assert set(before) == {TWICE, ZOMBIE}
     other = [one._replace(text=one.text.replace("groupId=billing", "groupId=other")) for one in deploy()]
-    write(logs / "elsewhere", {f"b-{name}": data for name, data in shapes.per_pod(other).items()})
-    write(logs, {"broker.log": b"2026-11-21 18:00:13,001 INFO Stabilized group billing generation 2\n"})
-    write(tmp_path / "more", {"application.log": b"2026-11-21 18:00:00,000 INFO hello\n"})
+    shapes.write({f"b-{name}": data for name, data in shapes.per_pod(other).items()}, logs / "elsewhere")
+    (logs / "broker.log").write_text("2026-11-21 18:00:13,001 INFO Stabilized group billing generation 2\n")
+    shapes.write({"application.log": b"2026-11-21 18:00:00,000 INFO hello\n"}, tmp_path / "more")
     after = audit(tmp_path, logs, tmp_path / "more")
     assert after.groups == 2
     assert ids(after) == before

@@ -8,10 +8,20 @@ import json
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from operator import attrgetter
+from pathlib import Path
 
 from tests.pipeline.audit.sources.incident import PODS, PodLine
 
 Files = dict[str, bytes]
+
+
+def write(files: Files, folder: Path) -> list[str]:
+    """Put them there, and give back where, as an audit takes it."""
+    for name, data in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(data)
+    return [str(folder)]
 
 
 def _text(texts: Sequence[str]) -> bytes:

@@ -24,8 +24,7 @@ LINE = "2026-11-21 18:00:00,000 INFO [Consumer clientId=c, groupId=g] Adding new
 @pytest.fixture
 def folder(tmp_path):
     """Three good logs."""
-    for name, data in shapes.per_pod(deploy(600)).items():
-        (tmp_path / name).write_bytes(data)
+    shapes.write(shapes.per_pod(deploy(600)), tmp_path)
     return tmp_path
 
 

@@ -12,14 +12,6 @@ from tests.pipeline.audit.sources import shapes
 from tests.pipeline.audit.sources.incident import PODS, deploy, incident
 
 
-def write(files, folder):
-    for name, data in files.items():
-        path = folder / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(data)
-    return [str(folder)]
-
-
 def happened(events):
     """What happened, without who wrote it where; consumers by the order in which they come."""
     numbers: dict[str, int] = {}
@@ -43,12 +35,12 @@ def happened(events):
 
 @pytest.fixture(scope="module")
 def expected(tmp_path_factory):
-    return local.read(write(shapes.per_pod(incident()), tmp_path_factory.mktemp("pods")))
+    return local.read(shapes.write(shapes.per_pod(incident()), tmp_path_factory.mktemp("pods")))
 
 
 @pytest.mark.parametrize("shape", shapes.APART, ids=lambda shape: shape.__name__)
 def test_the_same_events_in_every_shape(expected, shape, tmp_path):
-    logs = local.read(write(shape(incident()), tmp_path))
+    logs = local.read(shapes.write(shape(incident()), tmp_path))
     assert logs.malformed == []
     assert logs.unread == []
     assert logs.notes == []
@@ -60,7 +52,7 @@ def test_the_same_events_in_every_shape(expected, shape, tmp_path):
 
 
 def test_nothing_tells_them_apart(tmp_path):
-    logs = local.read(write(shapes.merged(incident()), tmp_path))
+    logs = local.read(shapes.write(shapes.merged(incident()), tmp_path))
     (note,) = logs.notes
     assert (note.kind, note.group, note.consumer) == (MIXED, "billing", "orders@all.log")
     assert note.text.startswith("orders@all.log joins generation 2 as orders-")
@@ -95,7 +87,7 @@ def test_one_process_in_two_files(expected, tmp_path):
     files = shapes.per_pod(incident())
     name = f"{PODS[0]}.log"
     texts = files.pop(name).splitlines(keepends=True)
-    write({**files, "current": b"".join(texts[14:]), "before": b"".join(texts[:14])}, tmp_path)
+    shapes.write({**files, "current": b"".join(texts[14:]), "before": b"".join(texts[:14])}, tmp_path)
     logs = local.read([str(tmp_path)])
     assert happened(logs.events) == happened(expected.events)
 
@@ -105,13 +97,13 @@ def test_instances_of_one_client_id_in_one_file(tmp_path):
         one._replace(text=one.text.replace("[Consumer ", f"[Consumer instanceId=i-{one.pod}, "))
         for one in incident()
     ]
-    logs = local.read(write(shapes.merged(lines), tmp_path))
+    logs = local.read(shapes.write(shapes.merged(lines), tmp_path))
     assert logs.notes == []
     assert {event.consumer for event in logs.events} == {f"orders@all.log:i-{n}" for n in range(3)}
 
 
 def test_the_end_is_that_of_whatever_line(tmp_path):
-    logs = local.read(write(shapes.per_pod(deploy()), tmp_path))
+    logs = local.read(shapes.write(shapes.per_pod(deploy()), tmp_path))
     last = max(event.at for event in logs.events)
     assert (logs.until or 0) - last > 7000e6
 
