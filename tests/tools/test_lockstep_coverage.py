@@ -17,6 +17,7 @@ from tools.lockstep_coverage import (
     counted,
     in_all,
     lines,
+    needless,
     of_others,
     together,
     written_reasons,
@@ -94,6 +95,15 @@ def test_what_has_a_reason_is_not_asked_for() -> None:
     assert (len(count.open), count.share) == (1, 1 - 1 / 9)
 
 
+def test_a_reason_for_what_was_taken_is_named() -> None:
+    every = [Branch(module=module, line=1, to=2, function=function, text=text, reason=why)
+             for module, function, text, why in written()]  # fmt: skip
+    assert needless(BranchCount(possible=100, missing=every)) == []
+    taken = BranchCount(possible=100, missing=[one for one in every if one.function != "bounce"])
+    assert needless(taken) == ["environment.bounce"]
+    assert [*lines(taken, 7)][-1].endswith("reason in lockstep_coverage.toml: environment.bounce")
+
+
 def test_what_one_of_several_walks_has_taken_is_taken() -> None:
     one, two, three = (
         Branch(module="m", line=line, to=9, function="f", text="if a:", reason="") for line in (1, 2, 3)
@@ -109,19 +119,21 @@ def test_a_case_of_a_match_has_a_reason_as_a_condition_has() -> None:
     assert Reasons("member", source).reason(at, -1) == "the guard of the action asks first"
 
 
-def written() -> Iterator[tuple[str, str, str]]:
-    for key in written_reasons():
+def written() -> Iterator[tuple[str, str, str, str]]:
+    for key, why in written_reasons().items():
         where, _, text = key.partition(": ")
         module, _, function = where.partition(".")
-        yield module, function, text
+        yield module, function, text, why
 
 
 def test_written_reasons_are_of_lines_that_there_are() -> None:
-    for module, function, text in written():
+    for module, function, text, _ in written():
         assert module in MODULES
         source = sources()[module]
         assert f"def {function}(" in source
         assert not text or text in [line.strip() for line in source.splitlines()]
+    several = {(module, function, why) for module, function, _, why in written()}
+    assert len(several) == len(written_reasons()), "a function and a reason are of one key"
 
 
 def test_the_mutants_that_lockstep_is_asked_of_are_of_this_model_and_none_has_a_reason() -> None:
