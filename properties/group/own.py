@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 import inspect
 import os
+import reprlib
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -30,6 +31,9 @@ from rebalance.properties.verdict import Level
 
 OWN = "own/"
 """How the id of such a clause begins; what follows is where its function is, ``module:function``."""
+
+MOST = 300
+"""Letters of what an invariant says."""
 
 
 class InvariantError(ValueError):
@@ -78,15 +82,22 @@ def load(reference: str) -> Invariant:
         sys.path.insert(0, os.getcwd())
     try:
         loaded = importlib.import_module(module)
-    except Exception as error:  # of the user's code
-        raise InvariantError(f"{reference!r}: {type(error).__name__}: {error}") from error
-    functions = [one for one, value in vars(loaded).items() if inspect.isfunction(value)]
-    found = getattr(loaded, name, None)
+        found = getattr(loaded, name, None)
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of the user's code, which may end the process too
+        raise InvariantError(f"{reference!r}: {_named(error)}") from error
     if found is None:
+        functions = [one for one, value in vars(loaded).items() if inspect.isfunction(value)]
         raise InvariantError(f"{reference!r}: {unknown('function', name, functions)}")
     if not callable(found):
         raise InvariantError(f"{reference!r} is no function")
     return found  # type: ignore[no-any-return]
+
+
+def _named(error: BaseException) -> str:
+    """What is wrong, in a line."""
+    return f"{type(error).__name__}: {error}".splitlines()[0][:MOST]
 
 
 def clause_named(name: str) -> ProtocolClause:
@@ -143,12 +154,16 @@ def _breach(
     shown = GroupView(partitions=named(cluster), members=members, state="" if setup.modern else str(group))
     try:
         answer = invariant(shown)
-    except Exception as error:  # of the user's code
-        raise InvariantError(f"{reference!r} fails: {type(error).__name__}: {error}") from error
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        raise InvariantError(f"{reference!r} fails: {_named(error)}") from error
     if answer is None or answer is True:
         return None
     if answer is False:
         return (inspect.getdoc(invariant) or f"{reference} is False").splitlines()[0]
     if isinstance(answer, str) and answer:
-        return answer
-    raise InvariantError(f"{reference!r} returns {answer!r}: write True, False, None or a sentence")
+        return answer[:MOST]
+    raise InvariantError(
+        f"{reference!r} returns {reprlib.repr(answer)}: write True, False, None or a sentence"
+    )

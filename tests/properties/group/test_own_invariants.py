@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rebalance.explore.groups.scenarios import ScenarioSize, scenario
 from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.own import OWN, GroupView, InvariantError, clause_named, load, rules
+from rebalance.properties.group.own import MOST, OWN, GroupView, InvariantError, clause_named, load, rules
 
 MODULE = '''
 seen = []
@@ -26,6 +26,14 @@ def fails(group):
     raise LookupError("lost")
 def odd(group):
     return 3
+def ends(group):
+    raise SystemExit(0)
+def fails_at_length(group):
+    raise BaseException("lost\\n" * 1_000_000)
+def many(group):
+    return [0] * 1_000_000
+def long(group):
+    return "x" * 1_000_000
 value = 4
 '''
 
@@ -74,11 +82,25 @@ def test_a_sentence_is_what_is_wrong(module: str, name: str, state: str) -> None
         ("value", "is no function"),
         ("fails", "fails: LookupError: lost"),
         ("odd", "returns 3: write True, False, None or a sentence"),
+        ("ends", "fails: SystemExit: 0"),
+        ("fails_at_length", "fails: BaseException: lost$"),
+        ("many", r"returns \[0, 0, 0, 0, 0, 0, \.\.\.\]: write"),
     ],
 )
 def test_one_that_cannot_be_asked(module: str, name: str, message: str) -> None:
     with pytest.raises(InvariantError, match=message):
         at_start(f"{module}:{name}")
+
+
+def test_a_long_sentence_is_cut(module: str) -> None:
+    assert at_start(f"{module}:long")[0][1] == "x" * MOST
+
+
+def test_a_module_that_ends_the_process_is_an_error(tmp_path: Path, module: str) -> None:
+    """It would look like a conformant group: exit 0."""
+    (tmp_path / f"ends_{module}.py").write_text("raise SystemExit(0)\n")
+    with pytest.raises(InvariantError, match="SystemExit: 0"):
+        load(f"ends_{module}:rule")
 
 
 def test_a_module_that_is_not_there() -> None:
