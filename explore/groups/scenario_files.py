@@ -11,6 +11,7 @@ from rebalance.explore.groups.scenarios import SCENARIOS, UNIFORM, NamedScenario
 from rebalance.model.assignors import NAMES
 from rebalance.model.consumer.migration.either import FAULTS
 from rebalance.model.names import unknown
+from rebalance.model.protocol.setup import POLICIES
 
 BASE = "like"
 """The key that names the scenario of which everything is that the file does not say."""
@@ -27,10 +28,10 @@ def scenario_in(path: Path) -> NamedScenario:
     """
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of too many digits
         raise ScenarioError(f"{path}: {error}") from error
     like = read.pop(BASE, "dynamic")
-    if like not in SCENARIOS:
+    if not isinstance(like, str) or like not in SCENARIOS:
         raise ScenarioError(f"{path}: {BASE}: {unknown('scenario', str(like), SCENARIOS)}")
     base = {name: getattr(SCENARIOS[like], name) for name in _FIELDS}
     given = {name: _value(path, name, value) for name, value in read.items()}
@@ -54,6 +55,8 @@ def _value(path: Path, name: str, value: Any) -> Any:
     if type(value) is not kind or (isinstance(value, int) and value < 0):
         expected = {str: "a text", int: "a number from 0", bool: "true or false"}[kind]
         raise ScenarioError(f"{where}: {expected} is expected, not {value!r}")
+    if name == "policy" and value not in POLICIES:
+        raise ScenarioError(f"{where}: {unknown('policy', str(value), POLICIES)}")
     return value
 
 

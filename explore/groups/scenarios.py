@@ -134,6 +134,11 @@ class NamedScenario:
             raise ScenarioError(
                 f"{members} members x {partitions} partitions: 1 to 12 and 1 to 40 are possible"
             )
+        if not self.topics or self.spare > 40:
+            raise ScenarioError(
+                f"scenario {self.name}: {self.topics} topics, {self.spare} spare partitions: "
+                "at least 1 and at most 40 are possible"
+            )
         if partitions < self.topics:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"

@@ -63,7 +63,7 @@ def _read() -> tuple[str, Mapping[str, Any]]:
             whole = tomllib.loads(path.read_text("utf-8"))
         except OSError:
             continue
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             if path == FILES[0]:
                 raise UsageError(f"{path}: {error}") from error
             continue  # whoever owns pyproject.toml will say so

@@ -34,6 +34,10 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("members = ", "Invalid value"),
+        ("\0" * 1000, "Invalid"),
+        ("a = " + "[" * 9999, "recursion"),
+        ("members = " + "9" * 9999, "digits"),
+        ('like = ["dynamic"]', "like: no scenario is called"),
         ('like = "dynamik"', "like: no scenario is called 'dynamik': did you mean dynamic"),
         ("member = 3", "no key is called 'member': did you mean members"),
         ('members = "3"', "members: a number from 0 is expected, not '3'"),
@@ -42,6 +46,7 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
         ("static = 1", "static: true or false is expected, not 1"),
         ('faults = ["crush"]', "faults: no fault is called 'crush': did you mean crash"),
         ('faults = "crash"', "faults: a list of names is expected, not 'crash'"),
+        ('policy = "upward"', "policy: no policy is called 'upward'"),
         ("lists = []", "lists: a list with the assignors of each member is expected"),
         ("lists = [[]]", r"lists\[0\]: a member lists one assignor at least"),
         ('lists = [["rang"]]', r"lists\[0\]: no assignor is called 'rang': did you mean range"),
@@ -50,3 +55,9 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         scenario_in(written(tmp_path, text))
+
+
+@pytest.mark.parametrize("text", ["topics = 0", "spare = 1000000000", "members = 13", "partitions = 41"])
+def test_a_group_of_no_possible_size_is_refused(tmp_path: Path, text: str) -> None:
+    with pytest.raises(ScenarioError, match="are possible"):
+        scenario_in(written(tmp_path, text)).setup()

@@ -57,6 +57,7 @@ def test_rebalance_toml_wins_and_nothing_is_nothing(here: Path, parser: Parser) 
         ("[check]\nprofile = 'cii'\n", "rebalance.toml: --profile: no profile is called 'cii'"),
         ("[check]\nprofile = {a = 1}\n", "rebalance.toml: profile: expected text, a number, true"),
         ("[check\n", "rebalance.toml: Expected ']'"),
+        ("a = " + "[" * 9999, "rebalance.toml: maximum recursion depth exceeded"),
     ],
 )
 def test_what_is_wrong_in_the_file_names_it(rebalance, text: str, complaint: str) -> None:
