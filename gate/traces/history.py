@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from rebalance.explore.engine.drafts import alone
 from rebalance.gate.check.result import Status
 from rebalance.gate.traces import codec, files
+from rebalance.gate.traces.files import TraceError
 
 FILE = "runs.jsonl"
 MOST = 500
@@ -56,30 +58,36 @@ class OpenFinding:
 
 
 def remember(run: PastRun, root: Path) -> list[PastRun]:
-    """Add a run to those that were made, and return the newest ``MOST`` of all. Raises ``OSError``."""
-    with alone(root):
-        runs = [*load(root), run][-MOST:]
-        lines = ({"schema": SCHEMA, "kind": KIND, **codec.to_json(one)} for one in runs)
-        files.write(root / FILE, "".join(f"{json.dumps(line)}\n" for line in lines))
-    return runs
+    """Add a run to those that were made, and return the newest ``MOST`` of all; ``root`` is to be locked by
+    whoever calls. Raises ``OSError``."""
+    records = [*_records(root), {"schema": SCHEMA, "kind": KIND, **codec.to_json(run)}][-MOST:]
+    files.write(root / FILE, "".join(f"{json.dumps(one)}\n" for one in records))
+    return _runs(records)
 
 
 def load(root: Path) -> list[PastRun]:
-    """The runs that are remembered, in order; what cannot be read, or is of a newer suite, is left out."""
-    try:
-        lines = (root / FILE).read_text(encoding="utf-8").splitlines()
-    except (OSError, ValueError):
-        return []
+    """The runs that are remembered, in order; what is no run, or is of a newer suite, is left out. Raises
+    ``OSError``."""
+    return _runs(_records(root)[-MOST:])
+
+
+def _records(root: Path) -> list[dict[str, Any]]:
+    """The lines that some suite has written, also a newer one."""
+    path, found = root / FILE, []
+    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    for line in text.splitlines():
+        with contextlib.suppress(RecursionError, ValueError):
+            if line.startswith("{") and "schema" in (data := json.loads(line)):
+                found.append(data)
+    return found
+
+
+def _runs(records: Iterable[dict[str, Any]]) -> list[PastRun]:
     found = []
-    for line in lines[-MOST:]:
-        try:
-            data = json.loads(line)
-            if data["schema"] == SCHEMA:
-                found.append(
-                    codec.from_json(PastRun, {k: data[k] for k in data if k not in ("schema", "kind")})
-                )
-        except (KeyError, RecursionError, TypeError, ValueError):
-            continue
+    for data in records:
+        if data["schema"] == SCHEMA:
+            with contextlib.suppress(TraceError):
+                found.append(codec.from_json(PastRun, data))
     return found
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -196,13 +197,15 @@ def past(report: CiReport, directory: Path) -> PastRun:
 
 def remember(report: CiReport, directory: Path) -> None:
     """Add a run to the index of those that were made here, ``.rebalance/index.html``."""
+    from rebalance.explore.engine.drafts import alone
     from rebalance.gate.report.html import history as page
     from rebalance.gate.traces import files, history
 
     root = directory.parent
-    runs = history.remember(past(report, directory), root)
-    shown = page.render(runs, lambda run: (root / run.directory / REPORTS["html"]).exists())
-    files.write(root / INDEX, shown)
+    with alone(root):  # else another run's page, without this one, may be the last
+        runs = history.remember(past(report, directory), root)
+        shown = page.render(runs, lambda run: os.path.exists(root / run.directory / REPORTS["html"]))
+        files.write(root / INDEX, shown)
 
 
 def publish_to_github(report: CiReport) -> None:

@@ -81,6 +81,29 @@ def test_a_line_that_is_no_run_is_left_out(tmp_path: Path, line: str) -> None:
     with (tmp_path / history.FILE).open("a") as file:
         file.write(f"{line}\n")
     assert len(history.load(tmp_path)) == 1
+    assert len(history.remember(run(2, a="passed"), tmp_path)) == 2
+
+
+def test_lines_that_cannot_be_read_cost_no_other(tmp_path: Path) -> None:
+    """Bytes that are no text, and what a newer suite has written: that stays for it."""
+    file = tmp_path / history.FILE
+    history.remember(run(1, a="passed"), tmp_path)
+    file.write_bytes(b"\xff\0\n" + file.read_bytes() + b'{"schema": 2, "of": "a newer suite"}\n')
+    assert len(history.remember(run(2, a="passed"), tmp_path)) == 2
+    assert '{"schema": 2, "of": "a newer suite"}\n' in file.read_text()
+
+
+def test_a_file_that_may_not_be_read_is_not_written_anew(tmp_path: Path, monkeypatch) -> None:
+    history.remember(run(1, a="passed"), tmp_path)
+    whole = (tmp_path / history.FILE).read_bytes()
+
+    def refused(*given: object, **named: object) -> str:
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "read_text", refused)
+    with pytest.raises(PermissionError):
+        history.remember(run(2, a="passed"), tmp_path)
+    assert (tmp_path / history.FILE).read_bytes() == whole
 
 
 def test_the_page_says_it_and_links_to_what_is_there() -> None:
