@@ -19,6 +19,9 @@ from typing import TypeVar
 
 UNTIL = re.compile(r"(?<!\S)until=(\S*)")
 
+MOST = 1000
+"""Letters of a pattern."""
+
 
 class KnownError(ValueError):
     """A list that cannot be read; every wrong line is named, with what to do about it."""
@@ -80,6 +83,8 @@ def parse(kind: type[_Entry], text: str, source: str) -> tuple[_Entry, ...]:
 
 
 def _entry(kind: type[_Entry], pattern: str, comment: str, source: str, line: int) -> _Entry:
+    if len(pattern) > MOST:
+        raise ValueError(f"{pattern[:40]!r}... is too long for a pattern")
     kind.check(pattern)
     dates = UNTIL.findall(comment)
     reason = " ".join(UNTIL.sub("", comment).split())

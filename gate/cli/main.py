@@ -151,7 +151,10 @@ def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
 
 
 def _complain(message: str) -> int:
-    print_err(f"rebalance: {message}")
+    """Print what is wrong, but not all of a file of garbage: so many lines of so many letters."""
+    lines = [line[:1000] + "..." * (len(line) > 1000) for line in f"rebalance: {message}".splitlines()]
+    more = [f"and {len(lines) - 20:,} lines more"] if len(lines) > 20 else []
+    print_err("\n".join(lines[:20] + more))
     return Exit.USAGE
 
 

@@ -39,7 +39,7 @@ class KnownFinding(KnownEntry):
     @classmethod
     def check(cls, pattern: str) -> None:
         """Raise ValueError for what is no pattern."""
-        first, *rest = pattern.split()
+        first, *rest = pattern.split() or [""]
         if _ID.fullmatch(first) and not rest:
             return
         if first != "*" and first not in CHECKS:

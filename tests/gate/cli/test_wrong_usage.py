@@ -122,6 +122,73 @@ def test_a_wrong_use_is_answered_with_what_to_write(rebalance, typed: str, corre
     assert "bug of the suite" not in ran.err
 
 
+CONTENTS = {
+    "wrong.toml": b"[]",
+    "nul.toml": bytes(1000),
+    "deep.toml": b"a = " + b"[" * 9999,
+    "none.toml": b"topics = 0",
+    "endless.toml": b"spare = 1000000000",
+    "nul.txt": bytes(1000),
+    "big.txt": bytes(10_000_000),
+    "garbage.txt": bytes(range(128, 256)),
+    "list.txt": b"no list of what is known\n" * 10_000,
+    "ends.py": b"raise SystemExit(0)\n",
+    "rule.py": b"def ends(group):\n    raise SystemExit(0)\n",
+    "nul_rule.py": bytes(1000),
+}
+GARBAGE = [line.split("  ->  ") for line in r"""
+explore --scenario wrong.toml  ->  wrong.toml:
+explore --scenario nul.toml  ->  nul.toml: Invalid statement
+explore --scenario deep.toml  ->  deep.toml: maximum recursion depth
+explore --scenario none.toml  ->  0 topics
+explore --scenario endless.toml  ->  1000000000 spare partitions
+explore --scenario directory.toml  ->  --scenario: [Errno
+explore missing.toml  ->  --scenario: [Errno
+explore dynamic --invariant ends:rule  ->  'ends:rule': SystemExit: 0
+explore dynamic --invariant rule:ends  ->  'rule:ends' fails: SystemExit: 0
+explore dynamic --invariant nul_rule:ends  ->  null bytes
+explore dynamic --invariant directory:ends  ->  No module named 'directory'
+explore dynamic --witness nothing  ->  no situation is called 'nothing'
+audit x --known @nul.txt  ->  nul.txt:1:
+audit x --known @big.txt  ->  is too long for a pattern
+audit x --known @garbage.txt  ->  is not UTF-8
+audit x --known @directory.toml  ->  Is a directory
+audit x --known @missing  ->  no file 'missing'
+audit x --known ""  ->  is no id of a finding
+upgrade --from consumer --to consumer  ->  nothing changes
+upgrade --from streams --to consumer  ->  keeps its own assignor
+conform --code 3.4.1 --scenario consumer  ->  has no such groups
+conform --code "" --scenario consumer  ->  write code:RELEASE
+conform --code 4.4.0 --scenario nul.toml  ->  no scenario is called 'nul.toml'
+""".splitlines()[1:]]  # fmt: skip
+
+
+@pytest.fixture
+def garbage(here: Path) -> None:
+    (here / "directory.toml").mkdir()
+    for name, content in CONTENTS.items():
+        (here / name).write_bytes(content)
+
+
+@pytest.mark.usefixtures("garbage")
+@pytest.mark.parametrize(("typed", "complaint"), GARBAGE, ids=[typed for typed, _ in GARBAGE])
+def test_garbage_is_refused_in_a_line(rebalance, typed: str, complaint: str) -> None:
+    ran = rebalance(*shlex.split(typed))
+    assert (ran.code, ran.out) == (2, "")
+    assert complaint in ran.err
+    assert len(ran.err.splitlines()) <= 2
+    assert "Traceback" not in ran.err
+
+
+@pytest.mark.usefixtures("garbage")
+def test_of_a_list_of_garbage_the_first_lines_are_named(rebalance) -> None:
+    ran = rebalance("audit", "x", "--known", "@list.txt")
+    first, *lines, last = ran.err.splitlines()
+    assert first.startswith("rebalance: list.txt:1: 'no' is no id of a finding")
+    assert len(lines) < 30
+    assert last == "and 9,980 lines more"
+
+
 def test_examples_of_help_are_right() -> None:
     parser = build_parser()
     examples = table(str(ROOT / "gate" / "cli" / "parser.py"))

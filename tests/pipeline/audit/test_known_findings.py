@@ -94,6 +94,7 @@ def test_a_line_allows_nothing_when_its_time_is_over(logs, tmp_path):
         ("0123456789ab group=g", "no id of a finding"),
         ("stranded topic=t", "'topic=t' in 'stranded topic=t': write group=NAME or partition=TOPIC-NUMBER"),
         ("stranded group=", "write group=NAME"),
+        (" ", "'' is no id of a finding"),
     ],
 )
 def test_what_is_no_pattern_says_what_would_be(pattern, message):
