@@ -26,6 +26,8 @@ from rebalance.model.bugs.releases import ranges, released
 from rebalance.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA, PYTHON
 from rebalance.pipeline.audit.sources.patterns import Line, Source, Unlike
 
+from tools.arguments import writable
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "log-messages.md"
 
@@ -266,7 +268,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=writable, default=PAGE)
     options = parser.parse_args()
     options.page.write_text(page(), encoding="utf-8")
     print(options.page)

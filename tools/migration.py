@@ -17,6 +17,8 @@ from rebalance.live.code.cell import KafkaCell
 from rebalance.live.migration.findings import RELEASES, MigrationFinding, ShownFinding, findings, shown
 from rebalance.live.migration.search import PLANS, drawn, plan_of, smaller
 
+from tools.arguments import writable
+
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "migration.md"
 
 CONSUMERS = "4.4.0"
@@ -43,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--releases", default=",".join(RELEASES), help="of coordinators, the oldest first")
     parser.add_argument("--search", type=int, metavar="RUNS", help="search instead, so many runs")
     parser.add_argument("--seed", type=int, default=0, help="where the search begins")
-    parser.add_argument("--out", type=Path, default=PAGE, help="the page")
+    parser.add_argument("--out", type=writable, default=PAGE, help="the page")
     options = parser.parse_args(argv)
     releases = options.releases.split(",")
     if options.search:

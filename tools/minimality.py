@@ -8,6 +8,7 @@ event. Exit 1 if one is not, or does not break its clause.
 
 from __future__ import annotations
 
+import argparse
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -15,10 +16,11 @@ from itertools import groupby
 from pathlib import Path
 
 from rebalance.gate.check.search import replay
-from rebalance.gate.targets.resolve import resolve
+from rebalance.gate.targets.resolve import TargetError, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import files, kinds
 from rebalance.gate.traces.counterexamples import Trace
+from rebalance.gate.traces.files import TraceError
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.minimise import deletions
 from rebalance.properties.assignors.scenarios import Scenario
@@ -72,15 +74,24 @@ def on_targets(traces: Iterable[Trace]) -> Iterator[Minimality]:
 
 def main() -> int:
     """Print a line for each counterexample, and how many are minimal."""
-    paths = [path for name in sys.argv[1:] for path in files.find(name, Path())]
-    loaded = [kinds.load(path, trust=True) for path in paths]
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("named", nargs="+", metavar="FILE|DIR")
     found = []
-    for one in on_targets([trace for trace in loaded if isinstance(trace, Trace)]):
-        found.append(one)
-        print(one, flush=True)
+    try:
+        paths = [path for name in parser.parse_args().named for path in files.find(name, Path())]
+        traces = [read for path in paths if isinstance(read := kinds.load(path, trust=True), Trace)]
+        if not traces:
+            parser.error("none of these is a counterexample of an assignor")
+        for one in on_targets(traces):
+            found.append(one)
+            print(one, flush=True)
+    except (TargetError, TraceError) as error:
+        parser.error(str(error))
     minimal = sum(one.minimal for one in found)
     print(f"{minimal} of {len(found)} are minimal")
-    return 0 if found and minimal == len(found) else 1
+    return 0 if minimal == len(found) else 1
 
 
 if __name__ == "__main__":

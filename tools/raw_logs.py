@@ -23,6 +23,8 @@ from rebalance.live.record.request import clients as parsed
 from rebalance.pipeline.audit.result import Audited, AuditPlan
 from rebalance.pipeline.audit.run import run_audit
 
+from tools.arguments import directory, writable
+
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "results" / "raw-logs.md"
 ALIKE = 0.95
@@ -87,11 +89,11 @@ def compared(run: Path) -> RawRun | None:
     try:
         made = json.loads((run / "run.json").read_text(encoding="utf-8"))
         empty = not (run / "events.jsonl").stat().st_size
-    except (OSError, ValueError):
+        request, interrupted = made["request"], made.get("interrupted")
+    except (AttributeError, LookupError, OSError, TypeError, ValueError):
         return None
-    if empty or made.get("interrupted"):
+    if empty or interrupted:
         return None
-    request = made["request"]
     text, events = _audit(run / "clients"), _audit(run / "events.jsonl")
     seen, known = _certain(text), _certain(events)
     return RawRun(
@@ -173,15 +175,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("made", nargs="*", type=Path, metavar="DIR", help="runs made before; none are played")
+    parser.add_argument(
+        "made", nargs="*", type=directory, metavar="DIR", help="runs made before; none are played"
+    )
     parser.add_argument("--into", type=Path, default=ROOT / ".rebalance" / "raw-logs", metavar="DIR")
-    parser.add_argument("--page", type=Path, default=PAGE)
+    parser.add_argument("--page", type=writable, default=PAGE)
     options = parser.parse_args()
     if not options.made:
-        options.into.mkdir(parents=True, exist_ok=True)
+        try:
+            options.into.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            parser.error(f"--into: {error}")
     made = options.made or [record(options.into, *one) for one in PLAN]
     runs = [found for found in map(compared, made) if found is not None]
-    options.page.write_text(page(runs), encoding="utf-8")
+    if runs:
+        options.page.write_text(page(runs), encoding="utf-8")
     alike = sum(run.alike for run in runs)
     print(
         f"{options.page}: {alike} of {len(runs)} runs alike; {len(made) - len(runs)} did not come to an end"

@@ -23,6 +23,8 @@ from rebalance.gate.traces import counterexamples
 from rebalance.gate.traces.counterexamples import Trace
 from rebalance.properties.assignors.clauses import CLAUSES
 
+from tools.arguments import directory
+
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "docs" / "results"
 
@@ -197,10 +199,17 @@ def main(argv: Sequence[str] | None = None) -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m tools.site", description=__doc__)
     parser.add_argument("--out", type=Path, metavar="DIR", required=True, help="where the pages are written")
-    parser.add_argument("--results", type=Path, metavar="DIR", default=RESULTS, help="what they are made of")
+    parser.add_argument(
+        "--results", type=directory, metavar="DIR", default=RESULTS, help="what they are made of"
+    )
     options = parser.parse_args(argv)
-    options.out.mkdir(parents=True, exist_ok=True)
-    for name, text in site(options.results).items():
+    if len(made := site(options.results)) == 1:
+        parser.error(f"--results: {str(options.results)!r} has no page of a client")
+    try:
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        parser.error(f"--out: {error}")
+    for name, text in made.items():
         (options.out / name).write_text(text, encoding="utf-8")
         print(f"written  {options.out / name}")
 

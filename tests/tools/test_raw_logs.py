@@ -70,3 +70,10 @@ def test_a_run_that_did_not_end_is_left_out(run, tmp_path, monkeypatch, capsys):
     (run / "events.jsonl").write_text("")
     assert called(monkeypatch, run, tmp_path, "--page", tmp_path / "page.md") == 1
     assert "0 of 0 runs alike; 2 did not come to an end" in capsys.readouterr().out
+    assert not (tmp_path / "page.md").exists()
+
+
+@pytest.mark.parametrize("text", ["", "\0", "[]", "{}"])
+def test_so_is_one_that_cannot_be_read(run, text):
+    (run / "run.json").write_text(text)
+    assert raw_logs.compared(run) is None

@@ -7,6 +7,7 @@ The suite itself is a wheel of this checkout, built before the clock starts, as 
 
 from __future__ import annotations
 
+import argparse
 import os
 import platform
 import shutil
@@ -127,6 +128,9 @@ def rows(author: Author, seconds: Sequence[tuple[str, float]]) -> list[str]:
 
 def main() -> None:
     """Both authors, into first_verdict.md."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
     facts = {"machine": platform.machine(), "cores": os.cpu_count(), "python": platform.python_version()}
     text = HEAD.format(**facts, load=os.getloadavg()[0])
     with tempfile.TemporaryDirectory() as directory:
