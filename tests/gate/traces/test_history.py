@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,8 @@ from rebalance.gate.traces import history
 from rebalance.gate.traces.history import OpenFinding, PastRun, open_findings
 
 from tests.gate.traces.published import hold
+
+SMALL = ("explore", "dynamic", "--members", 1, "--partitions", 1, "--faults", "none")
 
 
 def run(number: int, subject: str = "mine", **cases: str) -> PastRun:
@@ -120,6 +124,30 @@ def test_a_finding_says_how_to_see_it_again() -> None:
     (found,) = open_findings([run(1, a="violated")])
     assert isinstance(found, OpenFinding)
     assert (found.message, found.again) == ("a is broken", "rebalance replay 1234abcd")
+
+
+def test_list_and_page_are_written_under_one_lock(rebalance, monkeypatch) -> None:
+    """Else the page of a run that ended a moment before could be the last, without the newest."""
+    fcntl = pytest.importorskip("fcntl")
+
+    def refused(*given: object) -> str:
+        number = os.open(".rebalance", os.O_RDONLY)
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(number, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        os.close(number)
+        return "the page"
+
+    monkeypatch.setattr("rebalance.gate.report.html.history.render", refused)
+    assert rebalance(*SMALL).code == 0
+    assert Path(".rebalance/index.html").read_text() == "the page"
+
+
+def test_a_name_that_no_directory_can_have_costs_no_page(rebalance) -> None:
+    root = Path(".rebalance")
+    root.mkdir()
+    history.remember(replace(run(1, a="passed"), directory="d" * 5000), root)
+    assert rebalance(*SMALL, "--no-progress").err == ""
+    assert "2 subjects" in (root / "index.html").read_text()
 
 
 @pytest.mark.slow
