@@ -2,7 +2,7 @@
 
 A group that never settles needs members whose loads, racks and subscriptions fit each other: without any
 one of its partitions it settles, and with other racks it does so with half of them. So a scenario is changed
-in ways that need not make it smaller, and what still breaks and is hardly larger is changed on.
+in ways that need not make it smaller, and none makes it larger; what still breaks is changed on.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ SUBSETS = 64
 """Subsets of the members that are tried at first: partitions go one by one, members hardly ever do."""
 
 LOOSE = 0.3
-"""How likely it is that a larger scenario is changed on: so for one that is larger by nothing, and by e times
-less for each partition."""
+"""How likely it is that a scenario is changed on that is less near to what is sought."""
 
 
 def wander(
@@ -53,13 +52,8 @@ def wander(
     while may_go_on() and not small(best, enough):
         candidates = [_changed(current, draw) for _ in range(AT_ONCE)]
         shown = [s for s, breaks in zip(candidates, breaking(candidates), strict=True) if breaks]
-        if not shown:
-            continue
-        found = min(shown, key=_weight)
-        more = _weight(found) - _weight(current)
-        if more <= 0 or draw.random() < LOOSE * 2.0**-more:
-            current = found
-            best = min(best, current, key=_weight)
+        current = min(shown, key=_weight, default=current)
+        best = min(best, current, key=_weight)
     return best
 
 

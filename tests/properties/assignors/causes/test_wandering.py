@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
-from rebalance.model.values import RebalanceProtocol
+from rebalance.model.values import RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.causes.wandering import CHANGES, seek, small, thin_out, wander
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
@@ -28,11 +29,20 @@ def patience(calls: int):
     return lambda: next(left, None) is not None
 
 
-def test_it_goes_over_what_is_not_smaller():
+def test_it_finds_what_is_small_the_same_every_time():
     assert not any(breaking([START]))
     found = wander(START, breaking, enough=(2, 5), may_go_on=patience(2000))
     assert found.size[:2] == (2, 5)
     assert found == wander(START, breaking, enough=(2, 5), may_go_on=patience(2000))
+
+
+def test_it_goes_over_what_is_not_smaller():
+    """Partitions can go only after topics have become one."""
+
+    def joined(scenarios: Sequence[Scenario]) -> list[bool]:
+        return [s.size[0] >= 2 and (s.size[1] == 24 or len(s.topics) == 1) for s in scenarios]
+
+    assert small(wander(START, joined, enough=(2, 5), may_go_on=patience(2000)), (2, 5))
 
 
 def test_it_ends_when_it_may_not_go_on():
@@ -56,12 +66,26 @@ def test_what_is_sought_is_come_nearer_to():
     assert seek([START], lambda some: [None for _ in some], 3, may_go_on=patience(20)) is None
 
 
+def owned(scenario: Scenario) -> Scenario:
+    """Each member has a rack, and owns a partition of each topic that the next one has, too."""
+    members = tuple(
+        replace(
+            m,
+            rack=f"r{i % 2}",
+            owned=tuple(TopicPartition(t, j) for t in m.topics for j in (i, i - 1) if j >= 0),
+        )
+        for i, m in enumerate(scenario.members)
+    )
+    return replace(scenario, members=members)
+
+
 @pytest.mark.parametrize("number", range(12))
-def test_a_change_of_a_scenario_is_a_scenario(number):
-    scenario = START
+def test_a_change_of_a_scenario_is_a_scenario_and_no_larger(number):
+    scenario = owned(START)
     draw = random.Random(number)
     for _ in range(20):
-        scenario = draw.choice(CHANGES)(scenario, draw)
+        before, scenario = scenario, draw.choice(CHANGES)(scenario, draw)
+        assert all(new <= old for new, old in zip(scenario.size, before.size, strict=True))
         topics = scenario.topics
         assert all(p.topic in topics for m in scenario.members for p in m.owned)
         assert len({m.id for m in scenario.members}) == len(scenario.members)
