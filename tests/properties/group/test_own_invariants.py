@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,7 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     name = f"own_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(MODULE)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.setattr(sys, "path", [one for one in sys.path if one])
     return name
 
 
@@ -64,6 +65,17 @@ def test_it_is_asked_of_a_state(module: str) -> None:
         "A": ("down", frozenset(), frozenset()),
         "B": ("down", frozenset(), frozenset()),
     }
+
+
+def test_owning_is_one_thing_and_holding_another(module: str) -> None:
+    """A was removed and has not noticed."""
+    setup = scenario("dynamic").setup(ScenarioSize(members=2, partitions=2))
+    views = {"cluster": 0b11, "group": "Stable", "life A": "up", "owned A": 0b01, "held A": 0}
+    views |= {"life B": "up", "owned B": 0b10, "held B": 0b10}
+    asked = rules(setup, [f"{module}:keeps"]).about(f"{OWN}{module}:keeps")
+    assert list(asked.in_state(views.__getitem__)) == []
+    (group,) = load(f"{module}:keeps").__globals__["seen"]
+    assert [(one.owns, one.holds) for one in group.members.values()] == [({"t-0"}, set()), ({"t-1"}, {"t-1"})]
 
 
 def test_false_is_said_by_the_first_line_of_its_docstring(module: str) -> None:
