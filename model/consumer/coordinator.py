@@ -235,13 +235,19 @@ def news(
     topics that somebody subscribes to."""
     if group.kind is GroupKind.NONE:
         group = group._replace(kind=GroupKind.CONSUMER, known=cluster)
-    subscribed = setup.parts(beat.topics)
-    for records in book:
-        for one in records:
-            subscribed = Parts(subscribed | setup.parts(one.topics))
-    if record.topics != beat.topics or (group.known ^ cluster) & subscribed:
+    changed = group.known ^ cluster
+    if record.topics != beat.topics or (changed and changed & setup.parts(_subscribed(book, beat))):
         group = bumped(group)
     return group._replace(known=cluster), record._replace(topics=beat.topics)
+
+
+def _subscribed(book: Book, beat: Beat) -> int:
+    """The topics that somebody subscribes to, the sender of ``beat`` included."""
+    topics = int(beat.topics)
+    for records in book:
+        for record in records:
+            topics |= record.topics
+    return topics
 
 
 def reconciled(
