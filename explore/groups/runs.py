@@ -105,6 +105,8 @@ def play(run: SavedRun) -> Played:
         return Played(FOR_EVER[run.clause], len(run.events))
     judge = Judge(built, required, run.clause)
     state, after = built.initial[0], 0
+    for broken in judge.state(state):  # an invariant of one's own may fail before anything happens
+        return Played(broken.sentence, after)
     for after, (reached, outcome) in enumerate(built.replay(run.events), 1):
         before, state = state, reached
         since = quiet(built, run.events[:after]) if judge.rules.bounded else ()

@@ -72,6 +72,17 @@ def test_a_group_and_a_rule_of_ones_own(rebalance):
     assert "runs 'own_rule:one_each', which this project does not name" in refused.out + refused.err
 
 
+def test_a_rule_that_is_broken_before_anything_happens_is_replayed(rebalance):
+    """The run has no step, and was called fixed."""
+    Path("own_up.py").write_text("def up(group):\n    return 'A is ' + group.members['A'].life\n")
+    ran = rebalance("explore", "dynamic", "--members", 1, "--partitions", 1, "--invariant", "own_up:up")
+    assert ran.code == 1
+    assert "VIOLATION own/own_up:up  A is down" in ran.out
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    assert rebalance("replay") == (1, f"failing  {saved.stem}  own/own_up:up  dynamic: A is down\n", "")
+    assert "A is down" in rebalance("show", saved.stem).out
+
+
 def test_a_situation_is_shown_by_a_run(rebalance):
     ran = rebalance(*BROKEN, "--witness", "follow-up rebalance")
     assert ran.code == 0
