@@ -22,6 +22,7 @@ from functools import cache
 from pathlib import Path
 
 from rebalance.live.processes import maven, pypi
+from rebalance.live.processes.tools import ToolError
 from rebalance.model.bugs.releases import ranges, released
 from rebalance.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA, PYTHON
 from rebalance.pipeline.audit.sources.patterns import Line, Source, Unlike
@@ -270,7 +271,11 @@ def main() -> int:
     )
     parser.add_argument("--page", type=writable, default=PAGE)
     options = parser.parse_args()
-    options.page.write_text(page(), encoding="utf-8")
+    try:
+        text = page()
+    except ToolError as error:
+        parser.error(str(error))
+    options.page.write_text(text, encoding="utf-8")
     print(options.page)
     return 0
 

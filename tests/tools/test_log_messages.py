@@ -118,3 +118,17 @@ def test_what_a_new_release_logs_and_nobody_reads_is_on_the_page(logging):
         if state(logging, text) == UNREAD and log_messages.written(text) not in known
     ]
     assert new == [], f"{logging.name} {newest} logs what is neither read nor known"
+
+
+def test_without_what_is_to_be_fetched_the_page_stays(tmp_path, monkeypatch, capsys):
+    (tmp_path / "page.md").write_text("as it was")
+
+    def unreachable() -> str:
+        raise ToolError("mvn fails")
+
+    monkeypatch.setattr(log_messages, "page", unreachable)
+    monkeypatch.setattr("sys.argv", ["log_messages", "--page", str(tmp_path / "page.md")])
+    with pytest.raises(SystemExit, match="2"):
+        log_messages.main()
+    assert capsys.readouterr().err.endswith("error: mvn fails\n")
+    assert (tmp_path / "page.md").read_text() == "as it was"
