@@ -33,17 +33,23 @@ def test_legal(old: str, new: str, name: str) -> None:
     assert outcome.pauses > 0
 
 
-BETWEEN = [("cooperative-sticky", "consumer"), ("consumer", "cooperative-sticky"), ("range", "consumer")]
+BETWEEN = [
+    ("cooperative-sticky", "consumer", (4, 16), (3, 16)),
+    ("consumer", "cooperative-sticky", (5, 21), (4, 23)),
+    ("range", "consumer", (4, 21), (3, 20)),
+]
+"""Rebalances and partition-pauses, where members go over one by one and where all are stopped first."""
 
 
-@pytest.mark.parametrize(("old", "new"), BETWEEN)
+@pytest.mark.parametrize(("old", "new", "one_by_one", "together"), BETWEEN)
 @pytest.mark.parametrize("name", ["online", "online-settled", "offline"])
-def test_between_the_protocols_every_path_is_safe_as_specified(old: str, new: str, name: str) -> None:
+def test_between_the_protocols_every_path_is_safe_as_specified(
+    old: str, new: str, one_by_one: tuple[int, int], together: tuple[int, int], name: str
+) -> None:
     path = path_of(old, new, name)
     outcome = judge(path, setup(path))
     assert outcome.verdict is UpgradeVerdict.SAFE
-    assert outcome.rebalances > 0
-    assert outcome.pauses > 0
+    assert (outcome.rebalances, outcome.pauses) == (together if name == "offline" else one_by_one)
 
 
 @pytest.mark.parametrize(
