@@ -15,7 +15,8 @@ from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
 from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.consumer.group import FAULTS as CONSUMER_KINDS
-from rebalance.model.consumer.migration.either import FAULTS
+from rebalance.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
+from rebalance.model.consumer.migration.either import FAULTS, faults_of
 from rebalance.model.names import unknown
 from rebalance.model.protocol.group import FAULTS as CLASSIC_FAULTS
 from rebalance.model.protocol.setup import (
@@ -143,13 +144,12 @@ class NamedScenario:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
-        faults = self.faults if size.faults is None else self._of_its_protocol(size.faults)
         topics, exist = _topics(partitions, self.topics, self.spare)
-        return Setup(
+        setup = Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
             topics=topics,
             exist=exist,
-            faults=faults,
+            faults=self.faults,
             budget=self.budget if size.budget is None else size.budget,
             coordinator=broker(size.broker).decisions | _decisions(size.switches, "coordinator", "member"),
             max_size=max(1, members - self.crowded) if self.crowded else None,
@@ -161,17 +161,20 @@ class NamedScenario:
             steps=size.steps,
             factory=size.factory,
         )
+        return setup if size.faults is None else replace(setup, faults=self._had(size.faults, setup))
 
-    def _of_its_protocol(self, faults: tuple[str, ...]) -> tuple[str, ...]:
+    def _had(self, faults: tuple[str, ...], setup: Setup) -> tuple[str, ...]:
         """Those that there are; of all kinds those that such a group has. Raises ScenarioError for others."""
-        kinds = CONSUMER_KINDS if self.modern else CLASSIC_FAULTS
+        kinds = faults_of(setup)
         if faults == FAULTS:
             return tuple(fault for fault in faults if fault in kinds)
         for fault in faults:
             if fault not in FAULTS:
                 raise ScenarioError(unknown("fault", fault, FAULTS, "rebalance list faults"))
             if fault not in kinds:
-                other = "classic groups" if self.modern else "consumer groups (KIP-848)"
+                other = "consumer groups (KIP-848)"
+                if setup.modern:
+                    other = "groups that speak one protocol" if setup.migrates else "classic groups"
                 raise ScenarioError(f"{self.name}: {fault!r} is a fault of {other}")
         return faults
 
@@ -262,7 +265,7 @@ CONSUMER_FAULTS = tuple(fault for fault in CONSUMER_KINDS if fault not in ("resu
 """Kinds of faults that mean something in every consumer group of one topic that does not grow."""
 
 MIGRATION_FAULTS = tuple(
-    fault for fault in CONSUMER_FAULTS if fault not in ("failover", "group expires", "topic deleted")
+    fault for fault in MIGRATION_KINDS if fault not in ("resubscribe", "failover", "group expires")
 )
 """Kinds of faults of a group on its way between the protocols; a failover makes every state remember the
 log."""

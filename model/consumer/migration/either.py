@@ -17,6 +17,13 @@ FAULTS = (*classic.FAULTS, *(kind for kind in consumer.FAULTS if kind not in cla
 """Every kind of fault of either protocol."""
 
 
+def faults_of(setup: Setup) -> tuple[str, ...]:
+    """The kinds of faults that the group of ``setup`` can have."""
+    if not setup.modern:
+        return classic.FAULTS
+    return consumer.MIGRATION_FAULTS if setup.migrates else consumer.FAULTS
+
+
 def machine(setup: Setup) -> Machine:
     """The group of ``setup``: nobody started, no group on the broker.
 

@@ -258,8 +258,13 @@ def test_the_bound_on_rebalances_is_met(
 
 def test_of_all_faults_a_group_has_those_of_its_protocol() -> None:
     """And what does not name them all names none of the other protocol's."""
-    for name, foreign in (("dynamic", "slow callback"), ("consumer", "enforce")):
-        every = SCENARIOS[name].setup(ScenarioSize(members=1, partitions=1, faults=FAULTS))
+    for name, foreign in (
+        ("dynamic", "slow callback"),
+        ("consumer", "enforce"),
+        ("migration-one-way", "topic grows"),
+        ("migration", "topic deleted"),
+    ):
+        every = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=1, faults=FAULTS))
         assert foreign not in every.faults
         assert machine(every).initial
         with pytest.raises(ScenarioError, match=f"{name}: '{foreign}' is a fault of"):
