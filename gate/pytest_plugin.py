@@ -225,10 +225,11 @@ def _shared(request: pytest.FixtureRequest, target: Any) -> tuple[Result | _NotJ
 def _check(config: pytest.Config, target: Any) -> Result | _NotJudged:
     from rebalance.gate.check.judgement import allow
     from rebalance.gate.check.search import check, describe
-    from rebalance.gate.targets.inside import InProcess
-    from rebalance.gate.targets.resolve import TargetError, resolve
+    from rebalance.gate.targets.resolve import resolve
     from rebalance.gate.targets.session import Session
     from rebalance.gate.traces import counterexamples
+    from rebalance.live.assignors.hosted import TargetError
+    from rebalance.live.assignors.inside import InProcess
 
     spec = target if isinstance(target, str) else _name(target)
     try:

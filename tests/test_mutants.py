@@ -17,9 +17,10 @@ import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
 from rebalance.gate.check.result import Finding, Result, Status
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.resolve import load, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
+from rebalance.live.assignors.hosted import load
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.verdict import Level

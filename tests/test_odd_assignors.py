@@ -14,9 +14,9 @@ from rebalance.gate.check.result import Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.report.facts import headline
-from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.verdict import Level, Verdict

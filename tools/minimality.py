@@ -16,11 +16,12 @@ from itertools import groupby
 from pathlib import Path
 
 from rebalance.gate.check.search import replay
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import files, kinds
 from rebalance.gate.traces.counterexamples import Trace
 from rebalance.gate.traces.files import TraceError
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.properties.assignors.clause import Clause
 from rebalance.properties.assignors.minimise import deletions
 from rebalance.properties.assignors.scenarios import Scenario

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.targets.session import Lost, Session
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.assignor import Promise
 from rebalance.properties.assignors.calls import Writer, answered_together
 from rebalance.properties.assignors.clause import Clause

@@ -25,9 +25,10 @@ from rebalance.gate.check.plan import PROFILES, CheckPlan
 from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import codec, counterexamples, files
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.assignors.java import JAVA
 from rebalance.model.assignors.promises import KAFKA
 from rebalance.model.bugs.catalogue import ships

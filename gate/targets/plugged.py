@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rebalance.gate.targets.host import ask, ask_user_data
-from rebalance.gate.targets.resolve import TargetError, describe, load, resolve
+from rebalance.gate.targets.resolve import resolve
+from rebalance.live.assignors.host import ask, ask_user_data
+from rebalance.live.assignors.hosted import TargetError, describe, load
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.switches import switched

@@ -16,8 +16,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rebalance.gate.targets import HASH_SEED
-from rebalance.gate.targets.inside import Entered, until_failure
-from rebalance.gate.targets.resolve import Target, TargetError
+from rebalance.gate.targets.resolve import Target
+from rebalance.live.assignors.hosted import TargetError
+from rebalance.live.assignors.inside import Entered, until_failure
 from rebalance.live.assignors.messages import (
     HELLO_SEQ,
     Hello,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from rebalance.gate.targets.resolve import Target, TargetError
+from rebalance.gate.targets.resolve import Target
 from rebalance.gate.targets.session import Session
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.assignors.messages import Hello
 from rebalance.live.processes.lines import Garbage, from_line
 from rebalance.model.values import (

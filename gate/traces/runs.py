@@ -17,9 +17,9 @@ from typing import Any, Literal
 
 from rebalance.explore.groups.runs import FOR_EVER, SavedRun
 from rebalance.gate.targets.plugged import Plugged, plugged
-from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import codec, files
 from rebalance.gate.traces.files import SUITE, TraceError, dump
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.consumer.migration.either import ASSIGNORS, FAULTS, machine

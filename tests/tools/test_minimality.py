@@ -8,9 +8,9 @@ import pytest
 from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import TargetInfo
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.resolve import load
 from rebalance.gate.traces.counterexamples import Trace, save_all
+from rebalance.live.assignors.hosted import load
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clauses import CLAUSES, select
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform

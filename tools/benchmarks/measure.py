@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.gate.targets.resolve import load
+from rebalance.live.assignors.hosted import load
 from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Subscription
 

@@ -20,8 +20,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
 from rebalance.gate.check.subject import Subject
-from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.resolve import load
+from rebalance.live.assignors.hosted import load
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.clauses import TABLE

@@ -271,8 +271,8 @@ def _shrink(
     """Make the smallest failing scenario of each clause small, and the first of each way to be lost, and
     save them; clause -> path."""
     from rebalance.gate.check.player import TargetPlayer, shrink_histories
-    from rebalance.gate.targets.resolve import TargetError
     from rebalance.gate.traces import counterexamples, runs
+    from rebalance.live.assignors.hosted import TargetError
     from rebalance.pipeline.campaign.campaign import Failing
     from rebalance.pipeline.campaign.walks import shrink_walks
 

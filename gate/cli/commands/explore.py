@@ -222,7 +222,7 @@ def _with_assignor(
     """The scenario with the target wherever it lists an assignor of the same protocol."""
     from rebalance.explore.groups.scenarios import ScenarioError
     from rebalance.gate.targets.plugged import plugged
-    from rebalance.gate.targets.resolve import TargetError
+    from rebalance.live.assignors.hosted import TargetError
     from rebalance.model.bugs.switches import SWITCHES
 
     with usage_errors(TargetError):

@@ -26,7 +26,8 @@ def resolved(
     spec: str | None, command: Sequence[str] = (), options: argparse.Namespace | None = None
 ) -> Target:
     """The target that is spelled so, confined as the ``options`` have it. Raises UsageError."""
-    from rebalance.gate.targets.resolve import TargetError, resolve
+    from rebalance.gate.targets.resolve import resolve
+    from rebalance.live.assignors.hosted import TargetError
 
     with usage_errors(TargetError):
         target = resolve(spec, command)
@@ -37,8 +38,8 @@ def resolved(
 @contextlib.contextmanager
 def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
     """A conversation within the limits of the options. Raises UsageError where the target does not start."""
-    from rebalance.gate.targets.resolve import TargetError
     from rebalance.gate.targets.session import Session
+    from rebalance.live.assignors.hosted import TargetError
 
     with usage_errors(TargetError):
         started = Session(target, options.call_seconds, memory_mib=options.memory_mib).__enter__()

@@ -18,7 +18,7 @@ from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, count,
 from rebalance.gate.check.result import ClauseResult, Result, Status
 from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
-from rebalance.gate.targets.inside import InProcess
+from rebalance.live.assignors.inside import InProcess
 from rebalance.live.assignors.messages import Skipped
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference

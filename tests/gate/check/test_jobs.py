@@ -194,7 +194,7 @@ import signal, sys, time
 from rebalance.model.assignors import reference
 
 def hang():
-    if "rebalance.gate.targets.host" not in str(sys.modules["__main__"].__spec__):
+    if "rebalance.live.assignors.host" not in str(sys.modules["__main__"].__spec__):
         signal.signal(signal.SIGALRM, signal.SIG_IGN)
         time.sleep(1000)
 
@@ -269,7 +269,7 @@ class Where:
         self.inner = reference("roundrobin")
     def assign(self, cluster, group):
         with open("where", "a") as where:
-            print("host" if "targets.host" in str(sys.modules["__main__"].__spec__) else "worker", file=where)
+            print("host" if "assignors.host" in str(sys.modules["__main__"].__spec__) else "worker", file=where)
         return self.inner.assign(cluster, group)
 """
 

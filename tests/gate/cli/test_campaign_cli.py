@@ -159,7 +159,7 @@ def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypa
 def test_a_program_is_played_through_its_session(rebalance):
     import sys
 
-    program = ("--", sys.executable, "-m", "rebalance.gate.targets.host", "range")
+    program = ("--", sys.executable, "-m", "rebalance.live.assignors.host", "range")
     ran = rebalance("campaign", "--scenarios", 20, "--out", "c", *program)
     assert ran.code == 0
     twin = rebalance("campaign", "range", "--scenarios", 20, "--out", "d")

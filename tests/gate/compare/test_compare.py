@@ -27,9 +27,9 @@ from rebalance.gate.compare.compare import (
     expectation,
 )
 from rebalance.gate.report.terminal import comparison as report
-from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.resolve import load
 from rebalance.gate.traces import counterexamples
+from rebalance.live.assignors.hosted import load
+from rebalance.live.assignors.inside import InProcess
 from rebalance.live.assignors.java import parse
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.registries import Existing

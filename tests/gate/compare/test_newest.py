@@ -17,9 +17,10 @@ from pathlib import Path
 import pytest
 from rebalance.gate.compare import clients
 from rebalance.gate.compare.clients import PinnedClient
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.processes import jvm, maven, pypi
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.registries import existing

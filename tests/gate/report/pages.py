@@ -18,7 +18,7 @@ from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.inside import InProcess
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.bugs.switches import switched
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event

@@ -13,8 +13,8 @@ from rebalance.gate.check.result import Result, Status
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.report.html import check as html
 from rebalance.gate.report.html import page
-from rebalance.gate.targets.inside import InProcess
 from rebalance.gate.traces import counterexamples
+from rebalance.live.assignors.inside import InProcess
 from rebalance.model.bugs.switches import switched
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME

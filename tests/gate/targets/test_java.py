@@ -18,10 +18,11 @@ from pathlib import Path
 import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
 from rebalance.gate.check.subject import Subject
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
 from rebalance.live.assignors import messages
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.processes import jvm, maven
 from rebalance.live.processes.maven import CLIENTS
 from rebalance.live.processes.tools import ToolError

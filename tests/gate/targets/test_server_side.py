@@ -11,10 +11,11 @@ import pytest
 from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import Status
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
+from rebalance.live.assignors.hosted import TargetError
+from rebalance.live.assignors.inside import InProcess
 from rebalance.live.processes import jvm, maven
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise

@@ -10,9 +10,10 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets.inside import InProcess
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Lost, Session
+from rebalance.live.assignors.hosted import TargetError
+from rebalance.live.assignors.inside import InProcess
 from rebalance.live.processes.child import Child, Gone
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import Answer, Asker, AssignQuestion, Failure, UserDataQuestion

@@ -7,10 +7,10 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets import resolve as targets
-from rebalance.gate.targets.resolve import Target, TargetError, describe, known, load, resolve
+from rebalance.gate.targets.resolve import Target, known, resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.targets.smoke import smoke
+from rebalance.live.assignors.hosted import GROUP, TargetError, describe, load
 from rebalance.model.assignors import NAMES
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.properties.assignors.calls import Answer
@@ -39,7 +39,7 @@ def adapter(monkeypatch, tmp_path):
         "    return Acme(spec)\n"
     )
     monkeypatch.syspath_prepend(tmp_path)
-    entry = EntryPoint("json", "acme_adapter:load", targets.GROUP)
+    entry = EntryPoint("json", "acme_adapter:load", GROUP)
     monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [entry])
     yield "json"
     sys.modules.pop("acme_adapter", None)
@@ -51,7 +51,13 @@ def adapter(monkeypatch, tmp_path):
 def test_default_is_the_reference():
     target = resolve()
     assert target == resolve("cooperative-sticky")
-    assert target.command == (sys.executable, "-P", "-m", "rebalance.gate.targets.host", "cooperative-sticky")
+    assert target.command == (
+        sys.executable,
+        "-P",
+        "-m",
+        "rebalance.live.assignors.host",
+        "cooperative-sticky",
+    )
     assert target.hosted
     assert target.label == "cooperative-sticky (reference)"
 
@@ -208,7 +214,7 @@ def test_the_host_reports_what_it_cannot_load():
 
 def test_the_host_is_started_properly():
     done = subprocess.run(
-        [sys.executable, "-m", "rebalance.gate.targets.host"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rebalance.live.assignors.host"], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: ")
@@ -307,7 +313,7 @@ def test_smoke_without_jsonschema(monkeypatch):
 def test_host_imports_no_engine():
     """A Python target starts in the time that its own imports take."""
     heavy = {"hypothesis", "z3", "networkx", "pyspark", "pytest"}
-    code = "import sys, rebalance.gate.targets.host; print(*sys.modules)"
+    code = "import sys, rebalance.live.assignors.host; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stdout.split())
-    assert importlib.import_module("rebalance.gate.targets.host")
+    assert importlib.import_module("rebalance.live.assignors.host")

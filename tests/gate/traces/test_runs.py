@@ -16,10 +16,10 @@ from rebalance.explore.groups.runs import SavedRun, play
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.report.terminal.table import WIDTH, table
 from rebalance.gate.targets.plugged import plugged
-from rebalance.gate.targets.resolve import TargetError
 from rebalance.gate.traces import runs
 from rebalance.gate.traces.files import NewerSchema, TraceError
 from rebalance.gate.traces.runs import setup_in, setup_out
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import CannotHappenError, Event, StepOwner
 from rebalance.model.steps import Step, steps

@@ -6,10 +6,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets.resolve import TargetError, resolve
-from rebalance.gate.targets.resolve import load as targets_load
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.live.assignors import aiokafka, classic, kafka_python
+from rebalance.live.assignors.hosted import TargetError
+from rebalance.live.assignors.hosted import load as targets_load
 from rebalance.live.processes import pypi
 from rebalance.live.processes.tools import ToolError
 from rebalance.model import wire

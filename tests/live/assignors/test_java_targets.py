@@ -8,8 +8,9 @@ import signal
 import zipfile
 
 import pytest
-from rebalance.gate.targets.resolve import Target, TargetError, resolve
+from rebalance.gate.targets.resolve import Target, resolve
 from rebalance.gate.targets.smoke import schema
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.assignors.java import JavaTarget, parse, spelled
 from rebalance.live.assignors.messages import (
     assign_request,

@@ -9,8 +9,9 @@ import dataclasses
 
 import pytest
 from rebalance.gate.check.plan import PROFILES, CheckPlan, scenario_at
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.leaders.clients import LEADING, released
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignors.promises import KAFKA

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 from rebalance.gate.check.search import replay
-from rebalance.gate.targets.resolve import TargetError, resolve
+from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
+from rebalance.live.assignors.hosted import TargetError
 from rebalance.live.leaders.clients import LEADING
 from rebalance.live.leaders.user_data import FORMATS, LearntUserData
 from rebalance.model import wire

@@ -12,8 +12,8 @@ from itertools import starmap
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from rebalance.gate.targets.host import ask, ask_user_data, name_of, trace_of
-from rebalance.gate.targets.resolve import adopt, describe, load
+from rebalance.live.assignors.host import ask, ask_user_data, name_of, trace_of
+from rebalance.live.assignors.hosted import adopt, describe, load
 from rebalance.live.assignors.messages import Skipped
 from rebalance.live.processes.lines import Garbage
 from rebalance.live.processes.supervision import ended_after

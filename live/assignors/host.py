@@ -1,4 +1,4 @@
-"""``python -m rebalance.gate.targets.host TARGET``: a Python assignor as a program that speaks the stdio
+"""``python -m rebalance.live.assignors.host TARGET``: a Python assignor as a program that speaks the stdio
 protocol.
 
 The target runs in this process, so it can crash, hang or exit it: that is for the driver to survive. What
@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from rebalance.gate.targets.resolve import TargetError, describe, load
+from rebalance.live.assignors.hosted import TargetError, describe, load
 from rebalance.live.assignors.messages import (
     VERSION,
     Skipped,
@@ -66,7 +66,7 @@ def ask_user_data(assignor: Any, owned: Partitions, generation: int) -> bytes | 
 def main(arguments: list[str]) -> int:
     """Serve the one target named on the command line until ``bye`` or the end of input."""
     if len(arguments) != 1:
-        print("usage: python -m rebalance.gate.targets.host TARGET", file=sys.stderr)
+        print("usage: python -m rebalance.live.assignors.host TARGET", file=sys.stderr)
         return 2
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
