@@ -269,7 +269,8 @@ class Where:
         self.inner = reference("roundrobin")
     def assign(self, cluster, group):
         with open("where", "a") as where:
-            print("host" if "assignors.host" in str(sys.modules["__main__"].__spec__) else "worker", file=where)
+            hosted = "assignors.host" in str(sys.modules["__main__"].__spec__)
+            print("host" if hosted else "worker", file=where)
         return self.inner.assign(cluster, group)
 """
 
