@@ -63,6 +63,34 @@ class Entry:
         return self.narrower.get(switch, self.affected)
 
 
+_OWNERS = {
+    "confluent-kafka-go": "confluentinc",
+    "franz-go": "twmb",
+    "kafka-go": "segmentio",
+    "kafka-python": "dpkp",
+    "kafkajs": "tulios",
+    "librdkafka": "confluentinc",
+    "pekko-connectors-kafka": "apache",
+    "sarama": "IBM",
+    "spring-kafka": "spring-projects",
+}
+"""Project of a tracker -> whose it is on GitHub."""
+
+
+def tracker_link(tracker: str) -> str:
+    """Where to read a tracker of an entry, "" where that is not known.
+
+    >>> tracker_link("KAFKA-12983"), tracker_link("franz-go#366")
+    ('https://issues.apache.org/jira/browse/KAFKA-12983', 'https://github.com/twmb/franz-go/issues/366')
+    """
+    if tracker.startswith("KAFKA-"):
+        return f"https://issues.apache.org/jira/browse/{tracker}"
+    kind = "issues" if "#" in tracker else "commit"
+    project, _, number = tracker.replace("@", "#").partition("#")
+    owner = _OWNERS.get(project)
+    return f"https://github.com/{owner}/{project}/{kind}/{number}" if owner and number else ""
+
+
 _TABLE = tuple(Entry(**row) for row in table(__file__)["bug"])
 
 CATALOGUE: dict[str, Entry] = {entry.id: entry for entry in _TABLE}

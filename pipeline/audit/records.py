@@ -195,7 +195,12 @@ def generations(moments: Sequence[LogMoment]) -> list[int | None]:
 def holders(
     finding: LogFinding, moments: Sequence[LogMoment], wanted: Sequence[int]
 ) -> dict[int, dict[str, bool]]:
-    """Who owns the partition of a finding after each of the wanted moments, and whether still as a member."""
+    """Who owns the partition of a finding after each of the wanted moments, and whether still as a member.
+
+    What no line of the log says is known where the finding is about it: whose grant is the older one, is a
+    member no longer from its beginning on.
+    """
+    gone = _zombies(finding)
     chosen = frozenset(wanted)
     known = {owner.member: owner.consumer for owner in finding.owners if owner.member and owner.consumer}
     holds: dict[str, bool] = {}
@@ -222,8 +227,17 @@ def holders(
             case _:
                 pass
         if at in chosen:
-            found[at] = dict(holds)
+            over = gone if event.at >= finding.began else frozenset()
+            found[at] = {name: inside and name not in over for name, inside in holds.items()}
     return found
+
+
+def _zombies(finding: LogFinding) -> frozenset[str]:
+    """The owners of whom the finding says that they are members no longer."""
+    newest = max((owner.generation or 0 for owner in finding.owners), default=0)
+    if finding.check != "owned-by-zombie":
+        return frozenset()
+    return frozenset(o.consumer for o in finding.owners if o.consumer and (o.generation or 0) < newest)
 
 
 MOST_FOLLOWED = 24

@@ -50,15 +50,15 @@ from rebalance.properties.verdict import Level
 # --- the table ------------------------------------------------------------------------------------
 
 
-_WIKI = "https://cwiki.apache.org/confluence/display/KAFKA/"
+WIKI = "https://cwiki.apache.org/confluence/display/KAFKA/"
 
-KIP_54 = _WIKI + "KIP-54+-+Sticky+Partition+Assignment+Strategy"
+KIP_54 = WIKI + "KIP-54+-+Sticky+Partition+Assignment+Strategy"
 
-KIP_429 = _WIKI + "KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol"
+KIP_429 = WIKI + "KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol"
 
-KIP_792 = _WIKI + "KIP-792%3A+Add+%22generation%22+field+into+consumer+protocol"
+KIP_792 = WIKI + "KIP-792%3A+Add+%22generation%22+field+into+consumer+protocol"
 
-KIP_881 = _WIKI + "KIP-881%3A+Rack-aware+Partition+Assignment+for+Kafka+Consumers"
+KIP_881 = WIKI + "KIP-881%3A+Rack-aware+Partition+Assignment+for+Kafka+Consumers"
 
 ASSIGNOR = "https://kafka.apache.org/documentation/#consumerconfigs_partition.assignment.strategy"
 

@@ -43,14 +43,15 @@ class OwnershipState(StrEnum):
 class DiagramColumn:
     """One moment: its short ``label``, ``what`` happens in a sentence, the clock time if there was a clock.
 
-    ``generation`` is that of the group afterwards (of a finding: the number of the round). ``fault``: the
-    environment does it. ``marked``: the finding rests on it. ``skipped``: how many moments before it were
-    left out.
+    ``at``: seconds since the first one that is shown, None without a clock. ``generation`` is that of the
+    group afterwards (of a finding: the number of the round). ``fault``: the environment does it. ``marked``:
+    the finding rests on it. ``skipped``: how many moments before it were left out.
     """
 
     label: str
     what: str = ""
     when: str = ""
+    at: float | None = None
     generation: int | None = None
     fault: bool = False
     marked: bool = False

@@ -1,6 +1,6 @@
 """A recording as a diagram: a column for each event of the log that is shown, with its time and its line.
 
-What happens in a millisecond is as wide as what takes an hour.
+What happens in a millisecond is as wide as what takes an hour; ``DiagramColumn.at`` says how long it took.
 """
 
 from __future__ import annotations
@@ -50,6 +50,7 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
     numbers = generations(moments)
     others = {who for moment in moments if (who := moment.event.consumer)}
     several_days = len({moments[at].event.at.date() for at in shown}) > 1
+    first = moments[shown[0]].event.at if shown else finding.began
     columns: list[DiagramColumn] = []
     before = -1
     for at in shown:
@@ -59,6 +60,7 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
                 label=str(len(columns) + 1),
                 what=f"{event.who} {moments[at].sentence} ({event.where})",
                 when=event.at.strftime("%m-%d %H:%M:%S" if several_days else "%H:%M:%S.%f")[:12],
+                at=(event.at - first).total_seconds(),
                 generation=numbers[at],
                 fault=event.kind in ("removed", "reset", "lost"),
                 marked=(event.at, event.file, event.line) in places,

@@ -15,6 +15,7 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from rebalance.gate.cli.console.text import columns
+from rebalance.gate.report.diagram import svg_scale
 from rebalance.gate.report.diagram.diagram import (
     Bar,
     EventMark,
@@ -66,6 +67,7 @@ def render(
     sheet.head()
     for start, end in _strips(diagram, sheet.room):
         _Strip(sheet, start, end).draw()
+    svg_scale.draw(sheet)
     sheet.legend()
     if steps:
         sheet.steps()

@@ -209,7 +209,7 @@ class _Chart:
                 name = ""
             twice = self._filled(self._twice(partition, at) for at in shown)
             if twice.strip():
-                yield self._line("", "two owners") + twice
+                yield self._line("", "two owners" if _TWO in twice else "two users") + twice
         for member in (*self.diagram.members, ""):
             if member in left:
                 yield from self._marked(_name(member, self.unicode) or "coordinator", member, shown)

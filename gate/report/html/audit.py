@@ -1,4 +1,5 @@
-"""What an audit found as one HTML file: no script, no style sheet or font from elsewhere, no link at all.
+"""What an audit found as one HTML file: no script, no style sheet or font from elsewhere. It loads nothing;
+its links, for whoever clicks, are those of the checks and of the catalogue, none is of a log.
 
 Everything that comes from a log is escaped. The size is bounded: the figures below say of what there is how
 much; the JSON report and the tables have the rest.
@@ -6,18 +7,19 @@ much; the JSON report and the tables have the rest.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 
 from rebalance.gate.cli.console.text import span
 from rebalance.gate.report.diagram.log_diagram import of_recording
 from rebalance.gate.report.html import page
-from rebalance.gate.report.html.page import Markup
+from rebalance.gate.report.html.page import Markup, join, text
 from rebalance.gate.report.terminal.audit import headline
-from rebalance.gate.report.times import certainty, moment
+from rebalance.gate.report.times import certainty, lasted, moment
 from rebalance.gate.traces import recordings
 from rebalance.gate.traces.files import TraceError
+from rebalance.pipeline.audit import advice
 from rebalance.pipeline.audit.diagnosis import sentences
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.quoting import quoted
@@ -33,7 +35,10 @@ MOST = 2 * 1024 * 1024
 def render(found: Audited) -> str:
     """The page, at most ``MOST`` bytes of UTF-8."""
     parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
-    end = [_checks(found), _groups(found), _pauses(found), _clocks(found), _malformed(found)]
+    end = [
+        *(_checks(found), _clients(found), _groups(found), _pauses(found), _clocks(found)),
+        _malformed(found),
+    ]
     room = MOST - len(_document(found, *parts, *end).encode()) - 1000
     charted = found.findings[:MOST_CHARTS]
     raw = quoted(event for one in charted for event in one.places)
@@ -48,10 +53,10 @@ def _document(found: Audited, *sections: Markup) -> str:
     line = headline(found)
     read = f"{found.files:,} files, {found.lines:,} lines, {found.events:,} events"
     suite = f"{found.malformed:,} malformed lines; rebalance {version('rebalance-verifier')}. Times are UTC."
-    paths = page.join(*(page.join(page.code(path), " ") for path in found.plan.paths[:20]))
+    paths = join(*(join(page.code(path), " ") for path in found.plan.paths[:20]))
     unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in found.unread[:20]]
     unclear = [page.tag("p", text) for text in [note.text for note in found.notes[:20]] + unread]
-    head = page.join(
+    head = join(
         page.headline(line, found.verdict.value), page.tag("p", paths), page.dim(f"{read}, {suite}"), *unclear
     )
     return page.document(f"rebalance audit: {line}", head, *sections, contents=False)
@@ -91,8 +96,34 @@ def _findings(found: Audited, check: str) -> Markup:
     total = found.tally(check).findings
     more = page.dim(f"{len(mine):,} of {total:,}") if total > len(mine) else ""
     heads = ("group", "partition", "consumers", "began", "for", "sure", "what", "where")
-    title = f"{check}: {CHECKS[check].sentence}"
-    return page.section(check, title, page.table(f"Findings of {check}", heads, rows), more)
+    rule = CHECKS[check]
+    facts = page.facts([("rule", join(rule.source, *_links(advice.kips(rule.source)))),
+                        ("what to do", text(advice.STEPS[check], 600))])  # fmt: skip
+    table = page.table(f"Findings of {check}", heads, rows)
+    return page.section(check, f"{check}: {rule.sentence}", facts, table, more)
+
+
+def _links(named: Sequence[tuple[str, str]]) -> list[Markup]:
+    """Names to click on, each after a gap."""
+    return [join(" ", page.link(url, name)) for name, url in named]
+
+
+def _explained(found: Audited, one: LogFinding) -> Markup:
+    """What a finding is by the catalogue, what to do, and what the log says of who is concerned."""
+    diagnoses = found.diagnoses.get(one.id, ())
+    known = [text(sentence, 900) for sentence in sentences(diagnoses)]
+    links = _links(advice.trackers(diagnoses))
+    steps = [text(step, 600) for step in (*advice.remedies(diagnoses), advice.STEPS[one.check])]
+    logged = advice.as_logged(one, found.clients)
+    return page.facts(
+        [
+            ("what happened", join(text(one.sentence, 900), f", {lasted(one)}")),
+            ("what this is", page.listed(known) if known else advice.unknown(one)),
+            ("read about it", join(*links)),
+            ("what to do", page.listed(steps)),
+            ("as logged", page.listed(logged, 20) if logged else "no release, no assignor"),
+        ]
+    )
 
 
 def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str]) -> Markup:
@@ -107,8 +138,25 @@ def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str]) 
     drawn = page.figure(f"Chart of {one.id}", partial(of_recording, recording), f"c{one.id}", steps=True)
     behind = [(event.where, line) for event in one.places if (line := raw.get((event.file, event.line)))]
     shown = page.pre(f"Lines of {one.id}", "\n".join(f"{where}  {line}" for where, line in behind))
-    lines = page.join(page.tag("h4", "The lines behind it"), shown) if behind else ""
-    return page.details(page.join(title, " ", page.code(one.id)), drawn, lines, open_=True)
+    lines = join(page.tag("h4", "The lines behind it"), shown) if behind else ""
+    heading = join(title, " ", page.code(one.id))
+    return page.details(heading, _explained(found, one), drawn, lines, open_=True)
+
+
+def _clients(found: Audited) -> Markup:
+    rows = [
+        (
+            one.group,
+            one.consumer or "coordinator",
+            one.source,
+            one.release or "not logged",
+            one.assignor or "",
+        )
+        for one in found.clients
+    ]
+    heads = ("group", "who", "log of", "release", "assignor")
+    table = page.table("Releases and assignors", heads, rows) if rows else ""
+    return page.section("clients", "Releases and assignors, as logged", table)
 
 
 def _groups(found: Audited) -> Markup:

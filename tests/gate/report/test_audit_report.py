@@ -13,8 +13,10 @@ import jsonschema
 import pytest
 from rebalance.gate.cli.console.text import columns
 from rebalance.gate.report.html import audit as audit_html
+from rebalance.gate.report.html.page import POLICY
 from rebalance.gate.report.terminal.audit import data, headline, render
 from rebalance.gate.traces import recordings
+from rebalance.pipeline.audit.diagnosis import BugLink
 from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LEVELS, FindingOwner, LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.result import (
@@ -27,6 +29,7 @@ from rebalance.pipeline.audit.result import (
     Malformed,
     Pause,
 )
+from rebalance.pipeline.audit.sources.settling import LoggedClient
 from rebalance.pipeline.audit.tables import file_name
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -291,11 +294,12 @@ def test_html_has_all_and_asks_for_nothing(tmp_path):
     found = saved(audited(finding(), finding(1, "stranded", certain=False)), tmp_path)
     tags, text = page(found)
     assert tags.tags.count("script") == 1  # the page's own
-    assert not {"link", "img", "iframe", "object", "a", "form", "base"} & set(tags.tags)
-    assert not {"src", "href", "action"} & {name for name, _ in tags.attributes}
+    assert not {"link", "img", "iframe", "object", "form", "base"} & set(tags.tags)
+    assert not {"src", "action", "ping"} & {name for name, _ in tags.attributes}
     assert "@import" not in text
     assert not re.search(r"url\((?!#)", text)
-    assert "http" not in re.sub("http-equiv|http://www.w3.org/2000/svg", "", text)
+    policy = next(value for name, value in tags.attributes if name == "content" and "default-src" in value)
+    assert policy.startswith(POLICY), "what the page would load, it may not"
     assert tags.tags.count("svg") == 2
     assert "two owners at one time" in text
     for expected in (
@@ -306,6 +310,47 @@ def test_html_has_all_and_asks_for_nothing(tmp_path):
         "250 ms",
     ):
         assert expected in text
+
+
+READ = (
+    r"https://(issues\.apache\.org/jira/browse/KAFKA-\d+|cwiki\.apache\.org/confluence/display/KAFKA/KIP-.*)"
+)
+
+
+def test_its_links_are_those_of_checks_and_catalogue_and_give_nothing_away(tmp_path):
+    bug = BugLink("J4", "orders-1", "java", "3.4.0", "3.4.1", "orders-1 missed one")
+    found = saved(hostile(tmp_path), tmp_path)
+    found = replace(found, diagnoses={found.findings[0].id: (bug,)}, clients=(
+        LoggedClient(HOSTILE, f"https://evil.example/{HOSTILE}", "java", "https://evil.example", HOSTILE),
+    ))  # fmt: skip
+    tags, text = page(found)
+    leads = [value for name, value in tags.attributes if name == "href" and value and value[0] != "#"]
+    assert "https://issues.apache.org/jira/browse/KAFKA-14639" in leads
+    assert all(re.fullmatch(READ, one) for one in leads), leads
+    assert text.count("noreferrer") == len(leads)
+    assert "evil.example" in text
+
+
+def test_a_finding_says_what_it_is_what_to_do_and_what_the_log_says_of_the_clients(tmp_path):
+    bug = BugLink("J4", "orders-1", "java", "3.4.0", "3.4.1", "orders-1 missed one")
+    clients = (
+        LoggedClient("orders", "orders-1", "java", "3.4.0", "cooperative-sticky"),
+        LoggedClient("orders", None, "broker", None, None),
+    )
+    one, other = finding(), finding(1, "owned-by-zombie")
+    found = replace(saved(audited(one, other), tmp_path), diagnoses={one.id: (bug,)}, clients=clients)
+    text = page(found)[1]
+    for expected in (
+        "this is J4, fixed in 3.4.1",
+        "orders-1 is of java 3.4.0, which has J4: upgrade to 3.4.1",
+        "orders-1: java 3.4.0, cooperative-sticky",
+        "nobody&#x27;s mistake",
+        "<h2 id=clients>",
+        "<td>not logged</td>",
+        "to scale:",
+    ):
+        assert expected in text, expected
+    assert "<h2 id=clients>" not in page(audited(one))[1]
 
 
 def test_html_has_what_was_found_before_what_was_asked(tmp_path):
