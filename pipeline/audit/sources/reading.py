@@ -10,13 +10,14 @@ import codecs
 import csv
 import glob
 import gzip
+import io
 import json
 import lzma
 import os
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
@@ -24,6 +25,10 @@ from rebalance.pipeline.audit.sources.envelopes import header
 
 LONGEST = 4 << 20
 """Bytes of a line that are read; of a longer one the rest is passed over."""
+
+SWOLLEN, ROOM = 200, 16 << 20
+"""What is compressed is read while it unpacks to at most so many times its size, or to at most so many bytes.
+Logs with times in them have ten to thirty times; a MiB that unpacks to a GiB of short lines takes an hour."""
 
 WHOLE = 256 << 20
 """Bytes of a file that is one JSON value over many lines; a larger one is not read."""
@@ -55,8 +60,7 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
     """The files that a local path stands for, sorted, and what could not be listed. Raises NoInput.
 
     A path is a file, a directory with all below it, or a glob; hidden names and those that begin with ``_``
-    are left out below a directory. Devices are not read, nor below a directory what waits for a writer: they
-    have no end.
+    are left out below a directory. Devices are not read, nor what waits for a writer: they have no end.
     """
     found: list[str] = []
     unread: list[Unread] = []
@@ -66,10 +70,10 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
             for folder, folders, names in os.walk(one, onerror=lambda e: unread.append(_unlisted(e))):
                 folders[:] = sorted(name for name in folders if name[0] not in "._")
                 below = [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
-                endless = [name for name in below if _is_of(name, stat.S_ISFIFO, stat.S_ISSOCK, *DEVICES)]
+                endless = [name for name in below if _is_endless(name)]
                 unread.extend(Unread(name, ENDLESS) for name in endless)
                 found += [name for name in below if name not in endless]
-        elif _is_of(one, *DEVICES):
+        elif _is_endless(one):
             unread.append(Unread(one, ENDLESS))
         else:
             found.append(one)
@@ -80,17 +84,15 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
     return sorted(dict.fromkeys(found)), unread
 
 
-DEVICES = (stat.S_ISCHR, stat.S_ISBLK)
-ENDLESS = "is no file but a pipe or a device"
+ENDLESS = "is no file but a pipe or a device; what comes out of it can be saved to a file first"
 
 
-def _is_of(path: str, *kinds: Callable[[int], bool]) -> bool:
-    """Whether a path is, or leads to, one of these kinds of files."""
+def _is_endless(path: str) -> bool:
     try:
         mode = os.stat(path).st_mode
     except OSError:  # whoever opens it says why
         return False
-    return any(kind(mode) for kind in kinds)
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
 
 
 def _unlisted(error: OSError) -> Unread:
@@ -242,16 +244,42 @@ def _open(file: str) -> IO[bytes]:
     with open(file, "rb") as raw:
         magic = raw.read(6)
     if magic.startswith(b"\x1f\x8b"):
-        return gzip.open(file)  # type: ignore[return-value]
+        return _unpacked(gzip.open(file), file)
     if magic.startswith(b"BZh") and suffix == ".bz2":
-        return bz2.open(file)
+        return _unpacked(bz2.open(file), file)
     if magic.startswith(b"\xfd7zXZ"):
-        return lzma.open(file)
+        return _unpacked(lzma.open(file), file)
     if magic.startswith(b"\x28\xb5\x2f\xfd"):
         raise OSError(None, "compressed with zstd, which is not read: unpack it first")
     if magic.startswith(_UTF16):
         return _Recoded(file)  # type: ignore[return-value]
     return open(file, "rb")
+
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file of so many bytes holds. Raises OSError where that is beyond all measure."""
+
+    def __init__(self, stream: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, size: int) -> None:
+        self._stream, self._left = stream, max(ROOM, SWOLLEN * size)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._stream.read1(len(buffer))
+        self._left -= len(data)
+        if self._left < 0:
+            raise OSError(None, f"unpacks to more than {SWOLLEN} times its size: the rest is not read")
+        buffer[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def _unpacked(stream: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, file: str) -> IO[bytes]:
+    return io.BufferedReader(_Unpacked(stream, os.stat(file).st_size))
 
 
 class _Recoded:

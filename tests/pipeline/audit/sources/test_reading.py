@@ -107,6 +107,23 @@ def test_a_line_that_is_too_long(tmp_path, monkeypatch):
     assert sum(one.lines for one in logs.lines) == 3
 
 
+@pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress])
+def test_what_unpacks_beyond_all_measure_is_read_to_there_and_named(tmp_path, monkeypatch, packed):
+    """A mebibyte of short lines in a GiB of them takes an hour."""
+    text = LINE.format("t-0").encode()
+    (tmp_path / "a.bz2").write_bytes(packed(text + b"\n" * 600_000))
+    assert not local.read([str(tmp_path)]).unread
+    monkeypatch.setattr(reading, "ROOM", 1000)
+    logs = local.read([str(tmp_path)])
+    ((_, (why, lines, lost)),) = unread(logs).items()
+    assert (why, lost) == ("unpacks to more than 200 times its size: the rest is not read", True)
+    assert 0 < lines < 600_000
+    assert [event.topic for event in logs.events] == ["t"]
+    (tmp_path / "a.bz2").write_bytes(packed(b"".join(LINE.format(f"t{n}-0").encode() for n in range(1000))))
+    logs = local.read([str(tmp_path)])
+    assert (len(logs.events), logs.unread) == (1000, [])
+
+
 def test_what_powershell_writes(tmp_path):
     (tmp_path / "a.log").write_text(LINE.format("t-0"), encoding="utf-16")
     logs = local.read([str(tmp_path)])
@@ -157,7 +174,7 @@ def test_what_lines_stand_for_themselves(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
-def test_pipes_and_devices_below_a_directory_are_named_and_not_waited_for(tmp_path):
+def test_pipes_and_devices_are_named_and_not_waited_for(tmp_path):
     """A reader of either waits for ever, or reads what has no end."""
     (tmp_path / "a.log").write_text(LINE)
     os.mkfifo(tmp_path / "fifo.log")
@@ -166,4 +183,5 @@ def test_pipes_and_devices_below_a_directory_are_named_and_not_waited_for(tmp_pa
     found, unread = reading.files(str(tmp_path))
     assert found == [str(tmp_path / "a.log")]
     assert [(Path(one.file).name, one.lost) for one in unread] == [("fifo.log", True), ("zero.log", True)]
-    assert reading.files("/dev/zero") == ([], [reading.Unread("/dev/zero", reading.ENDLESS)])
+    for named in ("/dev/zero", str(tmp_path / "fifo.log")):
+        assert reading.files(named) == ([], [reading.Unread(named, reading.ENDLESS)])
