@@ -47,6 +47,22 @@ def test_a_bound_is_inconclusive(rebalance):
     assert "INCONCLUSIVE" in ran.out
 
 
+def test_what_is_saved_says_of_which_group_it_is(rebalance):
+    argv = ("--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce", "--partitions", 1)
+    assert rebalance("upgrade", *argv).code == 1
+    (saved,) = Path(".rebalance/failures").glob("*.json")
+    origin = json.loads(saved.read_text())["origin"]
+    assert (
+        origin.items()
+        >= {
+            "scenario": "upgrade range to cooperative-sticky",
+            "path": "single-bounce",
+            "members": 2,
+            "partitions": 1,
+        }.items()
+    )
+
+
 SMALL = ("--from", "range", "--to", "cooperative-sticky", "--members", 1, "--partitions", 1)
 
 

@@ -423,6 +423,20 @@ def test_a_cell_that_differs_counts_more_than_one_without_a_verdict(agrees, mark
     assert compare_cli.exit_of([judged("1.0", CellMark.BROKEN, agrees), other]) == code
 
 
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_command_shows_the_form_that_was_asked_for(comparison, capsys, verbose):
+    about = report.About.of(comparison)
+    forms = {
+        "json": report.to_json(ROWS),
+        "md": report.markdown(ROWS, about),
+        "text": report.text(ROWS, verbose=verbose),
+    }
+    assert len({*forms.values(), report.text(ROWS, verbose=not verbose)}) == 4
+    for form, shown in forms.items():
+        compare_cli._show(ROWS, comparison, form, verbose)
+        assert capsys.readouterr().out.rstrip("\n") == shown.rstrip("\n")
+
+
 # --- the clients -----------------------------------------------------------------------------------------
 
 

@@ -92,6 +92,14 @@ def test_without_a_source_there_is_no_file():
     assert all(case.get("file") is None for case in ET.fromstring(written(violated(), None)).iter("testcase"))
 
 
+def test_a_source_without_a_line_has_none():
+    """Readers count from 1, and GitLab refuses line 0."""
+    for case in ET.fromstring(written(violated(), SourceLocation("pkg/mine.py"))).iter("testcase"):
+        assert (case.get("file"), case.get("line")) == ("pkg/mine.py", None)
+    for case in ET.fromstring(written(violated(), SourceLocation("pkg/mine.py", 1))).iter("testcase"):
+        assert case.get("line") == "1"
+
+
 # --- the schema of Jenkins ------------------------------------------------------------------------
 
 XSD = "14c6e39c38408b9ed6280361484a13c6f5becca7/junit-10.xsd"

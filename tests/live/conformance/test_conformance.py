@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.live.conformance.log import LogLine
 from rebalance.live.conformance.observed import (
     ALWAYS_LOGGED,
     INPUTS,
@@ -294,6 +295,20 @@ def test_a_log_made_with_a_switch_takes_the_switch(switch: str, faults: tuple[st
         if conformance(without, log).verdict == "mismatch":
             return
     pytest.fail(f"no log of 30 shows {switch}")
+
+
+@pytest.mark.parametrize(
+    ("more", "text"),
+    [
+        ({}, "A assigned"),
+        ({"partitions": ()}, "A assigned -"),
+        ({"partitions": ("t-0", "t-1"), "generation": 0}, "A assigned t-0 t-1 generation 0"),
+        ({"partitions": (), "topics": ("t",)}, "A assigned -"),
+        ({"topics": (), "detail": "late"}, "A assigned - (late)"),
+    ],
+)
+def test_a_line_that_names_no_partitions_is_not_one_that_has_none(more: dict[str, Any], text: str) -> None:
+    assert str(LogLine(number=1, at=0.0, event="assigned", consumer="A", **more)) == text
 
 
 # -- the search ----------------------------------------------------------------------------------------

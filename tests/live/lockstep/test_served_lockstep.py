@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from rebalance.explore.groups.bugs import without
@@ -13,7 +14,9 @@ from rebalance.live.lockstep.served import ServedLockstep
 from rebalance.live.lockstep.walks import LockstepPlan, drawn, lockstep, lockstep_setup, walk
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.model.consumer.migration.either import machine
+from rebalance.model.consumer.state import ConsumerRecord, RecordState
 from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import Generation, Parts
 from rebalance.properties.verdict import Verdict
 
 from tests.live.code.played import needs_java
@@ -40,6 +43,35 @@ def walked(cell: KafkaCell, setup: Setup, walks: int) -> ServedLockstep | None:
             return one
         assert one.seen.steps > 0
     return None
+
+
+@pytest.mark.parametrize(
+    ("record", "seen"),
+    [
+        (ConsumerRecord(1, epoch=Generation(3), previous=Generation(2)), (103, 102)),
+        (ConsumerRecord(1, epoch=Generation(3)), (103, 0)),
+        (ConsumerRecord(1), (0, 0)),
+        (ConsumerRecord(1, previous=Generation(2), away=True), (-2, 0)),
+    ],
+)
+def test_the_epochs_of_a_member_are_as_kafka_counts(record: ConsumerRecord, seen: tuple[int, int]) -> None:
+    """Of a static member that is away Kafka has epoch -2, and nothing before it."""
+    setup = setup_of("consumer")
+    nobody: Any = None
+    group = ServedLockstep(nobody, setup, machine(setup), NOW)
+    group._lives = ((0, 100),)
+    record = record._replace(
+        assigned=Parts(1), pending=Parts(2), target=Parts(3), state=RecordState.UNREVOKED
+    )
+    (lone, other), both = setup.spell(Parts(3)).split(), setup.spell(Parts(3))
+    assert group._record(record) == {
+        "epoch": seen[0],
+        "previous": seen[1],
+        "state": "UNREVOKED_PARTITIONS",
+        "assigned": lone,
+        "pending": other,
+        "target": both,
+    }
 
 
 @needs_java

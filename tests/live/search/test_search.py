@@ -66,6 +66,20 @@ def test_an_event_is_found_by_what_is_done_whatever_it_is_called() -> None:
     assert key(Event("topic grows", NOBODY, "t-1")) != key(Event("topic grows", NOBODY, "t-2"))
 
 
+@pytest.mark.parametrize(("asked", "parts"), [(1, 1), (9, 1), (10, 1), (11, 2), (60, 6)])
+def test_every_walk_is_in_a_part(monkeypatch: pytest.MonkeyPatch, asked: int, parts: int) -> None:
+    """A part that is not whole is walked too."""
+    given: list[int] = []
+
+    def stream(working: object, several: int, jobs: int) -> Iterator[tuple[int, Searched]]:
+        given.append(several)
+        yield from ((number, Searched(runs=1)) for number in range(several))
+
+    monkeypatch.setattr(walks, "stream", stream)
+    found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=asked))
+    assert (given, found.searched.runs) == ([parts], parts)
+
+
 def test_a_process_that_plays_and_is_killed_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it played may have done that, and what it had seen is lost."""
     ends = iter([(0, Searched(runs=3)), (1, None), (2, Searched(runs=3))])

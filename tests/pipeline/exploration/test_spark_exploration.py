@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from itertools import islice
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -21,8 +22,9 @@ from rebalance.explore.engine.space import Space
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.explore.liveness import liveness
 from rebalance.model.machine import Machine
-from rebalance.pipeline.exploration.exploration import Store, explore, group
-from rebalance.pipeline.exploration.states import SearchSpec, Shared, canonical, value_id
+from rebalance.pipeline.exploration import exploration as spark_exploration
+from rebalance.pipeline.exploration.exploration import SparkHistory, Store, explore, group
+from rebalance.pipeline.exploration.states import SearchSpec, Shared, WorkerSpace, canonical, value_id
 from rebalance.properties.group.rules import Rules
 
 from tests.explore.engine.test_engines import edges
@@ -200,6 +202,42 @@ VALUES = st.recursive(
 def test_ids_are_of_what_values_are_equal_to(one, other):
     assert (one == other) == (canonical(one) == canonical(other))
     assert (one == other) == (value_id(0, one) == value_id(0, other))
+
+
+def test_sets_have_one_id_however_they_came_about():
+    """Two of the same hash stand in the order in which they came."""
+    one, other = frozenset((0, 8)), frozenset((8, 0))
+    assert list(one) != list(other)  # else this shows nothing
+    assert canonical(one) == canonical(other)
+
+
+def test_what_the_driver_has_is_not_sent_again_whichever_it_is():
+    """It may have met the last of a worker's values first, by another worker."""
+    spec = SearchSpec(partial(coordinator, 2, 2, 1), "order")
+    worker, machine = WorkerSpace(spec), spec.build()[0]
+    after = [machine.apply(machine.initial[0], e, o) for e, o in machine.outcomes(machine.initial[0])]
+    worker.space.intern([machine.normal(state) for state in (machine.initial[0], *after)])
+    fresh = dict(worker.fresh())
+    of_one = [name for name in fresh if name.split()[0] == max(n.split()[0] for n in fresh)]
+    assert len(of_one) > 1
+    worker.learn(spec.knowing([fresh.pop(of_one[-1])]).values)
+    assert dict(worker.fresh()) == fresh
+
+
+@pytest.mark.parametrize(("depth", "asked"), [(0, [0]), (2, [2, 1, 0]), (3, [2, 1, 0])])
+def test_traces_are_sought_in_the_levels_that_there_are(monkeypatch, depth, asked):
+    """What the steps out of the deepest level break is about no state of a deeper one."""
+    levels: list[int] = []
+
+    def keys(self: SparkHistory, level: int, predicate: object) -> list[int]:
+        levels.append(level)
+        return [level]
+
+    monkeypatch.setattr(SparkHistory, "_keys", keys)
+    monkeypatch.setattr(spark_exploration, "follow", lambda space, ways, clause: iter(ways))
+    found = SparkHistory(Mock(), SearchSpec(BUG, "levels"), 3).traces("c", depth)
+    assert len(list(found)) == depth + 1
+    assert levels == asked
 
 
 def test_ids_differ_by_component():

@@ -1,0 +1,44 @@
+"""When a line was written, and up to when a file goes."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.pipeline.audit.sources.parsing import LineParser
+from rebalance.pipeline.audit.sources.times import moment, undated
+
+CLOCK = " 03:04:05"
+DATES = {
+    "ISO 8601": "2024-01-02 03:04:05,678",
+    "basic": "20240102T030405,678",
+    "the day first": "02 Jan 2024 03:04:05",
+    "the month first": "Jan 2, 2024 @ 03:04:05.678",
+    "milliseconds": "1704164645678",
+    "microseconds": "1704164645678000",
+    "seconds": "1704164645",
+    "seconds and a fraction": "1704164645.678",
+}
+"""The second of January 2024, as loggers write it."""
+
+
+@pytest.mark.parametrize("layout", DATES)
+def test_a_time_with_a_date_beside_it_is_dated_whatever_the_layout(layout):
+    text = f"at {DATES[layout]} it was{CLOCK}"
+    assert not undated(text)
+    assert moment(text) in (1_704_164_645_000_000, 1_704_164_645_678_000)
+
+
+@pytest.mark.parametrize("text", ["03:04:05", "Jan  2 03:04:05 host", "[03:04:05,678] 12345"])
+def test_a_time_of_the_day_alone_is_undated(text):
+    assert undated(text)
+    assert moment(text) is None
+
+
+@pytest.mark.parametrize("count", [1, 2, 50, 60, 300])
+def test_a_file_goes_up_to_its_last_time_also_of_lines_that_say_nothing_else(count):
+    """Only every 200th of them is looked at on the way."""
+    lines = [f"2024-01-02 03:{n // 60:02}:{n % 60:02} nothing of interest" for n in range(count)]
+    parser = LineParser()
+    parser.content("a.log", enumerate([*lines, "no time", "nor here"], 1))
+    assert parser.until == moment(lines[-1])
+    parser.content("older.log", [(1, "2024-01-01 00:00:00 nothing of interest")])
+    assert parser.until == moment(lines[-1])
