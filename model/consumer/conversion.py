@@ -39,6 +39,12 @@ def may_upgrade(setup: Setup) -> bool:
     return setup.policy in ("bidirectional", "upgrade")
 
 
+def unreadable(setup: Setup, group: ConsumerGroup) -> bool:
+    """Whether an upgrade of a classic group fails: as shipped it reads what its members say under the
+    protocol that they have agreed on, and there is none yet."""
+    return group.kind is GroupKind.CLASSIC and group.first and "upgrade_needs_protocol" in setup.coordinator
+
+
 def goes_down(setup: Setup, book: Book) -> bool:
     """Whether a consumer group of these members becomes a classic one."""
     rest = [record for records in book for record in records]
@@ -159,7 +165,7 @@ def removed(
     book = without(book, slot, member_id)
     if group.kind is GroupKind.CLASSIC:
         if not any(book):
-            group = group._replace(phase=GroupState.EMPTY, interrupted=False)
+            group = group._replace(phase=GroupState.EMPTY, interrupted=False, first=False)
             return written(setup, group, book), book, ()
         return (*rebalancing(group, book), ())
     if converts and not gone.classic and goes_down(setup, book):
@@ -194,6 +200,7 @@ def failed_over(group: ConsumerGroup, slots: int) -> tuple[ConsumerGroup, Book]:
         assigned=log.epoch,
         phase=phase if any(log.book) else GroupState.EMPTY,
         interrupted=False,
+        first=False,
         log=log._replace(newest=Generation(max(log.newest, lost))),
     )
     return loaded, log.book

@@ -11,7 +11,15 @@ from itertools import permutations
 from typing import NamedTuple
 
 from rebalance.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
-from rebalance.model.consumer.conversion import Book, bumped, may_upgrade, removed, upgraded, without
+from rebalance.model.consumer.conversion import (
+    Book,
+    bumped,
+    may_upgrade,
+    removed,
+    unreadable,
+    upgraded,
+    without,
+)
 from rebalance.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
 from rebalance.model.consumer.reconcile import accepts, reconcile
 from rebalance.model.consumer.state import (
@@ -158,6 +166,10 @@ def heartbeat(
         yield _refused(me, beat, group, book, error)
         return
     seen: Seen = ()
+    if unreadable(me.setup, group):
+        book = tuple(tuple(r._replace(joined=False) for r in records) for records in book)  # they are refused
+        yield _refused(me, beat, group, book, BeatError.UNKNOWN_SERVER_ERROR)
+        return
     if group.kind is GroupKind.CLASSIC:
         group, book, seen = upgraded(me.setup, group, book, cluster)
     if record is None:

@@ -96,6 +96,7 @@ class BeatError(StrEnum):
     UNRELEASED_INSTANCE_ID = "UNRELEASED_INSTANCE_ID"
     FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
     GROUP_ID_NOT_FOUND = "GROUP_ID_NOT_FOUND"
+    UNKNOWN_SERVER_ERROR = "UNKNOWN_SERVER_ERROR"
     DISCONNECT = "disconnect"
 
 
@@ -259,7 +260,8 @@ class ClassicLog(NamedTuple):
 class ConsumerGroup(NamedTuple):
     """The group: its epoch, that of its target, the partitions that were known then. One of the classic
     protocol has a ``phase``, and its generation as the epoch; ``interrupted``: a rebalance left nobody an
-    assignment, and the next has begun; ``log`` is kept only where a failover can happen.
+    assignment, and the next has begun; ``first``: no join phase has ended since there was nobody, kept only
+    where that matters; ``log`` is kept only where a failover can happen.
 
     One that is made again counts on here and begins anew in Kafka; member ids are unique, so that nobody can
     see the difference.
@@ -271,6 +273,7 @@ class ConsumerGroup(NamedTuple):
     known: Parts = NOTHING
     phase: GroupState = GroupState.EMPTY
     interrupted: bool = False
+    first: bool = False
     log: ClassicLog | None = None
 
 

@@ -87,7 +87,7 @@ def _join(
     modern = group.kind is GroupKind.CONSUMER and any(book)
     record = find(book[me.slot], message.id)
     before = book[me.slot][0] if me.static and book[me.slot] and record is None else None
-    admits = modern and "unknown_member_admitted" in me.setup.coordinator
+    admits = modern and not me.static and "unknown_member_admitted" in me.setup.coordinator
     if record is None and message.generation != NONE and not admits:
         yield group, book, refusal(message, Error.UNKNOWN_MEMBER_ID), (), ""
         return
@@ -97,7 +97,9 @@ def _join(
     if modern:
         yield from _join_consumer_group(me, message, group, book, cluster, record, before)
         return
-    group = group._replace(kind=GroupKind.CLASSIC)
+    forms = group.phase is GroupState.EMPTY and "upgrade_needs_protocol" in me.setup.coordinator
+    first = group.first or forms
+    group = group._replace(kind=GroupKind.CLASSIC, first=first)
     record = record._replace(topics=message.topics, claim=message.parts)
     owes = before is not None and bool(before.claim & ~before.assigned)
     if "static_replace_drops_revocation" in me.setup.coordinator:
@@ -215,7 +217,7 @@ def join_phase_ends(
         return
     generation = following(group)
     group = group._replace(
-        epoch=generation, assigned=generation, phase=GroupState.COMPLETING, interrupted=False
+        epoch=generation, assigned=generation, phase=GroupState.COMPLETING, interrupted=False, first=False
     )
     book = tuple(tuple(record._replace(joined=False) for record in records) for records in book)
     answers = [

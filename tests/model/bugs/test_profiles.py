@@ -37,7 +37,7 @@ FAITHFUL = {
         *("previous_epoch_overwritten", "reject_epoch0_of_known"),
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
-        *("upgrade_keeps_target", "static_rejoin_unreleased"),
+        *("upgrade_keeps_target", "upgrade_needs_protocol", "static_rejoin_unreleased"),
         "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",

@@ -6,7 +6,14 @@ from typing import Any
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.consumer.conversion import downgraded, failed_over, rebalancing, removed, upgraded
+from rebalance.model.consumer.conversion import (
+    downgraded,
+    failed_over,
+    rebalancing,
+    removed,
+    unreadable,
+    upgraded,
+)
 from rebalance.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind, RecordState
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Generation, GroupState, Parts, Topics
@@ -53,6 +60,13 @@ def test_after_an_interruption_the_claims_are_what_is_known() -> None:
     assert held(group=group, book=book) == [(0, 0b11), (0, 0)]
     assert held("no_barrier_for_withheld", group=group, book=book) == [(0, 0b11), (0, 0)]
     assert held("interrupted_holds_nothing", group=group, book=book) == [(0, 0), (0, 0)]
+
+
+def test_as_shipped_a_group_that_forms_cannot_be_converted() -> None:
+    forms = classic(GroupState.PREPARING, first=True)
+    assert unreadable(setup("upgrade_needs_protocol"), forms)
+    assert not unreadable(setup("upgrade_needs_protocol"), classic(GroupState.PREPARING))
+    assert not unreadable(setup(), forms)
 
 
 @pytest.mark.parametrize(("switches", "epoch"), [((), 3), (("upgrade_keeps_target",), 2)])

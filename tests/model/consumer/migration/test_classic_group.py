@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS
-from rebalance.model.consumer.migration.classic_group import accepted
-from rebalance.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.model.consumer.migration.classic_group import accepted, arrives, join_phase_ends
+from rebalance.model.consumer.state import (
+    ClassicMessage,
+    ClassicStep,
+    ConsumerGroup,
+    ConsumerRecord,
+    GroupKind,
+)
 from rebalance.model.protocol.setup import MemberContext
-from rebalance.model.protocol.state import Generation, GroupState, Late, Parts, Slot
+from rebalance.model.protocol.state import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Generation,
+    GroupState,
+    Late,
+    Parts,
+    Slot,
+    Topics,
+)
 
 ME = MemberContext(Slot(0), SCENARIOS["migration"].setup())
 BOTH = Parts(0b11)
@@ -32,6 +48,47 @@ def test_a_classic_group_stores_all_of_a_commit_but_not_while_it_assigns(phase: 
 def test_a_classic_group_stores_nothing_of_another_generation_or_of_nobody():
     assert stored(GroupKind.CLASSIC, GroupState.STABLE, 2) == 0
     assert stored(GroupKind.CLASSIC, GroupState.STABLE, 3, member_id=2) == 0
+
+
+JOINS = ClassicMessage(ClassicStep.JOIN, 1, Generation(3), NOTHING, Topics(1))
+"""By a member that has been removed."""
+
+
+def joined(scenario: str, group: ConsumerGroup, message: ClassicMessage = JOINS, *book: ConsumerRecord):
+    """The state of ``group`` and the answer, after JoinGroup of the second member."""
+    setup = SCENARIOS[scenario].setup(
+        ScenarioSize(switches=("unknown_member_admitted", "upgrade_needs_protocol"))
+    )
+    me = MemberContext(Slot(1), setup)
+    records = (book, *((),) * (len(setup.slots) - 1))
+    outcome = next(arrives(me, message, group, ClusterState(setup.exist), *records))
+    answer, after, *_ = outcome.values
+    assert isinstance(answer, ClassicMessage)
+    assert isinstance(after, ConsumerGroup)
+    return after, answer.step
+
+
+@pytest.mark.parametrize(
+    ("scenario", "step"), [("migration", ClassicStep.JOIN_OK), ("migration-static", ClassicStep.REFUSED)]
+)
+def test_as_shipped_a_consumer_group_admits_ids_that_it_does_not_know_unless_they_are_static(
+    scenario: str, step: ClassicStep
+):
+    epoch = Generation(3)
+    group = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=epoch, assigned=epoch)
+    other = ConsumerRecord(1, epoch=epoch, previous=epoch, topics=Topics(1))
+    assert joined(scenario, group, JOINS, other)[1] is step
+
+
+def test_a_classic_group_forms_until_its_first_join_phase_ends():
+    group, step = joined("migration", ConsumerGroup(), JOINS._replace(generation=NONE))
+    assert (group.first, step) == (True, ClassicStep.JOIN_WAITS)
+    setup = SCENARIOS["migration"].setup()
+    members = ((), (ConsumerRecord(1, classic=True, joined=True),), ())
+    [ended] = join_phase_ends(setup, group, *members, None, None, None)
+    after = ended.values[0]
+    assert isinstance(after, ConsumerGroup)
+    assert not after.first
 
 
 def test_a_consumer_group_stores_what_the_member_holds():
