@@ -118,6 +118,10 @@ final class ConsumerGroups {
                     commit.topics().add(one);
                 });
                 return new OffsetCommitRequest(commit, BY_NAME);
+            case JOIN_GROUP:
+                return ClassicMembers.join(id, instance, given);
+            case SYNC_GROUP:
+                return ClassicMembers.sync(id, instance, generation, given);
             case HEARTBEAT:
                 return new HeartbeatRequest.Builder(new HeartbeatRequestData().setGroupId("g").setMemberId(id)
                     .setGenerationId(generation).setGroupInstanceId(instance)).build();

@@ -35,6 +35,7 @@ _COORDINATOR = (
     "Config38.java",
     "Images.java",
     "ConsumerGroups.java",
+    "ClassicMembers.java",
 )
 _CONSUMER = ("ShippedConsumer.java", "VirtualTime.java", "CellClient.java")
 

@@ -97,8 +97,9 @@ class Agreement:
         self.threw.update(other.threw)
 
 
-POLL, ENFORCE, SESSION, EXPIRE, CRASH = NO_STEPS = (
+POLL, ENFORCE, SESSION, EXPIRE, CRASH, BEAT = NO_STEPS = (
     "polls in vain", "enforces in vain", "session ends in vain", "group expires in vain", "crashes in vain",
+    "heartbeats in vain",
 )  # fmt: skip
 """What is no step of the model."""
 

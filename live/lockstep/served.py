@@ -7,10 +7,10 @@ among those that the model's assignor may compute.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-from rebalance.live.code.answers import CellResponse, CellState, Partitions, ServedMember
+from rebalance.live.code.answers import CellRequest, CellResponse, CellState, Partitions, ServedMember
 from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
 from rebalance.live.lockstep.both import Agreement, Disagreement
 from rebalance.live.processes.program import JsonLine
@@ -51,7 +51,13 @@ LEAVING = ("close", "unsubscribe", "max poll", "poll interval")
 
 class ServedLockstep(RunNames):
     """One consumer group, as model and on the coordinator of a cell. ``built`` is the machine of
-    ``setup``."""
+    ``setup``.
+
+    ``both``: actions that the coordinator takes part in; ``config``: of the broker.
+    """
+
+    both: Collection[str] = OF_THE_GROUP
+    config: Mapping[str, object] = BROKER
 
     def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.cell, self.setup, self.built, self.releases = cell, setup, built, releases
@@ -76,7 +82,8 @@ class ServedLockstep(RunNames):
             for slot in self.setup.slots
         ]
         try:
-            self.cell.create(self.releases.coordinator, members, self.counts(self.setup.exist), dict(BROKER))
+            topics = self.counts(self.setup.exist)
+            self.cell.create(self.releases.coordinator, members, topics, self.config)
         except (CellRefused, CellBroken, CellDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
@@ -97,7 +104,7 @@ class ServedLockstep(RunNames):
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
         """Take one step in both. Raises CannotForce before anything was done."""
         after = self.built.apply(self.state, event, outcome)
-        if event.action not in OF_THE_GROUP:
+        if event.action not in self.both:
             self._of_client(event, after)
             self._agreed(event, after)
             return None
@@ -111,7 +118,7 @@ class ServedLockstep(RunNames):
         self.events.append(event)
         found: list[list[str]] = []
         for other in self._outcomes(event, outcome):
-            reached = self.built.apply(self.state, event, other)
+            reached = self._goes_on(self.built.apply(self.state, event, other))
             lives, exists = self._lives, self._exists
             differences = [*self._differ(reached), *self._answered(event, reached, other)]
             if not differences:
@@ -121,6 +128,10 @@ class ServedLockstep(RunNames):
             self._lives, self._exists = lives, exists
             found.append(differences)
         return Disagreement(events=tuple(self.events), sentences=tuple(sorted(found, key=len)[0]))
+
+    def _goes_on(self, after: State) -> State:
+        """The model with what Kafka does in the same step."""
+        return after
 
     def _looks_at_topics(self, event: Event, after: State) -> State:
         """Kafka looks at the topics where a member is removed, too; the model with the next heartbeat, so
@@ -224,12 +235,20 @@ class ServedLockstep(RunNames):
 
     def _exchange(self, send: JsonLine) -> None:
         """A request, its answer; nobody waits for it."""
-        events = self._do(send)
-        [sent] = [one.id for one in events if hasattr(one, "api")]
-        answers = [one for one in self._do({"do": "deliver", "id": sent}) if isinstance(one, CellResponse)]
+        answers = self._deliver(self._send(send))
         self._answers += answers
+
+    def _send(self, send: JsonLine) -> int:
+        """A request leaves: its number."""
+        [sent] = [one.id for one in self._do(send) if isinstance(one, CellRequest)]
+        return int(sent)
+
+    def _deliver(self, sent: int) -> list[CellResponse]:
+        """It arrives: the answer to it, if there is one by now."""
+        answers = [one for one in self._do({"do": "deliver", "id": sent}) if isinstance(one, CellResponse)]
         for one in answers:
             self._do({"do": "respond", "id": one.id})
+        return [one for one in answers if one.id == sent]
 
     def _fires(self, kind: str, who: int, event: Event) -> None:
         """A timer of a member."""

@@ -15,6 +15,7 @@ from rebalance.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_
 from rebalance.live.code.cell import CellDied, KafkaCell
 from rebalance.live.lockstep.both import NO_STEPS, Agreement, Disagreement, Lockstep
 from rebalance.live.lockstep.deviations import NAMED
+from rebalance.live.lockstep.migrating import MigratingLockstep
 from rebalance.live.lockstep.served import ServedLockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
@@ -48,10 +49,14 @@ IN_VAIN = 8
 SELDOM = 4
 """In half of the walks one of so many steps is of the kind that was possible least often."""
 
+CLASSIC_STEPS = (0, 0, 30, 60)
+"""For so many steps nobody in a group between the protocols speaks the consumer protocol: what an upgrade
+finds is more than one member then."""
+
 PART = 20
 """Walks that a worker does before it tells."""
 
-BY_ITSELF = ("join refused", "sync refused")
+BY_ITSELF = ("join refused", "sync refused", "request refused")
 """What Kafka does in the step before."""
 
 AnyLockstep = Lockstep | ServedLockstep
@@ -160,8 +165,6 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
 def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
     """The same for a consumer group (KIP-848), whose target is Kafka's to choose."""
     chosen = scenario.setup(replace(size, naming="every"))
-    if chosen.migrates:
-        raise ScenarioError(f"{scenario.name} is not walked in lockstep: a cell plays no classic members yet")
     if version(releases.coordinator) < version(REWRITTEN):
         raise ScenarioError(f"{scenario.name}: a coordinator of {releases.coordinator} has no such groups")
     if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
@@ -215,7 +218,8 @@ def _cell(plan: LockstepPlan) -> KafkaCell:
 
 def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], AnyLockstep]:
     built = machine(plan.setup)
-    steps = ServedLockstep if plan.setup.modern else Lockstep
+    modern = MigratingLockstep if plan.setup.migrates else ServedLockstep
+    steps = modern if plan.setup.modern else Lockstep
     return lambda: steps(cell, plan.setup, built, plan.releases)
 
 
@@ -250,6 +254,8 @@ def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | No
     """At most ``steps`` random steps, up to the first disagreement."""
     if (failed := lockstep.begin()) is not None:
         return failed
+    if isinstance(lockstep, MigratingLockstep):
+        lockstep.classic = random.choice(CLASSIC_STEPS)
     actions = ((action.name, action.who, action.fault) for action in lockstep.built.actions)
     config = drawn_config(random, actions, FAULTS_IN)
     times: Counter[str] = Counter()

@@ -121,5 +121,3 @@ def test_what_has_no_such_walks_is_refused() -> None:
         setup_of("consumer", old)
     with pytest.raises(ScenarioError, match="KAFKA-19431"):
         setup_of("consumer-topics", replace(NOW, coordinator="4.1.1"))
-    with pytest.raises(ScenarioError, match="classic members"):
-        setup_of("migration", members=3)

@@ -1,0 +1,132 @@
+"""Groups between the classic and the consumer protocol in lockstep with the shipped coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rebalance.explore.groups.bugs import without
+from rebalance.live.code.cell import KafkaCell
+from rebalance.live.lockstep.migrating import MigratingLockstep
+from rebalance.live.lockstep.walks import LockstepPlan, drawn, lockstep, walk
+from rebalance.live.replay.code_group import CodeReleases
+from rebalance.live.replay.scene import CannotForce
+from rebalance.model.consumer.migration.either import machine
+from rebalance.model.machine import Event
+from rebalance.model.protocol.setup import Setup
+from rebalance.properties.verdict import Verdict
+
+from tests.live.code.played import needs_java
+from tests.live.lockstep.stepping import NOW
+from tests.live.lockstep.test_served_lockstep import setup_of
+
+SCENARIOS = (
+    "migration",
+    "migration-upgrade",
+    "migration-downgrade",
+    "migration-static",
+    "migration-failover",
+)
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[KafkaCell]:
+    with KafkaCell([NOW.coordinator], NOW.consumers) as cell:
+        yield cell
+
+
+def size_of(name: str) -> int:
+    return 3 if name == "migration" else 2
+
+
+def walked(cell: KafkaCell, setup: Setup, walks: int) -> MigratingLockstep | None:
+    """The first walk that disagrees."""
+    built = machine(setup)
+    for number in range(walks):
+        one = MigratingLockstep(cell, setup, built, NOW)
+        if walk(one, drawn(0, number), 100) is not None:
+            return one
+        assert one.seen.steps > 0
+    return None
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [*SCENARIOS, "migration-one-way"])
+def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
+    assert walked(jvm, setup_of(name, members=size_of(name)), 6) is None
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [
+        ("migration", "downgrade_to_target"),
+        ("migration", "upgrade_keeps_target"),
+        ("migration", "upgrade_needs_protocol"),
+        ("migration-failover", "rebalance_not_logged"),
+        ("migration-one-way", "rejoin_on_target_epoch"),
+    ],
+)
+def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
+    setup = setup_of(name, members=size_of(name))
+    assert switch in setup.coordinator
+    assert walked(jvm, without(setup, switch), 60) is not None
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [
+        ("migration", "no_barrier_for_withheld"),
+        ("migration", "interrupted_holds_nothing"),
+        ("migration", "unknown_member_admitted"),
+        ("migration-static", "static_downgrade_without_rebalance"),
+        ("migration-static", "static_replace_drops_revocation"),
+    ],
+)
+def test_what_a_walk_meets_seldom_is_noticed_too(name: str, switch: str, jvm: KafkaCell) -> None:
+    setup = setup_of(name, members=size_of(name))
+    assert walked(jvm, without(setup, switch), 2000) is not None
+
+
+def steps(one: MigratingLockstep, *texts: str) -> None:
+    """Take them; a letter and an action each."""
+    for text in texts:
+        who, _, action = text.partition(" ")
+        event = Event(action, ord(who) - ord("A")) if len(who) == 1 else Event(text, -1)
+        [outcome, *_] = one.built.outcomes_of(one.built.by_name[event.action, event.who], one.state)
+        assert one.step(event._replace(choice=outcome.choice), outcome) is None
+
+
+@needs_java
+@pytest.mark.slow
+def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: KafkaCell) -> None:
+    setup = setup_of("migration", members=3)
+    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    steps(one, "B start", "B join", "B request arrives", "C start", "C join", "C request arrives")
+    steps(one, "join phase ends", "B response", "C response", "C request arrives")
+    outcomes = one.built.outcomes_of(one.built.by_name["leader decides", -1], one.state)
+    event, outcome = Event("leader decides", -1), next(iter(outcomes))
+    with pytest.raises(CannotForce):  # B leads, who has not sent its SyncGroup
+        one.step(event, outcome)
+    steps(one, "B request arrives")
+    assert {found.action for found, _ in one.possible().among(faults=False)} == {"leader decides"}
+    steps(one, "leader decides", "B response", "C response", "A start", "A heartbeat", "A heartbeat arrives")
+    assert one.seen.taken["leader decides"] == 1
+    assert one.in_vain() == []  # both are called, and that is a step of the model
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
+@pytest.mark.parametrize("name", [*SCENARIOS, "migration-one-way"])
+def test_so_many_steps_of_each_migration_with_each_release(name: str, release: str) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    setup = setup_of(name, releases, size_of(name))
+    result = lockstep(LockstepPlan(setup=setup, releases=releases, walks=200))
+    assert result.verdict is Verdict.CONFORMANT
+    assert result.agreement.steps >= 19_800
