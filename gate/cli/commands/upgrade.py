@@ -23,7 +23,7 @@ from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.checkpoints import checkpoint
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options
 from rebalance.gate.cli.shared.releases import faults, releases
-from rebalance.gate.cli.shared.reports import Reports
+from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
@@ -60,22 +60,43 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.explore.groups.upgrades import UpgradeVerdict
     from rebalance.gate.report.ci import ci_reports
+    from rebalance.gate.report.html import upgrade as html_upgrade
 
-    reports = Reports.wanted(options, ("json",), ()).open()
+    reports = Reports.wanted(options, ("html", "json")).open()
     with usage_errors(ValueError):
         outcomes = _judged(options)
     saved = {one.path.name: one.run(_origin(one, options)) for one in outcomes}
     out = Path(options.out) if options.out else None
     paths = traces.save_runs((run for run in saved.values() if run is not None), out)
     document = _data(outcomes, saved, paths, options)
-    answer(options, lambda: document, lambda: "\n".join(_lines(outcomes, saved, paths, options)))
+    page = ["", f"report: {reports.page}"] if reports.page else []
+    answer(options, lambda: document, lambda: "\n".join([*_lines(outcomes, saved, paths, options), *page]))
     verdicts = [outcome.verdict for outcome in outcomes]
     # Without --path the question is whether there is a safe way.
     unknown = Exit.INCONCLUSIVE if UpgradeVerdict.UNKNOWN in verdicts else Exit.VIOLATION
     code = Exit.CONFORMANT if UpgradeVerdict.SAFE in verdicts else unknown
-    own = {"json": lambda: json_text(document) + "\n"}
-    reports.finish(lambda: ci_reports.upgraded(outcomes, saved, paths, code), own, noted=True)
+    report = ci_reports.upgraded(outcomes, saved, paths, code)
+    own: Own = {
+        "json": lambda: json_text(document) + "\n",
+        "html": lambda: html_upgrade.render(
+            report.headline, report.exit, outcomes, saved, paths, _explored(options)
+        ),
+    }
+    reports.finish(lambda: report, own, noted=reports.unseen)
     return code
+
+
+def _explored(options: argparse.Namespace) -> dict[str, object]:
+    """What was explored, by name."""
+    return {
+        "from": options.old,
+        "to": options.new,
+        "members": options.members,
+        "partitions": options.partitions,
+        "clients": _release(options),
+        "broker": options.broker,
+        "faults": ", ".join(faults(options.faults) or ()) or "none but the bounces",
+    }
 
 
 def _release(options: argparse.Namespace) -> str:

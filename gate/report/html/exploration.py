@@ -76,13 +76,12 @@ def _violation(violation: ExplorationViolation, paths: Mapping[str, str]) -> Mar
     ]
     for position, one in enumerate(violation.runs[:MOST_DRAWN], 1):
         which = f", trace {position} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
-        parts += _run(violation, one, f"{clause.id}{which}", paths)
+        parts += run_parts(one, f"{clause.id}{which}", paths, length(violation, one))
     return page.article(name, page.badge("✗ VIOLATION", "bad"), clause.id, clause.level, *parts)
 
 
-def _run(
-    violation: ExplorationViolation, run: SavedRun, what: str, paths: Mapping[str, str]
-) -> Iterator[Markup]:
+def run_parts(run: SavedRun, what: str, paths: Mapping[str, str], how_long: str) -> Iterator[Markup]:
+    """A run of which ``what`` is the title: drawn, to step through, step by step, and how to see it again."""
     name = run_id(run)
     yield page.figure(f"Who owned what: {what}", partial(of_run, run), f"r-{name}")
     yield page.stepper(what, run_views(run, MOST_STEPPED), f"r-{name}")
@@ -93,7 +92,7 @@ def _run(
         [
             ("replay", page.code(f"rebalance replay {name}") if name in paths else ""),
             ("trace", page.code(paths[name]) if name in paths else ""),
-            ("length", length(violation, run)),
+            ("length", how_long),
         ]
     )
     if len(run.events) <= MOST_STEPS:

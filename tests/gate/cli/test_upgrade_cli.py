@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from rebalance.explore.engine import fast
 
+from tests.gate.report.pages import sound
+
 
 @pytest.mark.slow
 def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
@@ -20,6 +22,20 @@ def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
     (saved,) = Path(".rebalance/failures").glob("*.json")
     assert rebalance("replay", saved.stem).code == 1
     assert "with [cooperative-sticky]" in rebalance("show", saved.stem).out
+
+
+@pytest.mark.slow
+def test_a_page_has_the_plan_and_the_run_that_breaks_another_path(rebalance):
+    ran = rebalance("upgrade", "--from", "range", "--to", "cooperative-sticky")
+    assert ran.out.endswith("\nreport: .rebalance/latest/report.html\n")
+    page = sound(Path(".rebalance/latest/report.html").read_text())
+    for expected in ("The plan: double-bounce", "safe", "refused", "single-bounce breaks"):
+        assert expected in page.text, expected
+    assert page.all("svg")
+    assert "upgrade range to cooperative-sticky" in Path(".rebalance/index.html").read_text()
+    quiet = rebalance("upgrade", *SMALL, "--report", "json", "--report-dir", "out")
+    assert "report:" not in quiet.out
+    assert [one.name for one in Path("out").iterdir()] == ["report.json"]
 
 
 @pytest.mark.slow

@@ -10,13 +10,20 @@ import shutil
 import subprocess
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from rebalance.gate.report.html import audit, exploration, history, proof
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups import upgrades
+from rebalance.gate.report.ci import ci_reports
+from rebalance.gate.report.html import audit, exploration, history, proof, upgrade
 from rebalance.gate.report.html import check as html
 from rebalance.gate.traces import files
 from rebalance.gate.traces.runs import run_id
+from rebalance.pipeline.audit.diagnosis import BugLink
+from rebalance.pipeline.audit.sources.settling import LoggedClient
 from rebalance.specs import proving
 from rebalance.specs.theorems.theorems import theorems
 
@@ -36,8 +43,27 @@ AXE = "axe-core@4"
 
 
 def _audit(directory: Path) -> str:
-    found = [test_audit_report.finding(), test_audit_report.finding(1, "stranded", certain=False)]
-    return audit.render(test_audit_report.saved(test_audit_report.audited(*found), directory))
+    places = tuple(
+        replace(event, at=event.at + timedelta(seconds=7 * number))
+        for number, event in enumerate(test_audit_report.finding().places)
+    )
+    found = [
+        test_audit_report.finding(places=places),
+        test_audit_report.finding(1, "stranded", certain=False),
+        test_audit_report.finding(2, "owned-by-zombie", places=places),
+    ]
+    bug = BugLink("J4", "orders-1", "java", "3.4.0", "3.4.1", "orders-1 missed one")
+    clients = (LoggedClient("orders", "orders-1", "java", "3.4.0", "cooperative-sticky"),)
+    saved = test_audit_report.saved(test_audit_report.audited(*found), directory)
+    return audit.render(replace(saved, clients=clients, diagnoses={found[0].id: (bug,)}))
+
+
+def _upgrade(directory: Path) -> str:
+    way = upgrades.paths("range", "cooperative-sticky")[-1]
+    outcome = upgrades.judge(way, upgrades.setup(way, 2, 1), Limits(go_on=True))
+    saved = {way.name: outcome.run({"scenario": "upgrade range to cooperative-sticky"})}
+    report = ci_reports.upgraded([outcome], saved, {}, 1)
+    return upgrade.render(report.headline, report.exit, [outcome], saved, {}, {"from": "range"})
 
 
 def _explore(directory: Path) -> str:
@@ -53,6 +79,7 @@ PAGES: dict[str, Callable[[Path], str]] = {
         proving.run_proof(proving.ProofPlan(theorems=theorems(locks(guarded=False))[:3], contract=("once",)))
     ),
     "audit": _audit,
+    "upgrade": _upgrade,
     "history": lambda directory: history.render(
         [
             past_run(number, target, a="violated", b="passed")

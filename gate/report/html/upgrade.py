@@ -1,0 +1,71 @@
+"""The ways from one assignor to another as one page: the plan, the paths, the runs that break something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.metadata import version
+
+from rebalance.explore.groups.runs import SavedRun
+from rebalance.explore.groups.upgrades import UpgradeOutcome, UpgradeVerdict
+from rebalance.gate.cli.console.text import count
+from rebalance.gate.report.html import page
+from rebalance.gate.report.html.exploration import run_parts
+from rebalance.gate.report.html.page import Markup, text
+from rebalance.gate.traces.runs import run_id
+from rebalance.properties.group.own import clause_named
+from rebalance.properties.verdict import Exit
+
+_KINDS = {UpgradeVerdict.SAFE: "good", UpgradeVerdict.UNKNOWN: "warn"}
+
+
+def render(
+    headline: str,
+    exit_code: Exit,
+    outcomes: Sequence[UpgradeOutcome],
+    saved: Mapping[str, SavedRun | None],
+    paths: Mapping[str, str],
+    explored: Mapping[str, object],
+) -> str:
+    """The page. ``saved``: name of a path -> the run that shows what is wrong with it; ``paths``: id of a run
+    -> its file; ``explored``: what was explored, by name."""
+    safe = next((one for one in outcomes if one.verdict is UpgradeVerdict.SAFE), None)
+    shown = [(one, run) for one in outcomes if (run := saved[one.path.name])]
+    blocks, _ = page.within((_broken(one, run, paths) for one, run in shown), page.MOST)
+    plan = page.listed(safe.path.plan, ordered=True) if safe else page.dim("None of these paths is safe.")
+    return page.report(
+        "upgrade",
+        headline,
+        headline.partition(" ")[0].lower(),
+        explored.items(),
+        page.section("plan", f"The plan: {safe.path.name}" if safe else "No plan", plan),
+        page.section("paths", "Paths", _paths(outcomes)),
+        page.section("broken", "What is broken", *blocks),
+        foot=f"exit {int(exit_code)}. rebalance {version('rebalance-verifier')}. "
+        "This is a model of the group: every interleaving of "
+        "restarts, rebalances and messages. What a path costs is that of one quiet run: partition-pauses are "
+        "partitions without an owner times steps, and compare paths with each other.",
+    )
+
+
+def _paths(outcomes: Sequence[UpgradeOutcome]) -> Markup:
+    rows = [
+        (
+            one.path.name,
+            page.badge(one.verdict.value, _KINDS.get(one.verdict, "bad")),
+            one.path.sentence,
+            *(f"{figure:,}" for figure in (one.rebalances, one.pauses, one.search.distinct)),
+        )
+        for one in outcomes
+    ]
+    heads = ("path", "verdict", "what is done", "rebalances", "partition-pauses", "states searched")
+    return page.table("Paths", heads, rows, numbers=(3, 4, 5))
+
+
+def _broken(outcome: UpgradeOutcome, run: SavedRun, paths: Mapping[str, str]) -> Markup:
+    clause = clause_named(run.clause)
+    lead = page.tag("p", text(run.sentence or clause.sentence, 600), class_="lead")
+    rule = page.facts([("rule", f"{clause.sentence} ({clause.source})")])
+    title = f"{outcome.path.name} breaks {run.clause}"
+    steps = run_parts(run, title, paths, count(len(run.events), "step"))
+    mark = page.badge(f"✗ {outcome.verdict.value.upper()}", "bad")
+    return page.article(f"f-{run_id(run)}", mark, title, clause.level, lead, rule, *steps)
