@@ -1,27 +1,36 @@
 """``python -m rebalance.live.leaders SETTINGS``: a real client as a target that speaks the stdio protocol.
 
 SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it,
-``environment``, ``promises`` by assignor, and ``hello``, what else is known of the client.
+``environment``, ``promises`` by assignor, ``hello``, what else is known of the client, ``forks``, what
+starts the process that clients are forks of, if they are, and ``at_once``, how many of them answer questions
+of different histories side by side.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future
+from functools import partial
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from rebalance.live.leaders.broker import Network
+from rebalance.live.leaders.lane import Lane
 from rebalance.live.leaders.leader import OWN_TOPIC, GroupMember, LeaderClient, LeaderLost, LossKind
 from rebalance.live.leaders.pool import LeaderPool
 from rebalance.live.leaders.user_data import LEARN, LearntUserData, Unwritable, remembered
 from rebalance.live.processes.lines import Json, to_line
 from rebalance.live.processes.tools import write_whole
 from rebalance.model.values import Partitions, TopicPartition
+
+HISTORIES_EACH = 8
+"""Histories for each client at once: while it thinks about one question the next ones are there."""
 
 TRIES = 2
 """A leader that waits, joins again or missed the metadata is asked once more, in a new process."""
@@ -39,7 +48,7 @@ class WireTarget:
         self._settings: Json = json.loads(settings)
         self._learnt: LearntUserData | None = None
 
-    def reply(self, request: Json) -> Json:
+    def __call__(self, request: Json) -> Json:
         """The reply to a request, without its number."""
         try:
             match request["cmd"]:
@@ -59,18 +68,23 @@ class WireTarget:
             return {"errored": {"message": f"the client cannot be started: {error}"}}
 
     def _hello(self) -> Json:
-        learnt = self._learnt = self.learn()
+        learnt = self.learn()
         return {
             "name": learnt.assignor,
             "protocols": ["cooperative" if learnt.keeps else "eager"],
             "promises": self._settings["promises"].get(learnt.assignor, []),
             "user_data": learnt.writes,
             "user_data_from": ["owned", "generation"] if learnt.format else None,
+            "histories": HISTORIES_EACH * count if (count := self._settings["at_once"]) > 1 else 1,
             **self._settings["hello"],
         }
 
     def learn(self) -> LearntUserData:
         """What the client is seen to write. What a release does it does again; other programs may change."""
+        self._learnt = self._learnt or self._remembered()
+        return self._learnt
+
+    def _remembered(self) -> LearntUserData:
         known = remembered(self._text)
         with contextlib.suppress(OSError, ValueError, TypeError, IndexError, KeyError):
             return LearntUserData.from_text(known.read_text(encoding="utf-8"))
@@ -82,12 +96,11 @@ class WireTarget:
         return learnt
 
     def _user_data(self, request: Json) -> str | None:
-        assert self._learnt
         owned: Partitions = tuple(
             TopicPartition(topic, index) for topic, indexes in request["owned"] for index in indexes
         )
         topics = tuple(dict.fromkeys(topic for topic, _ in owned))
-        data = self._learnt.written(lambda: self._pool.leader(topics), owned, request["generation"])
+        data = self.learn().written(lambda: self._pool.leader(topics), owned, request["generation"])
         return None if data is None else data.hex()
 
     def _assign(self, request: Json) -> dict[str, str]:
@@ -136,40 +149,42 @@ def main() -> None:
     settings = json.loads(sys.argv[1])
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a client that crashes leaves no core file
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # for the one who asks
-    network = Network()
-    with LeaderPool(network, settings["command"], settings["environment"], settings["steady"]) as pool:
-        target = WireTarget(pool, sys.argv[1])
-        if sys.argv[2:] == [LEARN]:
+
+    if sys.argv[2:] == [LEARN]:
+        with _clients(sys.argv[1], Network()) as target:
             target.learn()
-            return
-        requests = _Requests(network)
-        while request := requests.next():
-            if request["cmd"] == "bye":
-                return
-            sys.stdout.buffer.write(to_line({"seq": request["seq"], **target.reply(request)}))
-            sys.stdout.buffer.flush()
+        return
+    with contextlib.ExitStack() as stack:
+        answering = partial(_clients, sys.argv[1])
+        lanes = [stack.enter_context(Lane(answering)) for _ in range(settings["at_once"])]
+        replies = SimpleQueue[tuple[int, Future[Json]] | None]()
+        Thread(target=_read, args=(lanes, replies), daemon=True).start()
+        while one := replies.get():
+            seq, reply = one
+            if not reply.done():
+                sys.stdout.buffer.flush()
+            sys.stdout.buffer.write(to_line({"seq": seq, **reply.result()}))
+            if replies.empty():
+                sys.stdout.buffer.flush()
 
 
-class _Requests:
-    """What comes on stdin, while the brokers serve."""
+@contextlib.contextmanager
+def _clients(settings: str, network: Network) -> Iterator[WireTarget]:
+    """What answers in one lane."""
+    start = json.loads(settings)
+    how = [start[name] for name in ("command", "environment", "steady", "forks")]
+    with LeaderPool(network, *how) as pool:
+        yield WireTarget(pool, settings)
 
-    def __init__(self, network: Network) -> None:
-        self._network, self._received, self._ended = network, b"", False
-        network.add(0, self._read)
 
-    def _read(self) -> None:
-        data = os.read(0, 2**16)
-        self._received += data
-        if not data:
-            self._ended = True
-            self._network.remove(0)
-
-    def next(self) -> Json | None:
-        """The next one; None at the end."""
-        while not self._network.serve(lambda: self._ended or b"\n" in self._received, 60.0):
-            pass
-        line, newline, self._received = self._received.partition(b"\n")
-        return json.loads(line) if newline else None
+def _read(lanes: Sequence[Lane], replies: SimpleQueue[tuple[int, Future[Json]] | None]) -> None:
+    """Hand out what comes on stdin, a history to one lane, up to ``bye`` or the end."""
+    for line in sys.stdin.buffer:
+        request = json.loads(line)
+        if request["cmd"] == "bye":
+            break
+        replies.put((request["seq"], lanes[request.get("history", 0) % len(lanes)].ask(request)))
+    replies.put(None)
 
 
 if __name__ == "__main__":

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
 from rebalance.live.leaders.broker import LeaderBroker, Network, Topics
-from rebalance.live.processes.supervision import TimeUsed, end_all, named, spawn
+from rebalance.live.leaders.starting import Start
+from rebalance.live.processes.supervision import TimeUsed, end_all, named
 from rebalance.model import wire
 from rebalance.model.values import Subscription
 
@@ -65,9 +66,9 @@ class GroupMember:
 
 
 class LeaderClient:
-    """A client in a process of its own, with a broker of its own. ``command`` starts it, with ``{address}``,
-    ``{group}`` and ``{topics}`` in it; ``topics`` are those it subscribes to itself. ``steady``: it fetches
-    metadata again and again, as far as is known by now.
+    """A client in a process of its own, with a broker of its own. ``start`` starts it with the ``command``,
+    which has ``{address}``, ``{group}`` and ``{topics}`` in it; ``topics`` are those it subscribes to itself.
+    ``steady``: it fetches metadata again and again, as far as is known by now.
 
     Raises OSError when it cannot be started.
     """
@@ -75,10 +76,10 @@ class LeaderClient:
     def __init__(
         self,
         network: Network,
+        start: Start,
         command: Sequence[str],
         topics: Sequence[str],
         *,
-        environment: Mapping[str, str],
         steady: bool = True,
     ) -> None:
         self._network = network
@@ -88,14 +89,7 @@ class LeaderClient:
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # for as long as the process
         for name, value in filled.items():
             command = [word.replace(name, value) for word in command]
-        with open(os.devnull, "rb") as nothing:
-            self._process = spawn(
-                command,
-                stdin=nothing,
-                stdout=self._output,
-                stderr=self._output,
-                env={**os.environ, **environment},
-            )
+        self._process = start(command, self._output)
         self.steady = steady
         self._generation = 0
         self.first: Subscription | None = None
@@ -205,7 +199,7 @@ class LeaderClient:
 
     def _await(self, until: Callable[[], object], what: str, seconds: float) -> None:
         """Serve until something is true. Raises LeaderLost."""
-        used = TimeUsed(self._process.pid)
+        used: TimeUsed | None = None  # most answers come at once
         while not self._serve(until, TICK):
             if (code := self._process.poll()) is not None:
                 how = f"was ended by {named(code)}" if code < 0 else f"ended with {named(code)}"
@@ -217,6 +211,7 @@ class LeaderClient:
                 )
             if self._broker.failure:
                 raise LeaderLost(self._broker.failure, self._written())
+            used = used or TimeUsed(self._process.pid)
             used.look()
             if used.ran > seconds or used.idle > QUIET_SECONDS:
                 raise LeaderLost(f"the client sends no {what}", self._written())

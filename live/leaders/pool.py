@@ -10,6 +10,7 @@ from typing import Self
 from rebalance.live.leaders.broker import Network
 from rebalance.live.leaders.clients import TOPICS
 from rebalance.live.leaders.leader import OWN_TOPIC, LeaderClient, LeaderLost
+from rebalance.live.leaders.starting import Forks, by_command
 
 MOST_AHEAD = 3
 """Processes that wait for one that leads to end: as many begin as have ended."""
@@ -20,12 +21,20 @@ SubscribedTopics = tuple[str, ...]
 
 class LeaderPool:
     """Clients of one ``command``; use as a context manager. ``by_topics``: each subscribes to what the first
-    member does, since its leader assigns that, whatever the others subscribe to."""
+    member does, since its leader assigns that, whatever the others subscribe to. ``forks``: what starts the
+    process of which they are forks, nothing where the command starts them."""
 
     def __init__(
-        self, network: Network, command: Sequence[str], environment: Mapping[str, str], steady: bool
+        self,
+        network: Network,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        steady: bool,
+        forks: Sequence[str] = (),
     ) -> None:
-        self._network, self._command, self._environment = network, command, environment
+        self._network, self._command = network, command
+        self._forks = Forks(network, forks, environment) if forks else None
+        self._start = self._forks or by_command(environment)
         self.by_topics = any(TOPICS in word for word in command)
         self._leading: dict[SubscribedTopics, LeaderClient] = {}
         self._ahead: defaultdict[SubscribedTopics, deque[LeaderClient]] = defaultdict(deque)
@@ -37,6 +46,8 @@ class LeaderPool:
     def __exit__(self, *_: object) -> None:
         for client in (*self._leading.values(), *(one for ahead in self._ahead.values() for one in ahead)):
             client.close()
+        if self._forks:
+            self._forks.close()
 
     def leader(self, topics: Sequence[str] = (OWN_TOPIC,)) -> LeaderClient:
         """The client that leads where the first member subscribes to ``topics``; it waits for an answer to
@@ -60,12 +71,10 @@ class LeaderPool:
         key = next(key for key, one in self._leading.items() if one is client)
         self._steady = client.steady
         self._leading.pop(key).close()
-        if ahead:
+        if ahead and not self._forks:  # a fork is there at once
             self._ended += 1
             while len(self._ahead[key]) < min(self._ended, MOST_AHEAD):
                 self._ahead[key].append(self._started(key))
 
     def _started(self, topics: SubscribedTopics) -> LeaderClient:
-        return LeaderClient(
-            self._network, self._command, topics, environment=self._environment, steady=self._steady
-        )
+        return LeaderClient(self._network, self._start, self._command, topics, steady=self._steady)

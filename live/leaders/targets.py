@@ -18,6 +18,7 @@ from rebalance.live.leaders.clients import (
     released,
 )
 from rebalance.live.leaders.leader import OWN_TOPIC
+from rebalance.live.leaders.starting import FORKING
 from rebalance.live.leaders.user_data import LEARN, remembered
 from rebalance.live.processes.tools import ToolError, run
 from rebalance.model.names import unknown
@@ -58,13 +59,16 @@ def client_command(spec: str) -> list[str]:
     hello = {"version": release, "language": client.language, "homepage": client.homepage}
     hello |= {"name": f"{name} {assignor}", "issues": f"{client.homepage}/issues"}
     topics = TOPICS if client.own_topics else OWN_TOPIC
+    forks = [sys.executable, FORKING, *started.program[1:], *started.modules] if started.modules else []
     argv = _command(
-        [*started.program, ADDRESS, GROUP, topics, assignor],
+        [*([] if forks else started.program), ADDRESS, GROUP, topics, assignor],
         hello,
         {any_name: promised(name, any_name) for any_name in PROMISES},
         started.environment,
         steady=not client.fetches,
         pinned=True,
+        at_once=client.at_once,
+        forks=forks,
     )
     if not remembered(argv[-1]).exists():
         learning = run([*argv, LEARN], LEARN_SECONDS, f"{spec}: the client")
@@ -92,6 +96,8 @@ def _command(
     *,
     steady: bool = True,
     pinned: bool = False,
+    at_once: int = 1,
+    forks: Sequence[str] = (),
 ) -> list[str]:
     settings: dict[str, Any] = {
         "command": command,
@@ -99,5 +105,5 @@ def _command(
         "promises": promises,
         "environment": environment,
     }
-    settings |= {"steady": steady, "pinned": pinned}
+    settings |= {"steady": steady, "pinned": pinned, "at_once": at_once, "forks": forks}
     return [sys.executable, "-P", "-m", "rebalance.live.leaders", json.dumps(settings)]

@@ -35,17 +35,20 @@ MORE_PROMISES: Mapping[str, Mapping[str, frozenset[Promise]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What starts a client: its program without arguments, and variables of its environment."""
+    """What starts a client: its program without arguments, and variables of its environment. ``modules``: it
+    is one of Python's that can be forked from a process that has loaded these."""
 
     program: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
     """A client that can lead. ``package`` is its registry's and name; ``assignors`` what it has, in its
     newest release; ``own_topics``: its leader assigns the topics that it subscribes to itself; ``fetches``:
-    it fetches the metadata of a group that it leads, whatever it knows."""
+    it fetches the metadata of a group that it leads, whatever it knows; ``at_once``: so many of its processes
+    answer side by side, where what they answer does not depend on what they were asked before."""
 
     name: str
     package: str
@@ -55,14 +58,15 @@ class Leading:
     start: Callable[[str], Started]
     own_topics: bool = False
     fetches: bool = False
+    at_once: int = 1
 
 
-def _python(distribution: str) -> Callable[[str], Started]:
+def _python(distribution: str, *modules: str) -> Callable[[str], Started]:
     def start(release: str) -> Started:
         module = distribution.replace("-", "_")
         site = pypi.installed(distribution, release) if release else None
         program = (sys.executable, _source(f"{module}.py"))
-        return Started(program, {"PYTHONPATH": str(site)} if site else {})
+        return Started(program, {"PYTHONPATH": str(site)} if site else {}, modules)
 
     return start
 
@@ -105,8 +109,9 @@ LEADING: Mapping[str, Leading] = {
             language="C (librdkafka)",
             homepage=f"{_GITHUB}/confluentinc/librdkafka",
             assignors=("range", "roundrobin", "cooperative-sticky"),
-            start=_python("confluent-kafka"),
+            start=_python("confluent-kafka", "confluent_kafka"),
             fetches=True,
+            at_once=2,
         ),
         Leading(
             name="kafka-python",

@@ -16,7 +16,7 @@ from rebalance.live.leaders.user_data import FORMATS, LearntUserData
 from rebalance.model import wire
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Failure, FailureKind, Reply
+from rebalance.properties.assignors.calls import Answer, AssignQuestion, Failure, FailureKind, Reply
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
@@ -165,9 +165,43 @@ def test_librdkafka_dies_on_honest_claims():
 
 @needs_librdkafka
 @pytest.mark.slow
+def test_librdkafka_answers_side_by_side_also_where_one_dies():
+    """Each reply is that of its own question, and the process of the target goes on."""
+    group = {one.id: one for one in (owner("A", "t0 t1 t2", "t0-0 t1-0 t1-1 t2-0"), owner("B", "t1"),
+                                     owner("C", "t1"), owner("D", "t0 t2"))}  # fmt: skip
+    deadly = AssignQuestion(
+        COOPERATIVE,
+        Cluster.of({"t0": 2, "t1": 2, "t2": 2}),
+        {
+            name: Subscription(topics=m.topics, owned_partitions=m.owned, generation_id=m.generation)
+            for name, m in group.items()
+        },
+    )
+    plain = [
+        AssignQuestion(COOPERATIVE, Cluster.of({f"t{n}": n}), {"A": Subscription(topics=(f"t{n}",))})
+        for n in range(1, 7)
+    ]
+    with Session(resolve("client:confluent-kafka:cooperative-sticky")) as session:
+        assert session.hello.histories > 1
+        questions = [*plain[:2], deadly, *plain[2:4], deadly, *plain[4:]]
+        replies = session.answers(list(enumerate(questions, 1)))
+        for question, reply in zip(questions, replies, strict=True):
+            if question is deadly:
+                assert isinstance(reply, Failure)
+                assert reply.kind is FailureKind.CRASH, reply
+            else:
+                assert given(reply) == " ".join(map(str, question.cluster.partitions()))  # type: ignore[arg-type]
+        assert session.starts == 1
+
+
+@needs_librdkafka
+@pytest.mark.slow
 def test_librdkafka_knows_the_racks_that_metadata_says():
     group = {
-        name: Subscription(topics=("t",), rack_id=rack, version=3)
+        name: Subscription(
+            topics=("t",),
+            rack_id=rack,
+        )
         for name, rack in (("A", "r2"), ("B", "r1"))
     }
     cluster = Cluster({"t": (("r1",), ("r2",), ("r1",), ("r2",))})
