@@ -31,6 +31,9 @@ ROUNDS_AFTER = 2
 MOST_NAMED = 12
 """Members whose part of a round is put in words, and partitions of a member."""
 
+MOST_DECISIVE = 3
+"""Partitions of a breach of which it is said who claims them."""
+
 MOST_PARTS = 10_000
 """Parts that members have in rounds that can be stepped through."""
 
@@ -122,11 +125,17 @@ class PlayedRound:
 
 
 def played_rounds(
-    scenario: Scenario, calls: Sequence[AssignorCall], breaking: int, *, written: bool
+    scenario: Scenario,
+    calls: Sequence[AssignorCall],
+    breaking: int,
+    decisive: Sequence[TopicPartition],
+    *,
+    written: bool,
 ) -> tuple[list[PlayedRound], int]:
     """The rounds to show, what led to the ``breaking`` one and a little of what follows, of how many.
 
-    ``written``: the calls are all that were answered.
+    That one has who claims the ``decisive`` partitions and who is given them, unless it is the first, in
+    which the joins say so. ``written``: the calls are all that were answered.
     """
     total = max(len(calls), breaking, 0)
     window = shown_rounds(total, breaking)
@@ -137,13 +146,19 @@ def played_rounds(
         call = calls[index] if index < len(calls) else None
         if call is None and written:
             story = "; ".join(filter(None, (story, "no answer")))
+        if call is not None and index and index + 1 == breaking:
+            before_it = calls[index - 1]
+            story = "; ".join((story or ALONE, *_decided(call, before_it, decisive)))
         found.append(PlayedRound(index + 1, story or ALONE, call, faults))
     return found, total
 
 
-def round_views(scenario: Scenario, calls: Sequence[AssignorCall]) -> Iterator[StepView]:
+def round_views(
+    scenario: Scenario, calls: Sequence[AssignorCall], breaking: int = 0, summary: str = ""
+) -> Iterator[StepView]:
     """The rounds that were answered, for who steps through them: what precedes each, then what everybody
-    claims in JoinGroup and is given in SyncGroup. Of very many the last."""
+    claims in JoinGroup and is given in SyncGroup. Of very many the last. ``summary``: what breaks in the
+    ``breaking`` one."""
     first, room = len(calls), MOST_PARTS
     while first and (room := room - len(calls[first - 1].group)) >= 0:
         first -= 1
@@ -153,12 +168,34 @@ def round_views(scenario: Scenario, calls: Sequence[AssignorCall]) -> Iterator[S
         yield StepView(
             label=f"{index + 1}",
             what=happened.get(index, ALONE),
+            seen=(f"breaks here: {summary}",) if summary and index + 1 == breaking else (),
             parties=(("the leader", _decision(call)), *((m, _part(call, m)) for m in call.group)),
         )
 
 
+def _decided(call: AssignorCall, before: AssignorCall, decisive: Sequence[TopicPartition]) -> Iterator[str]:
+    """Who claims each of some partitions and who is given it; without any, what is claimed and given
+    otherwise than before."""
+    for partition in decisive[:MOST_DECISIVE]:
+        claims = call.claimants.get(partition, {})
+        claimed = listed((f"{m} ({_since(generation)})" for m, generation in claims.items()))
+        members = list(dict.fromkeys(granted := call.granted.get(partition, ())))
+        twice = " twice" if len(members) == 1 < len(granted) else ""
+        yield f"{partition} is claimed by {claimed}, and given to {listed(members)}{twice}"
+    for what, changed in (("claimed", claims_changed), ("given", grants_changed)):
+        if not decisive and (others := changed(call, before)):
+            yield f"{what} now: {listed(others)}"
+
+
+def _since(generation: int) -> str:
+    return "no generation" if generation == NO_GENERATION else f"generation {generation}"
+
+
 def _decision(call: AssignorCall) -> str:
-    sizes = (f"{topic} with {len(racks):,} partitions" for topic, racks in call.cluster.topics.items())
+    sizes = (
+        f"{topic} with {len(racks):,} partition{'s' * (len(racks) != 1)}"
+        for topic, racks in call.cluster.topics.items()
+    )
     withheld = f", gives nobody {_few(call.withheld)}" if call.withheld else ""
     return f"knows {listed(list(sizes), 'no topic')}{withheld}"
 
@@ -269,8 +306,7 @@ def joins(member: ScenarioMember, alike: bool = True) -> str:
     'A joins for t [static, metadata version 1]'
     """
     topics = "" if alike else f" for {listed(member.topics, 'nothing')}"
-    since = f"generation {member.generation}" if member.generation != NO_GENERATION else "no generation"
-    claims = f" claiming {listed(member.owned)} ({since})" if member.owned else ""
+    claims = f" claiming {listed(member.owned)} ({_since(member.generation)})" if member.owned else ""
     apart = [
         f"rack {member.rack}" if member.rack else "",
         "static" if member.instance is not None else "",

@@ -118,7 +118,8 @@ def _step_through(path: Path) -> None:
     if isinstance(saved, Recording):
         stepper = SteppedRun(list(recording_views(saved)))
     elif not isinstance(saved, SavedRun):
-        stepper = SteppedRun(list(round_views(saved.scenario, recorded(saved).calls)))
+        rounds = round_views(saved.scenario, recorded(saved).calls, saved.round, saved.summary)
+        stepper = SteppedRun(list(rounds))
     else:
         views, model = list(run_views(saved, len(saved.events))), not saved.on
         stepper = SteppedRun(views, machine(saved.setup), saved.events) if model else SteppedRun(views)

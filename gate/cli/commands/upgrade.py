@@ -62,9 +62,13 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.gate.report.ci import ci_reports
     from rebalance.gate.report.html import upgrade as html_upgrade
 
-    reports = Reports.wanted(options, ("html", "json")).open()
+    reports = Reports.wanted(options, ("html", "json"))
+    if options.report is not None or options.report_dir is not None:
+        reports.open()
     with usage_errors(ValueError):
         outcomes = _judged(options)
+    if reports.directory is None:  # not before: of what is interrupted there is nothing to report
+        reports.open()
     saved = {one.path.name: one.run(_origin(one, options)) for one in outcomes}
     out = Path(options.out) if options.out else None
     paths = traces.save_runs((run for run in saved.values() if run is not None), out)

@@ -55,7 +55,9 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
     """
     # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
     written = bool(finding.calls) or finding.confirmed
-    shown, total = played_rounds(finding.scenario, finding.calls, finding.round, written=written)
+    shown, total = played_rounds(
+        finding.scenario, finding.calls, finding.round, finding.breach.partitions, written=written
+    )
     everything = _concerned(finding, shown)
     partitions = everything[:MOST_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]

@@ -66,10 +66,11 @@ def draw(diagram: OwnershipDiagram, unicode: bool = True, width: int = WIDTH) ->
 
 
 def story(diagram: OwnershipDiagram, unicode: bool = True, width: int = WIDTH) -> list[str]:
-    """What happens in each column, in words; columns that follow each other with the same words as one."""
+    """What happens in each column, in words; columns that follow each other with the same words as one, but
+    for that on which the finding rests."""
     lines: list[str] = []
     shown = [(at, column) for at, column in enumerate(diagram.columns) if column.what]
-    for (what, _), same in groupby(shown, key=lambda pair: (pair[1].what, pair[1].when)):
+    for (what, *_), same in groupby(shown, key=lambda one: (one[1].what, one[1].when, one[1].marked)):
         (at, first), *others = same
         if first.skipped:
             lines.append(f"({first.skipped:,} left out)")

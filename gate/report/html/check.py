@@ -175,7 +175,8 @@ def _explained(result: Result, row: ClauseResult, finding: Finding) -> Iterator[
         ]
     )
     yield page.figure(f"Who owned what: {row.id}", partial(of_finding, finding), name)
-    yield page.stepper(row.id, round_views(finding.scenario, finding.calls), name, "round")
+    views = round_views(finding.scenario, finding.calls, finding.round, breach.summary)
+    yield page.stepper(row.id, views, name, "round")
     yield tag("h4", "Round by round, what changed")
     yield _rounds(f"Rounds of {row.id}", finding)
     yield tag("h4", "See it again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import pytest
@@ -58,7 +59,7 @@ def test_chart_of_a_partition_granted_while_it_is_owned():
     assert "\n".join(of_finding(granted_while_owned())) == (
         """\
 round 1     A joins
-round 2*    B joins
+round 2*    B joins; t-1 is claimed by A (generation 1), and given to B
 round 3     left alone
 
 round            1           2*          3
@@ -181,7 +182,31 @@ def test_story_of_a_scenario_without_rounds_tells_who_joins():
         rounds=(),
     )
     lines = of_finding(finding("assign/6", calls, 3, Breach(summary="x"), scenario))
-    assert lines[:3] == ["round 1     A joins claiming t-0 (generation 5)", "round 2-4   left alone", ""]
+    assert lines[:2] == ["round 1     A joins claiming t-0 (generation 5)", "round 2     left alone"]
+    assert lines[2:5] == ["round 3*    left alone", "round 4     left alone", ""]
+
+
+def test_the_breaking_round_says_who_claims_what_it_is_about():
+    """Where nothing happens to anybody the claims decide; in the first round they join with them."""
+    calls = [call({"t": 2}, {"A": ("t-0", 5, "t-0"), "B": ("t-0", 3, "t-1")}),
+             call({"t": 2}, {"A": ("t-0", 6, ""), "B": ("t-0", 4, "t-0 t-0")})]  # fmt: skip
+    scenario = Scenario(protocol=COOPERATIVE, topics=uniform({"t": 2}), rounds=(),
+                        members=(ScenarioMember(id="A", topics=("t",)),))  # fmt: skip
+    (partition,) = tps("t-0")
+    about = Breach(summary="x", partitions=(partition,))
+    _, breaking, *_ = of_finding(finding("kip792/claim/1", calls, 2, about, scenario))
+    assert breaking == (
+        "round 2*    left alone; t-0 is claimed by A (generation 6), B (generation 4), and given to B twice"
+    )
+    lines = of_finding(finding("kip54/sticky/1", calls, 2, Breach(summary="x"), scenario))
+    breaking = lines[1 : lines.index("")]
+    text = re.sub(r" +", " ", " ".join(breaking))
+    assert text == (
+        "round 2* left alone; claimed now: B: t-0 of generation 4; given now: "
+        "A: nothing, first gives up t-0, B: t-0 t-0, nobody: t-1"
+    )
+    first, *_ = of_finding(finding("kip792/claim/1", calls, 1, about, scenario))
+    assert first == "round 1*    A joins"
 
 
 def test_chart_in_ascii():
