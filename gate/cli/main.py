@@ -129,7 +129,8 @@ def _with_hash_seed_of_targets() -> None:
     if sys.flags.hash_randomization and not asked_for and hasattr(os, "fork"):
         os.environ["PYTHONHASHSEED"] = HASH_SEED
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until there is somebody to hear it
-        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+        with contextlib.suppress(OSError):  # it may not be started: what cannot be either says so
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def _end_like_ctrl_c() -> None:

@@ -146,6 +146,17 @@ def test_what_is_found(engine: object) -> None:
         first.graph()
 
 
+@pytest.mark.parametrize("engine", [plain, fast])
+def test_what_was_never_shown_has_no_traces(engine: object) -> None:
+    machine, rules = TOYS["2 members"]
+    found = engine.explore(machine, rules, Limits(depth=1, go_on=True))  # type: ignore[attr-defined]
+    missed = [witness.clause for witness in found.witnesses if not witness.count]
+    assert missed
+    for clause in missed:
+        with pytest.raises(ValueError, match="was not met"):
+            found.traces(clause)
+
+
 def test_coverage_merges() -> None:
     """What one run leaves out another may cover."""
     machine, rules = puzzle(5)

@@ -171,6 +171,16 @@ def test_progress_within_a_level(monkeypatch: pytest.MonkeyPatch) -> None:
     assert {p._replace(seconds=0) for p in seen} > {p._replace(seconds=0) for p in whole}
 
 
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_level_in_several_blocks_is_that_level(monkeypatch: pytest.MonkeyPatch, exact: bool) -> None:
+    toy = coordinator(2, 2, 1, withhold=False)
+    whole = fast.explore(*toy, GO_ON, symmetry=True, exact=exact)
+    monkeypatch.setattr(fast, "BLOCK", 3)
+    parts = fast.explore(*toy, GO_ON, symmetry=True, exact=exact)
+    assert (parts.distinct, parts.generated, parts.levels) == (whole.distinct, whole.generated, whole.levels)
+    assert parts.unreduced == whole.unreduced > whole.distinct
+
+
 def test_actions_are_called_once_per_footprint() -> None:
     calls: list[tuple[int, int]] = []
 

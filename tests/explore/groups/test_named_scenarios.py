@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 from rebalance.explore.engine import fast, plain
@@ -254,6 +255,33 @@ def test_the_bound_on_rebalances_is_met(
     [count] = liveness.judge(built, clauses, search).counts
     assert count.reached == most
     assert most <= most_rounds(setup) <= most + (members > partitions)
+
+
+def test_a_trace_says_what_was_chosen_and_not_what_always_is() -> None:
+    dynamic = SCENARIOS["dynamic"]
+    size = ScenarioSize(members=2, partitions=3, budget=1, faults=("crash",))
+    plainly = dynamic.origin(size, dynamic.setup(size))
+    assert plainly == {
+        "scenario": "dynamic",
+        "members": 2,
+        "partitions": 3,
+        "profiles": list(size.profiles),
+        "broker": size.broker,
+        "budget": 1,
+        "faults": ["crash"],
+    }
+    for other, named in (
+        ({"naming": "given"}, {"naming": "given"}),
+        ({"steps": "fine"}, {"steps": "fine"}),
+        ({"switches": ("max_generation_only",)}, {"switches": ["max_generation_only"]}),
+        (
+            {"factory": SimpleNamespace(target="mine:Own", replaces="cooperative-sticky")},
+            {"assignor": "mine:Own"},
+        ),
+    ):
+        more = replace(size, **other)
+        setup = dynamic.setup(replace(more, factory=size.factory))
+        assert dynamic.origin(more, setup) == plainly | named
 
 
 def test_of_all_faults_a_group_has_those_of_its_protocol() -> None:

@@ -627,6 +627,32 @@ def test_resume_without_anything_to_resume_or_with_a_damaged_file(rebalance: Reb
         assert "delete it" in ran.err
 
 
+NOT_ANEW = """
+import os, sys
+def execv(*given):
+    raise PermissionError(13, "Permission denied")
+os.execv = execv
+from rebalance.gate.cli.main import main
+sys.argv = ["rebalance", "check", "range", "--profile", "smoke", "--clause", "assign/1"]
+sys.exit(main())
+"""
+
+
+def test_a_python_that_may_not_be_started_again_judges_what_needs_no_other(here: Path) -> None:
+    """Its directory is closed for this user; what is a target of its own says that it does not start."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
+    ran = subprocess.run(
+        [sys.executable, "-c", NOT_ANEW],
+        cwd=here,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, "Traceback" in ran.stderr) == (0, False), ran.stderr
+    assert "CONFORMANT, exit 0" in ran.stdout
+
+
 @pytest.mark.slow
 def test_the_hash_seed_changes_nothing(here: Path) -> None:
     argv = ("check", "cooperative-sticky+no_withhold", *SMOKE, "--report", "json", "--report-dir")

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 import z3
+from rebalance.specs.logic.prover import ProofVerdict, discharge
 from rebalance.specs.necessity import vacuity
 from rebalance.specs.necessity.vacuity import VacuityFinding
 from rebalance.specs.necessity.witnesses import NEVER, WITNESSES, path_to
@@ -110,4 +111,14 @@ def test_the_reasons_for_never_are_proved():
 def test_a_lemma_that_does_not_hold_is_noticed(monkeypatch):
     monkeypatch.setattr(vacuity, "LEMMAS", {"nobody starts": SPEC.vocabulary.state().life(C) == DOWN})
     spec = replace(SPEC, actions=(SPEC.action("start"),), invariants={})
+    assert [row.finding for row in vacuity.lemmas(spec)] == [VacuityFinding.UNKNOWN]
+
+
+def test_a_lemma_that_the_prover_cannot_decide_is_not_proved(monkeypatch):
+    def undecided(vocabulary, case):
+        return (replace(answer, verdict=ProofVerdict.UNKNOWN) for answer in discharge(vocabulary, case))
+
+    monkeypatch.setattr(vacuity, "LEMMAS", {"anything": SPEC.vocabulary.state().life(C) == DOWN})
+    spec = replace(SPEC, actions=(SPEC.action("start"),), invariants={})
+    monkeypatch.setattr(vacuity, "discharge", undecided)
     assert [row.finding for row in vacuity.lemmas(spec)] == [VacuityFinding.UNKNOWN]

@@ -17,7 +17,7 @@ from rebalance.specs.theorems import safety
 from rebalance.specs.tla import group as tla_group
 from rebalance.specs.tla.configurations import GROUPS, files
 from rebalance.specs.tla.module import module
-from rebalance.specs.tla.names import RESERVED, Export, camel
+from rebalance.specs.tla.names import RESERVED, Export, camel, ranges
 from rebalance.specs.tla.tlc import TlcModel, configuration, model
 
 from tools import tlc
@@ -455,6 +455,21 @@ def written(formula):
 )
 def test_formulas_read_as_written_here(formula, text):
     assert written(formula) == text.strip("\n")
+
+
+@pytest.mark.parametrize(
+    ("names", "sorts", "text"),
+    [
+        ("C", (Consumer,), "C \\in Consumer"),
+        ("CDP", (Consumer, Consumer, Partition), "C, D \\in Consumer, P \\in Partition"),
+        ("CPD", (Consumer, Partition, Consumer), "C \\in Consumer, P \\in Partition, D \\in Consumer"),
+        ("CPQ", (Consumer, Partition, Partition), "C \\in Consumer, P, Q \\in Partition"),
+        ("", (), ""),
+    ],
+)
+def test_variables_beside_each_other_share_their_set(names, sorts, text):
+    """And the order stays: a function's arguments are in it."""
+    assert ranges(names, sorts) == text
 
 
 # -- what can be checked without TLC -------------------------------------------------------------------
