@@ -56,6 +56,7 @@ from rebalance.model.protocol.state import (
     NOTHING,
     ClusterState,
     Error,
+    Generation,
     GroupState,
     Late,
     Parts,
@@ -155,7 +156,7 @@ def _sync(
     if record is None or not record.classic:
         error = Error.UNKNOWN_MEMBER_ID
     elif group.kind is GroupKind.CONSUMER:
-        behind = record.epoch < group.assigned and record.state is not RecordState.UNREVOKED
+        behind = record.epoch < _newest(me, group) and record.state is not RecordState.UNREVOKED
         if message.generation != record.epoch:
             error = Error.ILLEGAL_GENERATION
         elif behind:
@@ -189,11 +190,15 @@ def heartbeat(me: MemberContext, member: ClassicMember, group: ConsumerGroup, bo
         return Error.REBALANCE_IN_PROGRESS if group.phase is GroupState.PREPARING else None
     if member.generation != record.epoch:
         return Error.ILLEGAL_GENERATION
-    newest = group.assigned if "rejoin_on_target_epoch" in me.setup.coordinator else group.epoch
     waits = record.state is RecordState.UNRELEASED
     freed = waits and not record.target & ~record.assigned & held_by_others(book, me.slot, record.id)
-    moves = record.epoch < newest or record.state is RecordState.UNREVOKED or freed
+    moves = record.epoch < _newest(me, group) or record.state is RecordState.UNREVOKED or freed
     return Error.REBALANCE_IN_PROGRESS if moves else None
+
+
+def _newest(me: MemberContext, group: ConsumerGroup) -> Generation:
+    """The epoch that a classic member of a consumer group has to reach."""
+    return group.assigned if "rejoin_on_target_epoch" in me.setup.coordinator else group.epoch
 
 
 # -- the classic group ---------------------------------------------------------------------------------

@@ -48,12 +48,12 @@ GOLDEN = {
     "consumer": (6960, 18634, 17, 11),
     "consumer-static": (6080, 16544, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
-    "migration": (8497, 21156, 21, 10),
-    "migration-upgrade": (94633, 332044, 33, 12),
-    "migration-downgrade": (73986, 231170, 35, 11),
+    "migration": (8601, 21400, 21, 10),
+    "migration-upgrade": (95009, 333300, 33, 12),
+    "migration-downgrade": (74722, 233594, 35, 11),
     "migration-static": (427439, 1513564, 37, 12),
-    "migration-failover": (8694, 21752, 21, 10),
-    "migration-one-way": (7693, 19531, 20, 10),
+    "migration-failover": (8798, 21996, 21, 10),
+    "migration-one-way": (7937, 20053, 20, 10),
 }
 
 
