@@ -363,7 +363,16 @@ OUTDATED_SNAPSHOT = CodeDeviation(
     follow=_snapshot,
 )
 
+COUNTED_ANEW = CodeDeviation(
+    id="epochs_begin_anew",
+    sentence="a group that was deleted, or had nobody left and is converted, counts its epochs from the "
+    "beginning, so that a commit from before may show the epoch that its member has now, and is stored; in "
+    "the model it counts on",
+    releases="broker since 4.0.0",
+)
+
 DEVIATIONS = (
+    COUNTED_ANEW,
     CodeDeviation(
         id="replaced_is_not_new",
         sentence="a static member that comes back in its first join phase counts as alive while it waits, "

@@ -13,6 +13,7 @@ from typing import Any
 from rebalance.live.code.answers import CellRequest, CellResponse, CellState, Partitions, ServedMember
 from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
 from rebalance.live.lockstep.both import Agreement, Disagreement
+from rebalance.live.lockstep.deviations import COUNTED_ANEW
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.code_steps import GROUP_EXPIRY
@@ -284,7 +285,10 @@ class ServedLockstep(RunNames):
             record = find(self._part(self.state, "record", event.who), commit.id)
             # Since when a partition is its member's (KIP-1251) the model does not know: it stores more.
             older = record is not None and commit.generation < record.epoch
-            if stored & ~seen.accepted if older else stored != seen.accepted:
+            anew = record is not None and self._kafka(commit.generation) == self._kafka(record.epoch)
+            if older and anew:
+                self.seen.deviations[COUNTED_ANEW.id] += 1
+            elif stored & ~seen.accepted if older else stored != seen.accepted:
                 ours = self.setup.spell(seen.accepted)
                 yield f"stored are {self.setup.spell(stored)}, the model has {ours}"
 
