@@ -197,7 +197,7 @@ def run(command: str, directory: Path) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         encoding="utf-8",
-        timeout=300,
+        timeout=550,
     )
     return ran.stdout
 

@@ -84,7 +84,7 @@ def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch
         ("raises", "assign() raises"),
         pytest.param("interrupt", "assign() raises", marks=pytest.mark.nightly),
         ("returns_none", "not an assignment"),
-        ("os_exit", "ends the process"),
+        pytest.param("os_exit", "ends the process", marks=pytest.mark.nightly),
         pytest.param("close_everything", "ends the process", marks=pytest.mark.nightly),
         ("print_things", None),
     ],
@@ -210,7 +210,11 @@ class Deaf:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("late", ["", "hang()"], ids=["in a call", "while it is loaded"])
+@pytest.mark.parametrize(
+    "late",
+    ["", pytest.param("hang()", marks=pytest.mark.nightly)],
+    ids=["in a call", "while it is loaded"],
+)
 def test_a_worker_that_no_alarm_ends_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: str
 ) -> None:

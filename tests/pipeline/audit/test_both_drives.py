@@ -50,12 +50,12 @@ def tables(out):
 
 @pytest.mark.slow
 def test_one_process_and_spark_find_the_same(spark, folder, tmp_path, monkeypatch):
-    """Also where Spark parses, and every group with more than a few events is parted."""
+    """Also where Spark parses, and the largest groups are parted."""
     from rebalance.pipeline.audit.sources import distributed
 
     monkeypatch.setattr(distributed, "SMALL", 1000)
     monkeypatch.setattr(spread, "BUCKET", 1500)
-    monkeypatch.setattr(spread, "WHOLE", 25)
+    monkeypatch.setattr(spread, "WHOLE", 36)
 
     def audited(driver, name):
         plan = AuditPlan(paths=(str(folder),), out=tmp_path / name)
