@@ -9,6 +9,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -146,12 +147,22 @@ def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str
     # Java and Python workers write where this process does, warnings that nobody can act on above all.
     stderr = Path(scratch, "stderr")
     try:
-        with _stderr_to(stderr):
+        with _stderr_to(stderr), _temporary_files_in(scratch):
             return builder.getOrCreate()
     except Exception as error:
         first, *_ = str(error).splitlines() or [""]
         last = stderr.read_text(errors="replace").strip().splitlines()[-3:]
         raise SparkMissing("; ".join([f"Spark does not start on {master}: {first}", *last])) from error
+
+
+@contextlib.contextmanager
+def _temporary_files_in(directory: str) -> Iterator[None]:
+    """What PySpark writes meanwhile for the JVM goes with the rest, also if this process is killed."""
+    before, tempfile.tempdir = tempfile.tempdir, directory
+    try:
+        yield
+    finally:
+        tempfile.tempdir = before
 
 
 @contextlib.contextmanager

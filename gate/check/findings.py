@@ -95,7 +95,7 @@ def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScen
 
 def _lost(record: PlayedHistory, seconds: float) -> float:
     """The seconds by which playing was slow, which took ``seconds``."""
-    if record.failure is not None and record.failure.kind is FailureKind.TIMEOUT:
-        return IMPATIENT
+    if record.failure is not None and record.failure.costly:
+        return max(IMPATIENT, seconds - SLOW)
     members, partitions, _, _ = record.scenario.size
     return max(0.0, (members + partitions) * SECONDS_EACH - QUICK, seconds - SLOW)

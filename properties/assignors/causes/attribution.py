@@ -111,8 +111,8 @@ MOST_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
 
 
-NO_ANSWER = frozenset({FailureKind.TIMEOUT, FailureKind.MEMORY, FailureKind.GARBAGE})
-"""Kinds of breaches that may come whatever is asked, and take long to come."""
+NO_ANSWER = frozenset({FailureKind.TIMEOUT, FailureKind.CRASH, FailureKind.MEMORY, FailureKind.GARBAGE})
+"""Kinds of breaches that may come whatever is asked, and take long to come, or a new process."""
 
 
 def plainest(protocol: RebalanceProtocol) -> Scenario:

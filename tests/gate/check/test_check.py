@@ -381,6 +381,27 @@ def test_so_does_whatever_takes_as_long_as_a_hang(failure, ends):
     assert violated(result) == {"assign/4-eager"}
 
 
+@pytest.mark.parametrize(
+    "failure",
+    [
+        NO_REPLY,
+        Failure(FailureKind.MEMORY, "uses 3 GiB"),
+        Failure(FailureKind.GARBAGE, "300,000 members", slow=True),
+        Failure(FailureKind.CRASH, "closed its stdout and is still running", slow=True),
+    ],
+)
+def test_a_target_that_never_answers_is_waited_for_twice_and_five_seconds(failure):
+    """One after another, by this process; five more seconds are left for what its processes take to start.
+    What fails before it has used up its time takes half a second each, by what it does or we."""
+    session = Hanging(Tiny(), failure)
+    result = run(None, session, profile=replace(TINY, shrink=1500))
+    assert violated(result) == {"assign/4-eager"}
+    if failure is NO_REPLY:  # once to see it, once to confirm it in a fresh process
+        assert [seconds for seconds in session.allowed if seconds > IMPATIENT] == [4.0, 4.0]
+        assert sum(session.allowed) <= 2 * 4.0 + 5
+    assert len(session.allowed) <= 2 + 2 * (PATIENCE // IMPATIENT) + 2
+
+
 def test_what_never_answers_is_asked_for_the_plainest_group_and_nothing_else():
     """To look for what is behind it took eighty calls that hang."""
     session = Hanging(Tiny())

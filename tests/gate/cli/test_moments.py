@@ -69,6 +69,9 @@ JOBS = {
     "record": Job(argv=("record", "--clients", "confluent:2"), result="", waits=True),
     "conform": Job(argv=("conform", "recorded", *JSON)),
     "audit": Job(argv=("audit", str(LOGS), *JSON)),
+    "campaign": Job(
+        argv=("campaign", "greedy:Greedy", "--scenarios", "60", "--slice", "20", "--out", "played", *JSON)
+    ),
 }
 """Name -> what is killed."""
 
@@ -80,6 +83,7 @@ KILLS = {
     "record": 4,
     "conform": 2,
     "audit": 3,
+    "campaign": 3,
 }
 MOMENTS = [(name, (number + 0.5) / each) for name, each in KILLS.items() for number in range(each)]
 """What is killed, and after which part of what it takes."""
@@ -156,9 +160,9 @@ def spent(pid: int) -> float:
     return ticks / os.sysconf("SC_CLK_TCK")
 
 
-TIMES = frozenset({"seconds", "cpu_seconds", "started", "ended", "speed"})
-STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
-"""What the directory of a run is called."""
+TIMES = frozenset({"seconds", "cpu_seconds", "started", "ended", "speed", "slowest"})
+STAMP = re.compile(r"\d{8}T\d{6}Z(-\d+)?|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+"""What the directory of a run is called, and in the name of a table what Spark drew for who wrote it."""
 
 
 def timeless(value: Any) -> Any:
