@@ -2,8 +2,8 @@
 
 SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it,
 ``environment``, ``promises`` by assignor, ``hello``, what else is known of the client, ``forks``, what
-starts the process that clients are forks of, if they are, and ``at_once``, how many of them answer questions
-of different histories side by side.
+starts the process that clients are forks of, if they are, ``anew``, whether each answers one question, and
+``at_once``, how many of them answer questions of different histories side by side.
 """
 
 from __future__ import annotations
@@ -116,7 +116,12 @@ class WireTarget:
         ]
 
         def lead(client: LeaderClient) -> dict[str, bytes]:
-            return client.assign(topics, subscribed, members)
+            answer = client.assign(topics, subscribed, members)
+            if self._settings["anew"]:
+                self._pool.end(client, ahead=True)
+            else:
+                client.join_again()
+            return answer
 
         try:
             answer = self._with_leader(own, lead)

@@ -94,13 +94,15 @@ class LeaderBroker:
 
     ``topics`` is what metadata says; while ``holding`` it is not answered. ``calls``: requests for metadata
     so far. ``rejoin``: once the client has begun to read what it was assigned, its heartbeats are answered so
-    that it joins again. ``failure``: what of a client's messages could not be read.
+    that it joins again. ``failure``: what of a client's messages could not be read. ``to_all``: the client
+    subscribes to all that there is, and needs no topic of its own beside those of a question, which leaders
+    take for one that nobody subscribes to.
     """
 
     def __init__(self, network: Network, own_topic: str) -> None:
         self._network, self._own_topic = network, own_topic
         self.topics: Topics = {}
-        self.holding = self.rejoin = self._reads = False
+        self.holding = self.rejoin = self.to_all = self._reads = False
         self.calls = 0
         self.failure = ""
         self._held: list[ClientRequest] = []
@@ -246,7 +248,8 @@ class LeaderBroker:
         every = wanted is None or (not wanted and request.head.version == 0)
         names = [one["name"] for one in wanted or () if one["name"] is not None]
         if every:
-            names = [self._own_topic, *(topic for topic in self.topics if topic != self._own_topic)]
+            own = () if self.to_all and self.topics else (self._own_topic,)
+            names = [*dict.fromkeys((*own, *self.topics))]
             self._sent.clear()
         racks = sorted({rack for parts in self.topics.values() for one in parts for rack in one})
         nodes = {rack: number for number, rack in enumerate(racks, _NODE + 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from rebalance.live.leaders.broker import LeaderBroker, Network, Topics
@@ -29,6 +29,8 @@ TICK = 0.1
 TAIL = 20_000
 OWN_TOPIC = "topic-of-the-leader"
 """What a client that has to subscribe to something subscribes to; no scenario has it."""
+BESIDE = "topic-beside-it"
+"""Is there too while a client starts: one that joins with it subscribes to whatever there is."""
 
 
 class LossKind(StrEnum):
@@ -84,7 +86,7 @@ class LeaderClient:
     ) -> None:
         self._network = network
         self._broker = LeaderBroker(network, OWN_TOPIC)
-        self._broker.topics = dict.fromkeys(topics, ((),))
+        self._broker.topics = dict.fromkeys((*topics, BESIDE), ((),))
         filled = {"{address}": self._broker.bootstrap, "{group}": "group", "{topics}": ",".join(topics)}
         self._output = tempfile.TemporaryFile()  # noqa: SIM115  # for as long as the process
         for name, value in filled.items():
@@ -108,7 +110,9 @@ class LeaderClient:
         self._await(lambda: self._broker.join, "JoinGroup", seconds)
         self._broker.holding = True
         if self.first is None:
-            self.first = self._joined()
+            first = self._joined()
+            self._broker.to_all = BESIDE in first.topics
+            self.first = replace(first, topics=tuple(topic for topic in first.topics if topic != BESIDE))
 
     def _joined(self) -> Subscription:
         assert self._broker.join
@@ -116,16 +120,11 @@ class LeaderClient:
         self.assignor = protocol["name"]
         return wire.decode_subscription(protocol["metadata"])
 
-    def assign(
-        self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
-    ) -> dict[str, bytes]:
-        """What the client assigns to the members, which subscribe to these topics, as the leader under the id
-        of the first of them: member -> ConsumerProtocolAssignment. On return it has joined again, so that
-        what it breaks is not taken for the next question's doing. Raises LeaderLost."""
-        answer = self._assign(topics, subscribed, members)
+    def join_again(self) -> None:
+        """Let it join again after it has assigned, so that what that broke is not taken for the next
+        question's doing. Raises LeaderLost."""
         self._broker.refuse_sync("REBALANCE_IN_PROGRESS")
         self.await_join(ANSWER_SECONDS)
-        return answer
 
     def rejoined(self, topics: Topics, member: str, generation: int) -> tuple[Subscription, bytes]:
         """What it joins with after it was assigned all of ``topics``, alone in its group, and the assignment
@@ -133,7 +132,7 @@ class LeaderClient:
         assert self.first
         alone = GroupMember(member, wire.encode_subscription(self.first))
         self._generation = generation - 1
-        answer = self._assign(topics, [*topics], [alone])
+        answer = self.assign(topics, [*topics], [alone])
         self._broker.answer_sync({"assignment": answer.get(member, b""), "protocol_name": self.assignor})
         self._broker.holding, self._broker.rejoin = False, True
         try:
@@ -143,10 +142,11 @@ class LeaderClient:
         self._broker.holding = True
         return self._joined(), answer.get(member, b"")
 
-    def _assign(
+    def assign(
         self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
     ) -> dict[str, bytes]:
-        """The assignment; its SyncGroup waits. Raises LeaderLost."""
+        """What the client assigns to the members, which subscribe to these topics, as the leader under the id
+        of the first of them: member -> ConsumerProtocolAssignment. Its SyncGroup waits. Raises LeaderLost."""
         self._lead(topics, members)
         if not self._broker.sync:  # it joins again instead: for the metadata that it got, or since it fails
             self._lead(topics, members)

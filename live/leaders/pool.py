@@ -67,13 +67,14 @@ class LeaderPool:
         return client
 
     def end(self, client: LeaderClient, *, ahead: bool = False) -> None:
-        """Be rid of a client. ``ahead``: let others begin now, which later ones need not be waited for."""
+        """Be rid of a client. ``ahead``: let others begin now, which later ones need not be waited for: as
+        many as have ended, or one where they are forks, which are there at once."""
         key = next(key for key, one in self._leading.items() if one is client)
         self._steady = client.steady
         self._leading.pop(key).close()
-        if ahead and not self._forks:  # a fork is there at once
+        if ahead:
             self._ended += 1
-            while len(self._ahead[key]) < min(self._ended, MOST_AHEAD):
+            while len(self._ahead[key]) < min(self._ended, 1 if self._forks else MOST_AHEAD):
                 self._ahead[key].append(self._started(key))
 
     def _started(self, topics: SubscribedTopics) -> LeaderClient:

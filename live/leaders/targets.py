@@ -68,6 +68,7 @@ def client_command(spec: str) -> list[str]:
         steady=not client.fetches,
         pinned=True,
         at_once=client.at_once,
+        anew=client.is_slow(release),
         forks=forks,
     )
     if not remembered(argv[-1]).exists():
@@ -97,6 +98,7 @@ def _command(
     steady: bool = True,
     pinned: bool = False,
     at_once: int = 1,
+    anew: bool = False,
     forks: Sequence[str] = (),
 ) -> list[str]:
     settings: dict[str, Any] = {
@@ -105,5 +107,5 @@ def _command(
         "promises": promises,
         "environment": environment,
     }
-    settings |= {"steady": steady, "pinned": pinned, "at_once": at_once, "forks": forks}
+    settings |= {"steady": steady, "pinned": pinned, "at_once": at_once, "forks": forks, "anew": anew}
     return [sys.executable, "-P", "-m", "rebalance.live.leaders", json.dumps(settings)]

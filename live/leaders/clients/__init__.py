@@ -6,6 +6,7 @@ assignor.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from rebalance.live.processes.registries import existing
 from rebalance.live.processes.tools import ToolError
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors.promises import PYTHON, REFERENCE
+from rebalance.model.bugs.releases import version
 
 ADDRESS, GROUP, TOPICS = "{address}", "{group}", "{topics}"
 """What a command has in their place."""
@@ -48,7 +50,8 @@ class Leading:
     """A client that can lead. ``package`` is its registry's and name; ``assignors`` what it has, in its
     newest release; ``own_topics``: its leader assigns the topics that it subscribes to itself; ``fetches``:
     it fetches the metadata of a group that it leads, whatever it knows; ``at_once``: so many of its processes
-    answer side by side, where what they answer does not depend on what they were asked before."""
+    answer side by side, where what they answer does not depend on what they were asked before; ``prompt``:
+    the first release that joins again at once, where others wait, so that a new process is there sooner."""
 
     name: str
     package: str
@@ -59,6 +62,13 @@ class Leading:
     own_topics: bool = False
     fetches: bool = False
     at_once: int = 1
+    prompt: str = ""
+
+    def is_slow(self, release: str) -> bool:
+        """Whether a process of this release is better asked once; one that is no number is taken for new."""
+        with contextlib.suppress(ValueError):
+            return bool(self.prompt) and version(release) < version(self.prompt)
+        return False
 
 
 def _python(distribution: str, *modules: str) -> Callable[[str], Started]:
@@ -112,6 +122,7 @@ LEADING: Mapping[str, Leading] = {
             start=_python("confluent-kafka", "confluent_kafka"),
             fetches=True,
             at_once=2,
+            prompt="2.10.0",
         ),
         Leading(
             name="kafka-python",
