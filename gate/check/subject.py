@@ -32,7 +32,8 @@ class Subject:
     def of(cls, session: TargetSession) -> Subject:
         """Ask the target what it is."""
         hello = session.hello
-        writer = Writer.of(session.user_data_of) if hello.user_data else None
+        written = session.user_data_of
+        writer = Writer.of(written, one_process=hello.one_process) if hello.user_data else None
         return cls(session, writer, tuple(sorted(hello.promises)))
 
     @classmethod

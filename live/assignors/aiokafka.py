@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance.live.assignors.classic import ClassicAssignor
+from rebalance.live.assignors.classic import ONE_PROCESS, ClassicAssignor
 from rebalance.live.assignors.python_client import import_assignor, import_client
 
 _ASSIGNORS = {
@@ -18,10 +18,12 @@ def load(spec: str) -> ClassicAssignor:
     Raises ValueError for an unknown name and ImportError when the library is not installed, or older than
     0.9.0, which had no assignors of its own.
     """
+    name = spec.removesuffix(ONE_PROCESS)
     return ClassicAssignor(
-        import_assignor(_ASSIGNORS, spec, "aiokafka"),
+        import_assignor(_ASSIGNORS, name, "aiokafka"),
         import_client("aiokafka.coordinator.protocol").ConsumerProtocol,
         import_client("aiokafka.consumer.group_coordinator").GroupCoordinator,
         import_client("aiokafka").__version__,
         "https://github.com/aio-libs/aiokafka",
+        one_process=name != spec,
     )

@@ -22,6 +22,9 @@ from rebalance.model.values import (
     RebalanceProtocol,
 )
 
+ONE_PROCESS = "+one_process"
+"""Behind the name of an assignor: all members of a group are consumers of one process."""
+
 
 def _process(assignor: Any) -> Any:
     """The assignor as a new process would have it.
@@ -41,7 +44,8 @@ class ClassicAssignor:
     ``assign`` keeps the class state from call to call, as the process of a leader does. ``user_data`` asks
     a new process each time: a member that knows only what it was last assigned. ``metadata_version`` is
     the version this client's own members write. ``mutated`` says what the last ``assign`` changed in the
-    metadata it was given, None if nothing.
+    metadata it was given, None if nothing. ``one_process``: the members of a group are consumers of the same
+    process, and the class state is that of whoever was assigned something last.
     """
 
     protocols = (RebalanceProtocol.EAGER,)  # the coordinators know no other
@@ -54,6 +58,8 @@ class ClassicAssignor:
         version: str,
         homepage: str,
         member: Callable[[Any, str | None], Any] = lambda metadata, instance: metadata,
+        *,
+        one_process: bool = False,
     ) -> None:
         self._assignor = assignor
         self._leader = _process(assignor)
@@ -66,6 +72,7 @@ class ClassicAssignor:
         self.homepage, self.issues = homepage, f"{homepage}/issues"
         self.metadata_version: int = assignor.version
         self.mutated: str | None = None
+        self.one_process = one_process
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
         """One call of the client's assignor; its exceptions pass through."""

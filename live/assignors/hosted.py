@@ -58,7 +58,7 @@ def load(spec: str) -> Any:
 def describe(assignor: Any) -> Hello:
     """What a Python assignor says of itself by its attributes, all optional: ``name``, ``protocols``
     (default: the classic ones), ``promises`` (default: balanced and sticky), ``limits``, ``user_data`` (a
-    method), ``version``, ``homepage``, ``issues``. Raises TargetError."""
+    method), ``one_process``, ``version``, ``homepage``, ``issues``. Raises TargetError."""
     name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
     try:
         protocols = tuple(RebalanceProtocol(p) for p in getattr(assignor, "protocols", reversed(CLASSIC)))
@@ -83,6 +83,7 @@ def describe(assignor: Any) -> Hello:
         user_data=callable(getattr(assignor, "user_data", None)),
         homepage=_optional(assignor, "homepage"),
         issues=_optional(assignor, "issues"),
+        one_process=getattr(assignor, "one_process", False) is True,
     )
 
 

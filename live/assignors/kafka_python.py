@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rebalance.live.assignors.classic import ClassicAssignor
+from rebalance.live.assignors.classic import ONE_PROCESS, ClassicAssignor
 from rebalance.live.assignors.python_client import (
     EncodedMembers,
     import_assignor,
@@ -44,21 +44,26 @@ def load(spec: str) -> KafkaPythonAssignor | ClassicAssignor:
 
     Raises ValueError for an unknown name and ImportError when the library, or this release of it, has none.
     """
-    assignor = import_assignor(_ASSIGNORS, spec, "kafka-python")
+    name = spec.removesuffix(ONE_PROCESS)
+    assignor = import_assignor(_ASSIGNORS, name, "kafka-python")
     version: str = import_client("kafka").__version__
     if version.startswith(("0.", "1.", "2.")):
-        return _classic(assignor, version)
+        return _classic(assignor, version, one_process=name != spec)
+    if name != spec:
+        raise ValueError(f"kafka-python {version} keeps nothing in its classes: leave out {ONE_PROCESS}")
     return KafkaPythonAssignor(assignor, version)
 
 
-def _classic(assignor: Any, version: str) -> ClassicAssignor:
+def _classic(assignor: Any, version: str, *, one_process: bool) -> ClassicAssignor:
     """The same before 3.0; since 2.3 a member is an object that knows its ``group.instance.id`` too."""
     protocol = import_client("kafka.coordinator.protocol").ConsumerProtocol
     coordinator = import_client("kafka.coordinator.consumer").ConsumerCoordinator
     if not isinstance(protocol, list):
-        return ClassicAssignor(assignor, protocol, coordinator, version, HOMEPAGE)
+        return ClassicAssignor(assignor, protocol, coordinator, version, HOMEPAGE, one_process=one_process)
     member = import_client("kafka.coordinator.subscription").Subscription
-    return ClassicAssignor(assignor, protocol[0], coordinator, version, HOMEPAGE, member)
+    return ClassicAssignor(
+        assignor, protocol[0], coordinator, version, HOMEPAGE, member, one_process=one_process
+    )
 
 
 class KafkaPythonAssignor:

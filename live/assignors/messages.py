@@ -81,7 +81,8 @@ class UserDataSource(StrEnum):
 class Hello:
     """What a target says of itself; the suite asks only what is declared here.
 
-    ``user_data`` says whether its members write user data, that is, whether it must be asked for it.
+    ``user_data`` says whether its members write user data, that is, whether it must be asked for it;
+    ``one_process`` that they are consumers of one process, which have what they remember in common.
 
     Of version 2: ``user_data_from``: which of owned partitions and generation alone it follows from, whoever
     writes it and whatever else happened, so that it need be asked once. ``metadata_only``: of a member it
@@ -100,6 +101,7 @@ class Hello:
     user_data_from: frozenset[UserDataSource] | None = None
     metadata_only: bool = False
     histories: int = 1
+    one_process: bool = False
 
 
 class RefusalReply(NamedTuple):
@@ -260,7 +262,7 @@ def _excerpt(value: object, *where: str) -> str:
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
-_FLAGS = ("user_data", "metadata_only")
+_FLAGS = ("user_data", "metadata_only", "one_process")
 
 
 def decode_hello(result: Json) -> Hello:

@@ -59,7 +59,7 @@ class Lane:
     def _run(self) -> None:
         network = Network()
         network.add(self._woken, self._notice)
-        with self._answering(network) as answer:
+        with self._answering(network) as respond:
             while True:
                 while not self._waiting:
                     network.serve(lambda: self._waiting, IDLE)
@@ -67,6 +67,6 @@ class Lane:
                     return
                 request, reply = one
                 try:
-                    reply.set_result(answer(request))
+                    reply.set_result(respond(request))
                 except BaseException as error:  # for whoever waits for it
                     reply.set_exception(error)

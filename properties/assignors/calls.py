@@ -125,16 +125,18 @@ class Writer:
     can be sticky. ``tells_generation``: it is the four bytes of the cooperative assignor before KIP-792,
     the age of the claims beside it. ``sticky_too``: members of another client may write StickyAssignor
     userData into the same group (librdkafka does, on cooperative-sticky); true unless the format is the
-    target's own.
+    target's own. ``one_process``: they are consumers of one process, and each writes what the one would that
+    was assigned something last.
     """
 
     write: WriteUserData
     tells_claims: bool
     tells_generation: bool
     sticky_too: bool
+    one_process: bool = False
 
     @classmethod
-    def of(cls, write: WriteUserData) -> Writer:
+    def of(cls, write: WriteUserData, *, one_process: bool = False) -> Writer:
         """Find out by asking for the userData of two members that differ in what they owned."""
         owned = (TopicPartition("t", 0),)
         [some], [none] = write([UserDataQuestion(owned, 1)]), write([UserDataQuestion((), 1)])
@@ -145,6 +147,7 @@ class Writer:
             tells_claims=some != none,
             tells_generation=some == generation,
             sticky_too=some in known,
+            one_process=one_process,
         )
 
 

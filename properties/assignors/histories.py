@@ -434,7 +434,7 @@ def _user_data(
     sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
     others = tuple(UserData)[1:] if sticky_too else UNREADABLE
     own = [state for state in joining if state.member.user_data not in others]
-    answers = iter((yield from _written(own, judge)) if own else ())
+    answers = iter((yield from _written(own, judge, writer.one_process)) if own else ())
     found: list[tuple[bytes | None, int]] = []
     for state in joining:
         kind, since = state.member.user_data, state.since
@@ -451,13 +451,16 @@ def _user_data(
     return found
 
 
-def _written(members: Sequence[_State], judge: _Judge) -> Playing[list[bytes | None]]:
-    """What the target's own code writes for ``members``."""
+def _written(members: Sequence[_State], judge: _Judge, one_process: bool) -> Playing[list[bytes | None]]:
+    """What the target's own code writes for ``members``; where what it remembers is the process', that is
+    what the last of those of the newest generation was assigned."""
     found: list[bytes | None] = []
+    latest = max(reversed(members), key=lambda state: state.since)
+    known = [latest] * len(members) if one_process else members
     for answer in (
         yield tuple(
-            UserDataQuestion(state.last, state.since, Asker(state.member.id, state.member.topics))
-            for state in members
+            UserDataQuestion(source.last, source.since, Asker(state.member.id, state.member.topics))
+            for state, source in zip(members, known, strict=True)
         )
     ):
         if isinstance(answer, Failure):

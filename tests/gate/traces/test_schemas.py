@@ -297,6 +297,7 @@ OURS = {
     "live.leaders.broker.LeaderBroker.answer_join": "no JSON: bytes of Kafka's protocol",
     "live.leaders.broker.LeaderBroker.answer_sync": "no JSON: bytes of Kafka's protocol",
     "live.leaders.broker.LeaderBroker.handle": "no JSON: bytes of Kafka's protocol",
+    "live.leaders.starting.Forks.__call__": "read by live.leaders.forking",
     "live.leaders.targets._command": "read by python -m rebalance.live.leaders itself",
     "live.leaders.user_data.LearntUserData.to_text": "read by live.leaders itself",
     "live.processes.packages.npm_program.build": "npm's package.json",

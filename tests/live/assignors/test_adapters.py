@@ -6,6 +6,7 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
+from rebalance.gate.check.search import replay
 from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.live.assignors import aiokafka, classic, kafka_python
@@ -18,6 +19,8 @@ from rebalance.model.assignor import Assignor, Promise
 from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance.model.wire import decode_sticky_user_data
 from rebalance.properties.assignors.calls import Answer, Failure
+from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.scenarios import AddMember, Scenario, ScenarioMember, uniform
 
 ADAPTERS = {"kafka-python": kafka_python, "aiokafka": aiokafka}
 SPECS = {
@@ -385,3 +388,31 @@ def test_warnings_of_the_client_are_not_errors(target):
         [sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, timeout=30, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+# --- consumers of one process ----------------------------------------------------------------------------
+
+
+def stickiness(spec):
+    """Whether a group in which nothing happens but that B comes breaks kip54/sticky/1."""
+    scenario = Scenario(
+        protocol=RebalanceProtocol.EAGER,
+        topics=uniform({"t": 3}),
+        members=(ScenarioMember(id="A", topics=("t",)), ScenarioMember(id="B", topics=("t",))),
+        rounds=((), (AddMember(ScenarioMember(id="C", topics=("t",))),), ()),
+    )
+    with Session(resolve(spec)) as session:
+        return replay(session, scenario, CLAUSES["kip54/sticky/1"]).breach_of("kip54/sticky/1") is not None
+
+
+def test_what_consumers_of_one_process_have_in_common_is_what_the_last_was_assigned():
+    """All of them write what one of them owns: who comes takes part of it, and who stays loses its own."""
+    load("aiokafka:sticky")
+    assert not stickiness("aiokafka:sticky")
+    assert stickiness("aiokafka:sticky+one_process")
+
+
+def test_a_client_that_keeps_nothing_in_its_classes_is_not_judged_as_if_it_did():
+    load("kafka-python:sticky")
+    with pytest.raises(ValueError, match="keeps nothing in its classes"):
+        kafka_python.load("sticky+one_process")

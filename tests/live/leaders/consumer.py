@@ -2,7 +2,7 @@
 
 HABIT: ``fetches`` the metadata of a group that it leads; ``remembers`` what it fetched before it was the
 leader; ``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there,
-without an answer.
+without an answer; ``all``: subscribes to whatever there is, and assigns that.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def main() -> None:
     owned: Partitions = ()
     while True:
         subscription = Subscription(
-            topics=("topic-of-the-leader",),
+            topics=tuple(known) if HABIT == "all" else ("topic-of-the-leader",),
             user_data=wire.encode_sticky_user_data(owned, generation) if owned else b"",
             owned_partitions=owned,
             generation_id=generation,
@@ -87,7 +87,11 @@ def main() -> None:
             continue
         if HABIT != "remembers":
             known = counts(nodes)
-        wanted = {t for one in joined["members"] for t in wire.decode_subscription(one["metadata"]).topics}
+        wanted = (
+            set(known)
+            if HABIT == "all"
+            else {t for one in joined["members"] for t in wire.decode_subscription(one["metadata"]).topics}
+        )
         every = [TopicPartition(t, i) for t in sorted(wanted) for i in range(known.get(t, 0))]
         first = joined["members"][0]["member_id"]
         synced = coordinator.ask(

@@ -23,14 +23,7 @@ SCENARIOS = 200
 PLAN = dataclasses.replace(CheckPlan(), profile=dataclasses.replace(PROFILES["smoke"], mixed=SCENARIOS))
 
 
-LOADS_ONLY = {("kafka-python", "sticky"), ("kafka-python", "cooperative-sticky"), ("aiokafka", "sticky")}
-"""Who has which of several partitions follows from the order of their sets and from what they were asked
-before, which an adapter cannot have the same: how many the members have, in order of size, does not."""
-
-
-def compared(
-    wire: str, adapter: str, scenarios: int = SCENARIOS, *, loads: bool = False
-) -> tuple[int, list[str]]:
+def compared(wire: str, adapter: str, scenarios: int = SCENARIOS) -> tuple[int, list[str]]:
     """How many questions both answered, and the answers that differ."""
     both, differences = 0, list[str]()
     with Session(resolve(wire)) as real, Session(resolve(adapter)) as other:
@@ -43,9 +36,9 @@ def compared(
             if FailureKind.SKIPPED in (getattr(answer, "kind", None), getattr(its, "kind", None)):
                 return answer
             both += 1
-            if seen(answer, loads) != seen(its, loads):
+            if seen(answer) != seen(its):
                 asked = f"{dict(cluster.topics)} {dict(group)}"
-                differences.append(f"{asked}: {seen(answer, loads)}, not {seen(its, loads)}")
+                differences.append(f"{asked}: {seen(answer)}, not {seen(its)}")
             return answer
 
         writer = Writer.of(real.user_data_of) if real.hello.user_data else None
@@ -54,12 +47,11 @@ def compared(
     return both, differences
 
 
-def seen(reply: Reply, loads: bool) -> object:
+def seen(reply: Reply) -> object:
     """An answer as owners, whatever the order; or that there is none: what raises here ends a client."""
     if isinstance(reply, Failure):
         return "no answer"
-    owners = {member: sorted(partitions) for member, partitions in reply.assignment.items() if partitions}
-    return sorted(map(len, owners.values())) if loads else owners
+    return {member: sorted(partitions) for member, partitions in reply.assignment.items() if partitions}
 
 
 JAVA = {
@@ -96,8 +88,7 @@ def adapter_of(client: str, assignor: str) -> str:
 )
 def test_wire_and_adapter_agree(client: str, assignor: str):
     adapter = adapter_of(client, assignor)
-    loads = (client, assignor) in LOADS_ONLY
-    both, differences = compared(f"client:{client}:{assignor}", adapter, loads=loads)
+    both, differences = compared(f"client:{client}:{assignor}", adapter)
     assert both > SCENARIOS
     assert not differences, f"{len(differences)} of {both}: {differences[0]}"
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,6 +109,14 @@ def test_a_client_that_ends_is_the_verdict_and_the_next_question_is_answered():
 
 
 @pytest.mark.slow
+def test_a_client_that_subscribes_to_all_topics_knows_those_of_the_question_alone():
+    """Its first topic is that of the question, where that of others' own would come first."""
+    with started("all") as session:
+        assert given(asked(session, {"t": 2}, "A")) == "t-0 t-1"
+        assert given(asked(session, {"u": 1, "v": 1}, "A")) == "u-0 v-0"
+
+
+@pytest.mark.slow
 def test_an_answer_from_old_metadata_is_no_answer():
     with pytest.raises(TargetError, match="the leader did not fetch metadata of topic-of-the-leader"):
         started("remembers").__enter__()
@@ -192,6 +202,31 @@ def test_librdkafka_answers_side_by_side_also_where_one_dies():
             else:
                 assert given(reply) == " ".join(map(str, question.cluster.partitions()))  # type: ignore[arg-type]
         assert session.starts == 1
+
+
+def test_librdkafka_is_asked_once_where_it_takes_long_to_join_again():
+    assert [
+        LEADING["confluent-kafka"].is_slow(release) for release in ("2.0.2", "2.9.0", "2.10.0", "main")
+    ] == [
+        True,
+        True,
+        False,
+        False,
+    ]
+    assert not LEADING["kafka-python"].is_slow("2.0.2")
+
+
+@needs_librdkafka
+@pytest.mark.slow
+def test_a_client_that_is_asked_once_answers_as_one_that_joins_again():
+    target = resolve("client:confluent-kafka:cooperative-sticky")
+    settings = json.loads(target.command[-1])
+    assert settings["anew"] is False
+    once = replace(target, command=(*target.command[:-1], json.dumps({**settings, "anew": True})))
+    for one in (target, once):
+        with Session(one) as session:
+            assert given(asked(session, {"t": 2}, "A")) == "t-0 t-1"
+            assert given(asked(session, {"t": 3}, "A")) == "t-0 t-1 t-2"
 
 
 @needs_librdkafka
