@@ -100,6 +100,7 @@ class MigratingLockstep(ServedLockstep):
         self._mixed = any(consumer.stages[0].group_protocol == CLASSIC for consumer in setup.consumers)
         self._followed: list[str] = []
         self._deviates = ""
+        self._anew = False  # Kafka has deleted the group when nobody was left
 
     # -- what a walk needs -------------------------------------------------------------------------------
 
@@ -187,6 +188,9 @@ class MigratingLockstep(ServedLockstep):
             self.seen.deviations[self._deviates] += 1
         if event.action == DECIDES:
             self._leads = NOBODY
+        if event.action in self.both and self._code is not None:
+            # Of an empty consumer group, for instance, by a JoinGroup that it refuses.
+            self._anew = not any(self._book(after)) and self._code.coordinator.consumer is None
         for slot in self.setup.slots:
             wire = self._part(after, "wire", slot)
             if not isinstance(wire, ClassicMessage) or wire.step not in WAITING:
@@ -369,7 +373,7 @@ class MigratingLockstep(ServedLockstep):
             return [f"{one} is a member" for one in found]
         before = self.built.value(self.state, "group")
         generation = known.generation if known.consumer is None else known.consumer.epoch
-        goes_on = before.kind is kind is GroupKind.CONSUMER
+        goes_on = before.kind is kind is GroupKind.CONSUMER and not self._anew
         if not any(self._book(self.state)) and not goes_on:
             newest = following(group)
             here, then = (group.epoch, generation - group.epoch), (newest, generation + 1 - newest)
