@@ -89,10 +89,11 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
 
 
 DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
-    "classic member in a consumer group": lambda s: _room(s) > 1,
-    "upgrade of a group that is stable": lambda s: _room(s) > 1,
-    "upgrade of a group that is joining": lambda s: _room(s) > 1,
-    "upgrade of a group that is assigning": lambda s: _room(s) > 1,
+    "classic member in a consumer group": lambda s: _room(s) > 1 and s.policy != "disabled",
+    "upgrade of a group that is stable": lambda s: _converts(s),
+    "upgrade of a group that is joining": lambda s: _converts(s),
+    "upgrade of a group that is assigning": lambda s: _converts(s),
+    "classic member turned away": lambda s: _room(s) > 1 and s.policy == "disabled",
     "downgrade": lambda s: _goes_back(s) and _fault("close")(s) and not _static(s),
     "downgrade while partitions move": lambda s: (
         _goes_back(s) and _shared(s) > 1 and _fault("close")(s) and not _static(s)
@@ -102,6 +103,11 @@ DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
     "failover after a downgrade": lambda s: _goes_back(s) and _fault("failover", "close")(s),
 }
 """The same for a group on its way between the protocols."""
+
+
+def _converts(setup: Setup) -> bool:
+    """Whether a member of the consumer protocol may come to a group of the classic one."""
+    return _room(setup) > 1 and setup.policy in ("bidirectional", "upgrade")
 
 
 def _goes_back(setup: Setup) -> bool:

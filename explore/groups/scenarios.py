@@ -358,6 +358,9 @@ _TABLE = (
     NamedScenario(name="migration-one-way", sentence="the same where the broker lets groups go up only",
         members=2, partitions=2, lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS,
         policy="upgrade"),
+    NamedScenario(name="migration-disabled", sentence="the same where the broker lets groups go neither way: "
+        "who speaks the other protocol is turned away", members=2, partitions=2,
+        lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS, policy="disabled"),
 )  # fmt: skip
 
 SCENARIOS: Mapping[str, NamedScenario] = {scenario.name: scenario for scenario in _TABLE}

@@ -18,7 +18,7 @@ from rebalance.live.lockstep.served import BROKER, OF_THE_GROUP, ServedLockstep
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
-from rebalance.model.consumer.conversion import following
+from rebalance.model.consumer.conversion import following, may_upgrade
 from rebalance.model.consumer.migration.classic_group import heartbeat
 from rebalance.model.consumer.state import (
     ANSWERS,
@@ -242,8 +242,15 @@ class MigratingLockstep(ServedLockstep):
                 self._leaves(who, self._part(self.state, "wire", who))
             case _:
                 super()._take(event, after)
-                return
+        self._empties()
         self._code = self.cell.state()
+
+    def _empties(self) -> None:
+        """A group that was left before its first join phase began is empty only after its delay, and a
+        policy that lets no group go up keeps it until then."""
+        known = self.cell.state().coordinator
+        if known.state == PHASES[GroupState.PREPARING] and not known.members and not may_upgrade(self.setup):
+            self._do({"do": "expire", "timer": "rebalance"})
 
     def _beat(self, who: int) -> None:
         member: ClassicMember = self._part(self.state, "member", who)
@@ -287,7 +294,12 @@ class MigratingLockstep(ServedLockstep):
         real = "" if message.generation == NONE and not known else self._real[who, message.id]
         if not real and self._instance(who) is None:
             self._exchange({"do": "send", "member": who, "member_id": "", **fields})
-            real = self._answers.pop().member_id
+            answer = self._answers.pop()
+            if answer.error != "MEMBER_ID_REQUIRED":
+                self._came[who] = answer
+                self._real.setdefault((who, message.id), "")
+                return
+            real = answer.member_id
         self._requests(who, {**fields, "member_id": real})
         self._real[who, message.id] = real or self._named(who)
 

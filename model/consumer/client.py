@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from rebalance.model.consumer.conversion import may_upgrade
 from rebalance.model.consumer.coordinator import heartbeat as handled
 from rebalance.model.consumer.observations import Acknowledged, Ended
 from rebalance.model.consumer.state import (
@@ -126,7 +127,9 @@ def _refused(me: MemberContext, member: ConsumerMember, error: BeatError) -> tup
     if error is BeatError.UNRELEASED_INSTANCE_ID and "unreleased_fatal" not in decisions:
         return member, ()
     gone = error in FENCING or (
-        error is BeatError.GROUP_ID_NOT_FOUND and "group_not_found_fatal" not in decisions
+        error is BeatError.GROUP_ID_NOT_FOUND
+        and "group_not_found_fatal" not in decisions
+        and may_upgrade(me.setup)
     )
     if gone:
         return fenced(me, member, ClientState.FENCED), (Noted("member is fenced"),)

@@ -39,6 +39,11 @@ def may_upgrade(setup: Setup) -> bool:
     return setup.policy in ("bidirectional", "upgrade")
 
 
+def admits_classic(setup: Setup) -> bool:
+    """Whether a consumer group takes in members of the classic protocol: not where groups never change."""
+    return setup.policy != "disabled" or "disabled_admits_classic" in setup.coordinator
+
+
 def unreadable(setup: Setup, group: ConsumerGroup) -> bool:
     """Whether an upgrade of a classic group fails: as shipped it reads what its members say under the
     protocol that they have agreed on, and there is none yet."""

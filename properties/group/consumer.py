@@ -38,6 +38,8 @@ BEYOND = _clause("epoch/covers", Level.SAFETY, "always", "KIP-848, reconciliatio
     "the coordinator knows what a member reads as held by it, also after a conversion")  # fmt: skip
 STAYS_UP = _clause("conversion/down", Level.SAFETY, "always", "KIP-848, online migration",
     "without a member of the consumer protocol a group is a classic one, if the policy lets it")  # fmt: skip
+MIXED = _clause("conversion/disabled", Level.SAFETY, "always", "KIP-848, online migration",
+    "where the policy is disabled a group has members of one protocol")  # fmt: skip
 HEARTBEATS = _clause("group/heartbeats", Level.LIVENESS, "eventually", "KIP-848, reconciliation",
     "once nothing goes wrong any more a consumer group settles within a bounded number of heartbeats "
     "that change something")  # fmt: skip
@@ -69,6 +71,7 @@ TABLE: tuple[ProtocolClause, ...] = (
     ORDER,
     BEYOND,
     STAYS_UP,
+    MIXED,
     *(clause for clause, *_ in _STEPS),
     HEARTBEATS,
 )
@@ -88,6 +91,8 @@ def _always(setup: Setup) -> Iterator[Always]:
     slots = [letter(slot) for slot in setup.slots]
     if setup.migrates:
         yield Always(STAYS_UP.id, ("stays up",), consumer_checks.stays_up)
+    if setup.migrates and setup.policy == "disabled":
+        yield Always(MIXED.id, ("mixed",), consumer_checks.mixed)
     for a, b in combinations(slots, 2):
         yield Always("group/owner", (f"held {a}", f"held {b}"), partial(checks.owner, setup, a, b))
         yield Always(
@@ -160,6 +165,7 @@ MIGRATION_WITNESSES = (
     "failover of a classic group",
     "failover of a consumer group",
     "failover after a downgrade",
+    "classic member turned away",
 )
 """The same for a group on its way between the protocols: each stage of a migration."""
 

@@ -5,6 +5,7 @@ A function returns what is wrong, or None. ``consumer`` says which clause it sta
 
 from __future__ import annotations
 
+from rebalance.model.consumer.conversion import may_upgrade
 from rebalance.model.consumer.observations import (
     Acknowledged,
     Advanced,
@@ -44,6 +45,10 @@ def beyond(setup: Setup, a: str, parts: int) -> str | None:
 
 def stays_up(up: bool) -> str | None:
     return "everybody speaks the classic protocol, and it is still a consumer group" if up else None
+
+
+def mixed(both: bool) -> str | None:
+    return "a consumer group has members of the classic protocol" if both else None
 
 
 def comes_back(setup: Setup, item: BeatAnswered) -> str | None:
@@ -86,7 +91,8 @@ def fenced(setup: Setup, item: BeatAnswered) -> str | None:
 
 
 def ends(setup: Setup, item: Ended) -> str | None:
-    if item.error is BeatError.FENCED_INSTANCE_ID:
+    refused = item.error is BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(setup)
+    if item.error is BeatError.FENCED_INSTANCE_ID or refused:
         return None
     return f"{letter(item.who)} ends by {item.error}, which joining again would cure"
 

@@ -75,6 +75,9 @@ def receive(me: MemberContext, wire: AnyWire, member: ClassicMember) -> Iterator
     elif wire.error in GONE:
         after, seen = reset(me, member)
         yield Outcome((after, None), seen=seen)
+    elif wire.error is Error.INCONSISTENT_GROUP_PROTOCOL:  # poll throws it, and the application ends
+        _, seen = reset(me, member)
+        yield Outcome((ClassicMember(life=Life.FAILED, stage=member.stage), None), seen=seen)
     else:
         yield Outcome((member._replace(state=MemberState.UNJOINED, rejoin=True), None))
 

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from rebalance.model.consumer import coordinator
 from rebalance.model.consumer.conversion import (
     Book,
+    admits_classic,
     downgraded,
     following,
     goes_down,
@@ -87,6 +88,10 @@ def _join(
     spoke. An id that is not known is not admitted: its sender still has what it had under it."""
     modern = group.kind is GroupKind.CONSUMER and any(book)
     record = find(book[me.slot], message.id)
+    if modern and not admits_classic(me.setup):
+        seen = (Noted("classic member turned away"),)
+        yield group, book, refusal(message, Error.INCONSISTENT_GROUP_PROTOCOL), seen, ""
+        return
     before = book[me.slot][0] if me.static and book[me.slot] and record is None else None
     admits = modern and not me.static and "unknown_member_admitted" in me.setup.coordinator
     if record is None and message.generation != NONE and not admits:

@@ -50,6 +50,12 @@ def _stays_up(setup: Setup, group: ConsumerGroup, *book: ConsumerRecords) -> boo
     return group.kind is GroupKind.CONSUMER and goes_down(setup, book)
 
 
+def _mixed(group: ConsumerGroup, *book: ConsumerRecords) -> bool:
+    """Whether it is a consumer group with members of the classic protocol."""
+    modern = group.kind is GroupKind.CONSUMER
+    return modern and any(record.classic for records in book for record in records)
+
+
 def _commits(
     me: MemberContext, m: AnyMember, stray: LateCommit, records: ConsumerRecords, group: ConsumerGroup
 ) -> Parts:
@@ -95,6 +101,8 @@ def views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
     yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
     book = tuple(f"record {letter(slot)}" for slot in setup.slots)
     yield View("stays up", ("group", *book), partial(_stays_up, setup))
+    if setup.policy == "disabled":
+        yield View("mixed", ("group", *book), _mixed)
     for me in mes:
         a = letter(me.slot)
         m, w, s, r, _ = consumer.slot_names(me)

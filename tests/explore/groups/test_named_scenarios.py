@@ -54,6 +54,7 @@ GOLDEN = {
     "migration-static": (427439, 1513564, 37, 12),
     "migration-failover": (8798, 21996, 21, 10),
     "migration-one-way": (7937, 20053, 20, 10),
+    "migration-disabled": (646, 1679, 18, 5),
 }
 
 
@@ -61,7 +62,7 @@ BY_DAY = (
     *("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager"),
     *("leaving", "unsent-leave", "static-appends", "careless", "midway", "shrinking", "racks"),
     *("consumer", "consumer-static", "consumer-topics"),
-    *("migration", "migration-failover", "migration-one-way"),
+    *("migration", "migration-failover", "migration-one-way", "migration-disabled"),
 )
 PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager", "consumer-topics", "migration")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)

@@ -21,11 +21,8 @@ from tests.live.lockstep.stepping import NOW
 from tests.live.lockstep.test_served_lockstep import setup_of
 
 SCENARIOS = (
-    "migration",
-    "migration-upgrade",
-    "migration-downgrade",
-    "migration-static",
-    "migration-failover",
+    *("migration", "migration-upgrade", "migration-downgrade", "migration-static"),
+    *("migration-failover", "migration-one-way", "migration-disabled"),
 )
 
 
@@ -52,7 +49,7 @@ def walked(cell: KafkaCell, setup: Setup, walks: int) -> MigratingLockstep | Non
 
 @needs_java
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*SCENARIOS, "migration-one-way"])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
     assert walked(jvm, setup_of(name, members=size_of(name)), 6) is None
 
@@ -73,6 +70,18 @@ def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: 
     setup = setup_of(name, members=size_of(name))
     assert switch in setup.coordinator
     assert walked(jvm, without(setup, switch), 60) is not None
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("release", "admits"), [("4.2.1", True), ("4.2.2", False), ("4.3.0", True), ("4.3.1", False)]
+)
+def test_a_disabled_policy_is_obeyed_by_these_releases(release: str, admits: bool) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    setup = setup_of("migration-disabled", releases)
+    assert ("disabled_admits_classic" in setup.coordinator) is admits
+    assert lockstep(LockstepPlan(setup=setup, releases=releases, walks=5, jobs=1)).disagreement is None
 
 
 @needs_java
@@ -123,7 +132,7 @@ def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: KafkaCell) -> None:
 @needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
-@pytest.mark.parametrize("name", [*SCENARIOS, "migration-one-way"])
+@pytest.mark.parametrize("name", SCENARIOS)
 def test_so_many_steps_of_each_migration_with_each_release(name: str, release: str) -> None:
     releases = CodeReleases(coordinator=release, consumers=(release,))
     setup = setup_of(name, releases, size_of(name))

@@ -38,6 +38,7 @@ FAITHFUL = {
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
         *("upgrade_keeps_target", "upgrade_needs_protocol", "static_rejoin_unreleased"),
+        "disabled_admits_classic",
         "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",

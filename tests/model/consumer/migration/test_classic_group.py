@@ -80,6 +80,16 @@ def test_as_shipped_a_consumer_group_admits_ids_that_it_does_not_know_unless_the
     assert joined(scenario, group, JOINS, other)[1] is step
 
 
+def test_where_groups_never_change_a_consumer_group_turns_classic_members_away():
+    epoch = Generation(3)
+    group = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=epoch, assigned=epoch)
+    other = ConsumerRecord(1, epoch=epoch, previous=epoch, topics=Topics(1))
+    joins = JOINS._replace(generation=NONE)
+    assert joined("migration-one-way", group, joins, other)[1] is ClassicStep.JOIN_OK
+    assert joined("migration-disabled", group, joins, other)[1] is ClassicStep.REFUSED
+    assert joined("migration-disabled", ConsumerGroup(), joins)[1] is ClassicStep.JOIN_WAITS
+
+
 def test_a_classic_group_forms_until_its_first_join_phase_ends():
     group, step = joined("migration", ConsumerGroup(), JOINS._replace(generation=NONE))
     assert (group.first, step) == (True, ClassicStep.JOIN_WAITS)
