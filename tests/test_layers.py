@@ -64,7 +64,7 @@ ORDER = {
     "explore": ("explore", "explore.engine", "explore.liveness", "explore.random", "explore.groups"),
     "specs": (
         *("specs.logic", "specs.protocol", "specs.theorems", "specs.refinement", "specs.necessity"),
-        *("specs.tla", "specs"),
+        *("specs.consumer", "specs.tla", "specs"),
     ),
     "live": (
         *(

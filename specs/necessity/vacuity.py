@@ -112,8 +112,13 @@ def assumptions(spec: Specification) -> Iterator[Vacuity]:
     lead, invariants = spec.action("lead"), [*spec.invariants.values()]
     asked_first = [lead.guard, lead.where(spec.vocabulary)]
     besides = (list[Term](), [spec.initial], invariants, [*invariants, *asked_first])
+    return consistent(spec, dict(zip(ASSUMED, besides, strict=True)))
+
+
+def consistent(spec: Specification, besides: Mapping[str, Iterable[Term]]) -> Iterator[Vacuity]:
+    """By name, what is to be consistent with the axioms."""
     group = _SmallGroup(spec)
-    for name, together in zip(ASSUMED, besides, strict=True):
+    for name, together in besides.items():
         yield Vacuity("assumption", name, _finding(group.possible(*together), VacuityFinding.CONSISTENT))
 
 

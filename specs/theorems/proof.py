@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 import z3
-from rebalance.specs.logic.language import NEXT, SpecAction, Term, across, symbols_of
+from rebalance.specs.logic.language import SpecAction, Term, symbols_of
 from rebalance.specs.logic.specification import (
     IMPLIES,
     INIT,
@@ -31,7 +31,7 @@ from rebalance.specs.theorems import (
 )
 from rebalance.specs.theorems.outline import RESTS_ON
 from rebalance.specs.theorems.safety import specification
-from rebalance.specs.theorems.theorems import INVARIANTS, theorems
+from rebalance.specs.theorems.theorems import INVARIANTS, every_step, theorems
 
 CALM, MEASURE = "calm", "measure"
 """Kinds of cases: a calm group stays calm; a step makes the measure smaller."""
@@ -55,14 +55,14 @@ def proof(
     spec = build(contract=contract)
     return (
         *theorems(spec),
-        _every_step(
+        every_step(
             spec,
             "stale claims",
             "a claim displaces an owner only if it is newer than the ownership",
             "KIP-792",
             {name: steps.STEPS[name] for name in STALE},
         ),
-        _every_step(
+        every_step(
             spec,
             "callbacks",
             "what goes is revoked while it is owned and before anything comes, and nothing in silence",
@@ -76,41 +76,6 @@ def proof(
         zombies.zombies(spec),
         leftovers.leftovers(spec),
     )
-
-
-# -- every step ----------------------------------------------------------------------------------------
-
-
-def _every_step(
-    spec: Specification, name: str, sentence: str, source: str, formulas: Mapping[str, Term]
-) -> Theorem:
-    closed = {name: spec.vocabulary.close(formula) for name, formula in formulas.items()}
-    cases = []
-    for action in (*spec.actions, None):
-        goals = {
-            name: partial(_across, spec, action, formula)
-            for name, formula in closed.items()
-            if action is None or _changes(action, formula)
-        }
-        if goals:
-            other = "" if action else "any step that changes none of it"
-            cases.append(spec.case(STEP, goals, name=other, action=action))
-    return Theorem(
-        name=name,
-        sentence=sentence,
-        source=source,
-        vocabulary=spec.vocabulary,
-        cases=tuple(cases),
-        upon=(INVARIANTS,),
-    )
-
-
-def _changes(action: SpecAction, formula: Term) -> bool:
-    return any(name + NEXT in symbols_of(formula) for name in action.updates)
-
-
-def _across(spec: Specification, action: SpecAction | None, formula: Term) -> Term:
-    return action.across(spec.vocabulary, formula) if action else across(spec.vocabulary, formula, {})
 
 
 # -- upgrades ------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from functools import partial
 
 import z3
 from rebalance.model.names import unknown
-from rebalance.specs.logic.language import SpecAction, Term, symbols_of
+from rebalance.specs.logic.language import NEXT, SpecAction, Term, across, symbols_of
 from rebalance.specs.logic.specification import (
     ASSUMPTIONS,
     IMPLIES,
@@ -117,6 +117,39 @@ def inductive(
             near = {name: (name, *RESTS_ON.get(name, ())) for name in kept}
             given = {**spec.invariants, **known, **own}
             yield spec.case(STEP, kept, action=action, given=given, near=near)
+
+
+def every_step(
+    spec: Specification, name: str, sentence: str, source: str, formulas: Mapping[str, Term]
+) -> Theorem:
+    """That the formulas hold of every step: of two states, the one after it marked ``NEXT``."""
+    closed = {name: spec.vocabulary.close(formula) for name, formula in formulas.items()}
+    cases = []
+    for action in (*spec.actions, None):
+        goals = {
+            name: partial(_across, spec, action, formula)
+            for name, formula in closed.items()
+            if action is None or _changes(action, formula)
+        }
+        if goals:
+            other = "" if action else "any step that changes none of it"
+            cases.append(spec.case(STEP, goals, name=other, action=action))
+    return Theorem(
+        name=name,
+        sentence=sentence,
+        source=source,
+        vocabulary=spec.vocabulary,
+        cases=tuple(cases),
+        upon=(INVARIANTS,),
+    )
+
+
+def _changes(action: SpecAction, formula: Term) -> bool:
+    return any(name + NEXT in symbols_of(formula) for name in action.updates)
+
+
+def _across(spec: Specification, action: SpecAction | None, formula: Term) -> Term:
+    return action.across(spec.vocabulary, formula) if action else across(spec.vocabulary, formula, {})
 
 
 def _property(spec: Specification, name: str) -> Theorem:

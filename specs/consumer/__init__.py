@@ -1,0 +1,1 @@
+"""The consumer protocol (KIP-848) in logic, and what is proved of it."""

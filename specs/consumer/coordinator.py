@@ -1,0 +1,202 @@
+"""The coordinator's consumer group, as ``rebalance.model.consumer.coordinator`` and ``reconcile`` do it.
+
+What one heartbeat does there at once are several steps here: a record is made, the epoch is raised, a target
+is computed, and what follows is the next step of the member that calls. In between others may come, so
+that more is allowed than happens. Everything that the coordinator knows is in its log, one batch for one
+heartbeat: a failover loses only what is under way.
+"""
+
+from __future__ import annotations
+
+from rebalance.specs.consumer.client import NO, put
+from rebalance.specs.consumer.vocabulary import (
+    ANSWER,
+    BEAT,
+    JOIN,
+    REFUSAL,
+    STABLE,
+    UNRELEASED,
+    UNREVOKED,
+    M,
+    N,
+    P,
+    lt,
+    none,
+)
+from rebalance.specs.logic.language import ANY, After, State, Term
+from z3 import And, Exists, ForAll, If, Implies, Not, Or
+
+# -- terms ---------------------------------------------------------------------------------------------
+
+
+def held_in(s: State, m: Term, p: Term) -> Term:
+    """What the record of ``m`` has."""
+    return Or(s.assigned(m, p), s.pending(m, p))
+
+
+def held(s: State, m: Term, p: Term) -> Term:
+    """What nobody else may be given."""
+    return And(s.member(m), held_in(s, m, p))
+
+
+def wanted(s: State, m: Term, p: Term) -> Term:
+    """What it is to hold, of what it subscribes to."""
+    return And(s.target(m, p), s.subscribed(m, p))
+
+
+def still(s: State, m: Term, p: Term) -> Term:
+    """The heartbeat under way does not say that its sender has given ``p`` up; none that says nothing."""
+    return Or(Not(s.carries(m)), s.sent(m, p))
+
+
+def unrevoked(s: State, m: Term) -> Term:
+    """It has still to give up what it was to revoke."""
+    return And(s.record(m) == UNREVOKED, Exists([P], And(s.pending(m, P), still(s, m, P))))
+
+
+def arrived(s: State, m: Term) -> Term:
+    """It has reached the target."""
+    return And(s.record(m) == STABLE, s.at(m) == s.target_epoch)
+
+
+def known_epoch(s: State, m: Term) -> Term:
+    """The heartbeat has the epoch of its member, or the one before with what it was given."""
+    only = ForAll([P], Implies(s.sent(m, P), s.assigned(m, P)))
+    before = And(s.wire_epoch(m) == s.previous(m), s.carries(m), only)
+    return And(s.wire_epoch(m) != none, Or(s.wire_epoch(m) == s.at(m), before))
+
+
+def accepted(s: State, m: Term) -> Term:
+    """A heartbeat that the coordinator takes for one of its member ``m``."""
+    return And(s.member(m), Or(s.wire(m) == JOIN, And(s.wire(m) == BEAT, known_epoch(s, m))))
+
+
+def stored(s: State, m: Term, g: Term, p: Term) -> Term:
+    """A commit of ``m`` with epoch ``g`` for ``p`` would be stored (KIP-1251)."""
+    return And(s.member(m), g != none, Not(lt(s.at(m), g)), held(s, m, p))
+
+
+# -- the group -----------------------------------------------------------------------------------------
+
+
+def raised(s: State, t: After, g: Term) -> None:
+    """The group's epoch grows: a subscription, the metadata of a topic, the members are others."""
+    t.when(lt(s.group_epoch, g))
+    t.group_epoch = g
+
+
+def retargeted(s: State, t: After) -> None:
+    """A target is computed. Of the assignor nothing is assumed, but that it assigns to members."""
+    t.when(s.target_epoch != s.group_epoch)
+    t.target_epoch = s.group_epoch
+    t.target[M, P] = ANY
+    t.where(Implies(t.target(M, P), s.member(M)))
+
+
+def joined(s: State, t: After, m: Term) -> None:
+    """A new member: its heartbeat is handled by a later step."""
+    t.when(s.wire(m) == JOIN, Not(s.member(m)))
+    t.member[m] = True
+
+
+def subscribed(s: State, t: After, m: Term) -> None:
+    """A heartbeat brings another subscription."""
+    t.when(s.member(m))
+    t.subscribed[m, P] = ANY
+
+
+def removed(s: State, t: After, m: Term) -> None:
+    """A member is removed: it left, its session ended, it revoked too slowly, an administrator did it."""
+    t.when(s.member(m))
+    t.member[m] = False
+    t.at[m] = none
+    t.previous[m] = none
+    t.record[m] = STABLE
+    for relation in ("assigned", "pending", "target", "subscribed"):
+        getattr(t, relation)[m, P] = False
+
+
+# -- a heartbeat of a member ---------------------------------------------------------------------------
+
+
+def answer(s: State, t: After, m: Term, epoch: Term, assigned: Term) -> None:
+    """The answer leaves, with or without the assignment."""
+    put(t, m, ANSWER, epoch=epoch, carries=ANY)
+    t.granted[m, P] = ANY
+    t.where(t.granted(m, P) == And(t.carries(m), assigned))
+
+
+def unknown(s: State, t: After, m: Term) -> None:
+    """A heartbeat of nobody that is known, or of an epoch that is not his."""
+    t.when(s.wire(m) == BEAT, Not(accepted(s, m)))
+    put(t, m, REFUSAL)
+
+
+def nothing_new(s: State, t: After, m: Term) -> None:
+    """It has still to revoke, or has reached the target."""
+    t.when(accepted(s, m))
+    may_keep = ForAll(
+        [P], Implies(s.assigned(m, P), If(unrevoked(s, m), s.subscribed(m, P), wanted(s, m, P)))
+    )
+    t.when(Or(unrevoked(s, m), arrived(s, m)), may_keep)
+    answer(s, t, m, s.at(m), s.assigned(m, P))
+
+
+def dropped(s: State, m: Term, p: Term) -> Term:
+    """What a member keeps no more, although no step to the target is due."""
+    return And(s.assigned(m, p), Not(If(unrevoked(s, m), s.subscribed(m, p), wanted(s, m, p))))
+
+
+def must_drop(s: State, t: After, m: Term) -> None:
+    """It has what it does not subscribe to any more, and has to give it up beside what it has to already."""
+    t.when(accepted(s, m), Or(unrevoked(s, m), arrived(s, m)))
+    t.when(Exists([P], And(dropped(s, m, P), still(s, m, P))))
+    kept = And(s.assigned(m, P), Not(dropped(s, m, P)))
+    t.assigned[m, P] = kept
+    t.pending[m, P] = Or(s.pending(m, P), dropped(s, m, P))
+    t.record[m] = UNREVOKED
+    answer(s, t, m, s.at(m), kept)
+
+
+def has_dropped(s: State, t: After, m: Term) -> None:
+    """The same, and it has given that up."""
+    t.when(accepted(s, m), Or(unrevoked(s, m), arrived(s, m)))
+    t.when(Exists([P], dropped(s, m, P)), ForAll([P], Implies(dropped(s, m, P), Not(still(s, m, P)))))
+    kept = And(s.assigned(m, P), Not(dropped(s, m, P)))
+    t.assigned[m, P] = kept
+    answer(s, t, m, s.at(m), kept)
+
+
+def surplus(s: State, m: Term, p: Term) -> Term:
+    """What it holds and is not to hold."""
+    return And(s.assigned(m, p), Not(wanted(s, m, p)))
+
+
+def free(s: State, m: Term, p: Term) -> Term:
+    """No other member holds it, to be revoked or not."""
+    return ForAll([N], Implies(held(s, N, p), m == N))
+
+
+def must_revoke(s: State, t: After, m: Term) -> None:
+    """``computeNextAssignment``: first it has to give up; until it has it is given nothing."""
+    t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
+    t.when(Exists([P], And(surplus(s, m, P), still(s, m, P))))
+    kept = And(s.assigned(m, P), wanted(s, m, P))
+    t.assigned[m, P] = kept
+    t.pending[m, P] = surplus(s, m, P)
+    t.record[m] = UNREVOKED
+    answer(s, t, m, s.at(m), kept)
+
+
+def given(s: State, t: After, m: Term) -> None:
+    """Then it is given what is free, and has the epoch of the target."""
+    t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
+    t.when(ForAll([P], Implies(surplus(s, m, P), Not(still(s, m, P)))))
+    gets = And(wanted(s, m, P), Or(s.assigned(m, P), free(s, m, P)))
+    waits = Exists([P], And(wanted(s, m, P), Not(s.assigned(m, P)), Not(free(s, m, P))))
+    t.at[m] = s.target_epoch
+    t.previous[m] = If(s.at(m) == s.target_epoch, s.previous(m), s.wire_epoch(m))
+    t.record[m] = If(waits, UNRELEASED, STABLE)
+    t.assigned[m, P] = gets
+    t.pending[m, P] = NO
+    answer(s, t, m, s.target_epoch, gets)

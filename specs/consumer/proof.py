@@ -1,0 +1,102 @@
+"""What is proved of the consumer protocol, and what is asked so that it says something."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from rebalance.specs.consumer.safety import STEPS_KEEP, specification
+from rebalance.specs.logic.specification import Specification, Theorem
+from rebalance.specs.necessity import vacuity
+from rebalance.specs.necessity.vacuity import VacuityCheck
+from rebalance.specs.theorems.theorems import every_step, theorems
+
+SENTENCES = {
+    "exclusive ownership": ("no partition is owned by two members of the group", "KIP-848"),
+    "revoke before assign": (
+        "what one member owns is held for no other one, nor on its way to it", "KIP-848, reconciliation",
+    ),
+    "commit fencing": (
+        "no commit, however old and however late, is stored for a partition that another member owns",
+        "KIP-848, KIP-1251",
+    ),
+    "order of epochs": (
+        "the epoch of a member is not beyond the target's, nor that beyond the group's", "KIP-848",
+    ),
+}  # fmt: skip
+"""Of each property: what it says, and who demands it."""
+
+GRANTED = "given when it is free"
+
+WITNESSES: Mapping[str, str] = {
+    "start": "",
+    "raised": "",
+    "commits_end": "",
+    "join": "start",
+    "ends": "start",
+    "unsubscribe": "start",
+    "subscribe": "unsubscribe",
+    "disconnected": "join",
+    "joined": "join",
+    "subscribed": "joined",
+    "removed": "joined",
+    "retargeted": "raised",
+    "given": "joined",
+    "answered": "given",
+    "heartbeat": "answered",
+    "full_heartbeat": "answered",
+    "nothing_new": "heartbeat",
+    "unknown": "heartbeat removed",
+    "refused": "unknown",
+    "lose": "refused",
+    "begin": "answered",
+    "revoke": "begin",
+    "assign": "begin",
+    "acknowledge": "begin",
+    "poll_too_late": "answered",
+    "commit_late": "answered",
+    "must_revoke": "subscribed raised retargeted given answered raised retargeted heartbeat",
+    "must_drop": "subscribed raised retargeted given answered subscribed heartbeat",
+    "has_dropped": "subscribed raised retargeted given answered poll_too_late lose join subscribed",
+}
+"""Actions from which the action is possible; the first of them begins where its own run ends, and so on."""
+
+
+def proof(spec: Specification | None = None) -> tuple[Theorem, ...]:
+    """All theorems about the consumer protocol."""
+    spec = spec or specification()
+    monotone = {name: formula for name, formula in STEPS_KEEP.items() if name != GRANTED}
+    return (
+        *(_named(theorem) for theorem in theorems(spec)),
+        every_step(spec, "monotone epochs", "no step takes an epoch back", "KIP-848", monotone),
+        every_step(
+            spec,
+            "grants",
+            "a partition is given to a member only when no other one has it, or may come to have it",
+            "KIP-848, reconciliation",
+            {GRANTED: STEPS_KEEP[GRANTED]},
+        ),
+    )
+
+
+def _named(theorem: Theorem) -> Theorem:
+    sentence, source = SENTENCES.get(theorem.name, (theorem.sentence, theorem.source))
+    return replace(theorem, sentence=sentence, source=source)
+
+
+def checks(spec: Specification) -> tuple[VacuityCheck, ...]:
+    """That the assumptions are consistent, every action is taken in a run from the beginning, and every
+    formula can fail."""
+    assumed = {"axioms": [], "initial state": [spec.initial], "invariants": [*spec.invariants.values()]}
+    return (
+        VacuityCheck("assumption", tuple(assumed), lambda: vacuity.consistent(spec, assumed)),
+        *vacuity.actions(spec, WITNESSES, {}),
+        VacuityCheck(
+            "invariant",
+            tuple(spec.invariants),
+            lambda: vacuity.formulas(spec, "invariant", spec.invariants),
+        ),
+        VacuityCheck(
+            "property", tuple(spec.properties), lambda: vacuity.formulas(spec, "property", spec.properties)
+        ),
+    )
