@@ -7,6 +7,7 @@ import contextlib
 import errno
 import io
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ from rebalance.gate.cli.commands import (
 from rebalance.gate.cli.completion import SCRIPTS, candidates
 from rebalance.gate.cli.config import completed
 from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
+from rebalance.gate.cli.console.text import WIDEST, page_of
 from rebalance.gate.cli.parser import Parser
 from rebalance.gate.cli.shared.old_spellings import correction
 from rebalance.gate.cli.shared.options import check_format
@@ -119,7 +121,8 @@ def _run(argv: list[str]) -> int:
     options.command = command
     check_format(options)
     run: Callable[[argparse.Namespace], int] = options.run
-    return run(options)
+    with page_of(shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDEST):
+        return run(options)
 
 
 def _with_hash_seed_of_targets() -> None:

@@ -1,14 +1,11 @@
-"""The frame of every report for a terminal: its width, named lines, tables, colours."""
+"""The frame of every report for a terminal: named lines, tables, colours."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Sequence
 
-from rebalance.gate.cli.console.text import clean, columns, fold, pad
-
-WIDTH = 110
-"""Columns; only a link may be wider, because a folded one cannot be followed."""
+from rebalance.gate.cli.console.text import clean, columns, fold, pad, page_width
 
 _RED, _GREEN, _YELLOW, _CYAN = "31;1", "32;1", "33;1", "36;1"
 _COLOURS = {
@@ -21,7 +18,7 @@ _COLOURS = {
 
 def labelled(name: str, text: str, most: int = 20, width: int = 9) -> list[str]:
     """``text``, folded into at most ``most`` lines, beside its name, which takes ``width`` columns."""
-    first, *rest = fold(clean(text), WIDTH - 2 - width, most)
+    first, *rest = fold(clean(text), page_width() - 2 - width, most)
     return [f"  {name:<{width}}{first}".rstrip(), *(" " * (2 + width) + line for line in rest)]
 
 

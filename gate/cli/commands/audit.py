@@ -24,6 +24,7 @@ from rebalance.gate.cli.console.terminal import (
     print_err,
     print_json,
     print_out,
+    print_text,
     usage_errors,
 )
 from rebalance.gate.cli.shared.options import add_format, add_options
@@ -130,7 +131,7 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(audit.data(found))
     elif "text" in reports.chosen:
-        print_out(audit.render(found, verbose=bool(options.verbose), color=color(options)))
+        print_text(audit.render(found, verbose=bool(options.verbose), color=color(options)))
     if found.interrupted:
         print_err(f"interrupted while {found.stage}; what is known by then is in {found.plan.out}")
     return int(found.exit)

@@ -8,8 +8,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.progress import progress
-from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, unicode, usage_errors
-from rebalance.gate.cli.console.text import clean, fold
+from rebalance.gate.cli.console.terminal import (
+    UsageError,
+    print_json,
+    print_out,
+    print_text,
+    unicode,
+    usage_errors,
+)
+from rebalance.gate.cli.console.text import clean, fold, page_width
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.report.frame import labelled
@@ -64,7 +71,7 @@ def run(options: argparse.Namespace) -> int:
     worst = 0
     for number, entry in enumerate(chosen):
         if number:
-            print_out("")
+            print_text("")
         worst = max(worst, _reproduce(entry, options))
     return worst
 
@@ -111,7 +118,7 @@ def _list(options: argparse.Namespace) -> None:
             else:
                 text = f"{switch}: " + (f"breaks {what}" if how == "model" else f"rebalance check {what}")
             lines += labelled("", text, width=8)
-    print_out("\n".join(lines))
+    print_text("\n".join(lines))
 
 
 def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
@@ -128,22 +135,22 @@ def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     from rebalance.explore.groups.bugs import shown_by
     from rebalance.model.bugs.catalogue import PROPERTIES
 
-    print_out(f"{entry.id}  {entry.title}")
-    lines = [f"  {line}" for line in fold(entry.story, 100, most=20)]
+    print_text(f"{entry.id}  {entry.title}")
+    lines = [f"  {line}" for line in fold(entry.story, page_width() - 10, most=20)]
     lines += labelled("project", f"{entry.project}: {entry.affected}")
     for switch, text in entry.narrower.items():
         lines += labelled("", f"as {switch}: {text}")
     if entry.trackers:
         lines += labelled("tracker", ", ".join(entry.trackers))
     lines += labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
-    print_out("\n".join(lines))
+    print_text("\n".join(lines))
     worst = 0
     for switch, how, what in shown_by(entry):
         if how == "not":
-            print_out("\n".join(["", *labelled("not shown", what)]))
+            print_text("\n".join(["", *labelled("not shown", what)]))
         elif options.story:
             where = f"breaks {what} on the model" if how == "model" else f"rebalance check {what}"
-            print_out("\n".join(labelled("switch", f"{switch}: {where}")))
+            print_text("\n".join(labelled("switch", f"{switch}: {where}")))
         elif how == "model":
             worst = max(worst, _on_the_model(switch, options))
         else:
@@ -165,7 +172,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     lines = ["", *labelled("switch", f"{switch}: {sentence}"), *labelled("group", _group(shown))]
     found = reproduce(shown)
     if found is None:
-        print_out("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
+        print_text("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
         return Exit.VIOLATION
     clause = CLAUSES[shown.clause]
     lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
@@ -173,7 +180,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     if options.out:
         with usage_errors(OSError, option="--out"):
             lines += labelled("trace", str(runs.save(found, Path(options.out))))
-    print_out("\n".join(lines))
+    print_text("\n".join(lines))
     return 0
 
 
@@ -196,21 +203,21 @@ def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
     from rebalance.model.bugs.switches import SWITCHES
     from rebalance.properties.verdict import Level
 
-    print_out("\n".join(["", *labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
+    print_text("\n".join(["", *labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
     for profile in ("smoke", "ci"):
         result = judged(spec, profile)
         rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
         rows.sort(key=lambda row: list(Level).index(row.clause.level))
         if rows:
-            print_out(
+            print_text(
                 "\n".join(labelled("check", f"rebalance check {spec} --level quality --profile {profile}"))
             )
-            print_out("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
+            print_text("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
             others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
             if others:
-                print_out("\n".join(labelled("also", ", ".join(others))))
+                print_text("\n".join(labelled("also", ", ".join(others))))
             return 0
-    print_out("\n".join(labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
+    print_text("\n".join(labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
     return Exit.VIOLATION
 
 

@@ -19,7 +19,7 @@ from rebalance.gate.cli.console.terminal import (
     clean,
     color,
     print_err,
-    print_out,
+    print_text,
     unicode,
     usage_errors,
     write,
@@ -213,7 +213,7 @@ def _report(result: Result, reports: Reports, options: argparse.Namespace) -> No
     result = replace(result, run_dir=str(reports.directory or ""), page=reports.page)
     if "text" in reports.chosen:
         shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
-        print_out(shown.rstrip("\n"))
+        print_text(shown.rstrip("\n"))
     own = {
         "text": partial(text.render, result),
         "json": partial(data.render, result),
@@ -229,5 +229,5 @@ def _try_adapter(target: Target, options: argparse.Namespace) -> int:
     steps = smoke(target, options.validate, **limits)
     for step in steps:
         lines = [f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]
-        print_out("\n      ".join(map(clean, lines)))
+        print_text("\n      ".join(map(clean, lines)))
     return 0 if all(step.ok for step in steps) else 1

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.console.progress import counted, progress
-from rebalance.gate.cli.console.terminal import UsageError, answer, print_out, usage_errors
+from rebalance.gate.cli.console.terminal import UsageError, answer, print_text, usage_errors
 from rebalance.gate.cli.console.text import clean, count
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import refuse
@@ -115,7 +115,7 @@ def run_in_group(options: argparse.Namespace, target: Target) -> int:
     plan = _group_plan(options, target)
     found = searched(plan, options, "--in-group")
     paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
-    print_out("\n".join(map(clean, text(found, target.spec, paths))))
+    print_text("\n".join(map(clean, text(found, target.spec, paths))))
     return Exit.of(found.verdict, interrupted=found.interrupted)
 
 

@@ -8,7 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, print_out, usage_errors
+from rebalance.gate.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    print_err,
+    print_out,
+    print_text,
+    usage_errors,
+)
 from rebalance.gate.cli.console.text import span
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
@@ -192,7 +199,7 @@ def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, ver
     elif form == "md":
         print_out(report.markdown(judged, about))
     else:
-        print_out(report.text(judged, verbose=verbose))
+        print_text(report.text(judged, verbose=verbose))
 
 
 def exit_of(judged: Sequence[Judged]) -> int:

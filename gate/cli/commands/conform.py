@@ -13,6 +13,7 @@ from rebalance.gate.cli.console.terminal import (
     UsageError,
     json_text,
     print_out,
+    print_text,
     usage_errors,
     write,
 )
@@ -107,7 +108,10 @@ def run(options: argparse.Namespace) -> int:
     document = json_text(answer.data())
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
-    print_out(document if options.format == "json" else "\n".join(text(answer, steps=options.show)))
+    if options.format == "json":
+        print_out(document)
+    else:
+        print_text("\n".join(text(answer, steps=options.show)))
     return Exit.of(answer.conformance.judgement)
 
 

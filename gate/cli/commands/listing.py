@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, usage_errors
-from rebalance.gate.cli.console.text import count, fold
+from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, print_text, usage_errors
+from rebalance.gate.cli.console.text import count, fold, page_width
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.model.names import unknown
 
@@ -76,7 +76,8 @@ def _clauses(options: argparse.Namespace) -> None:
     if options.format == "json":
         print_json([clause.to_json() for clause in chosen])
     else:
-        print_out(catalogue.render(chosen, markdown=options.format == "md", full=bool(options.names)))
+        made = catalogue.render(chosen, markdown=options.format == "md", full=bool(options.names))
+        (print_out if options.format == "md" else print_text)(made)
 
 
 def _checks(options: argparse.Namespace) -> None:
@@ -101,9 +102,9 @@ def _sentences(
         return
     lines = []
     for name, level, sentence, source in rows:
-        first, *rest = fold(f"{sentence} ({source})" if source else sentence, 74)
+        first, *rest = fold(f"{sentence} ({source})" if source else sentence, page_width() - 36)
         lines += [f"{name:<{width}}{level:<10}{first}", *(f"{'':<{width + 10}}{line}" for line in rest)]
-    print_out("\n".join(lines))
+    print_text("\n".join(lines))
 
 
 def _targets(options: argparse.Namespace) -> None:
@@ -112,9 +113,9 @@ def _targets(options: argparse.Namespace) -> None:
 
     _text_only(options)
     switches = [f"  {s.assignor}+{s.id}  [{s.entry}] {s.sentence} ({s.shipped})" for s in SWITCHES.values()]
-    print_out("\n".join(known()))
-    print_out("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
-    print_out("\n".join(switches))
+    print_text("\n".join(known()))
+    print_text("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
+    print_text("\n".join(switches))
 
 
 def _scenarios(options: argparse.Namespace) -> None:
@@ -124,7 +125,7 @@ def _scenarios(options: argparse.Namespace) -> None:
         from rebalance.live.record.scenarios import SCENARIOS as OF_RECORDINGS
 
         _text_only(options)
-        print_out("\n".join(f"{one.name:<18}{one.sentence}" for one in OF_RECORDINGS.values()))
+        print_text("\n".join(f"{one.name:<18}{one.sentence}" for one in OF_RECORDINGS.values()))
         return
     lines = []
     for s in SCENARIOS.values():
@@ -133,9 +134,9 @@ def _scenarios(options: argparse.Namespace) -> None:
         if len(s.faults) >= 10:
             kinds = "every kind that is always possible" + (f", {kinds}" if kinds else "")
         shape = f"{s.members} members, {count(s.partitions, 'partition')}"
-        first, *rest = fold(f"{shape}, at most {count(s.budget, 'fault')} of: {kinds}", 90)
+        first, *rest = fold(f"{shape}, at most {count(s.budget, 'fault')} of: {kinds}", page_width() - 20)
         lines += [f"{'':<16} {first}", *(f"{'':<18} {line}" for line in rest)]
-    print_out("\n".join(lines))
+    print_text("\n".join(lines))
 
 
 def _releases(options: argparse.Namespace) -> None:
@@ -145,9 +146,9 @@ def _releases(options: argparse.Namespace) -> None:
         width = max(map(len, table)) + 2
         lines = [f"{title}:"]
         for one in table.values():
-            first, *rest = fold(one.notes, 90)
+            first, *rest = fold(one.notes, page_width() - 20)
             lines += [f"  {one.name:<{width}}{first}", *(f"  {'':<{width}}{line}" for line in rest)]
-        print_out("\n".join(lines))
+        print_text("\n".join(lines))
 
 
 def _faults(options: argparse.Namespace) -> None:
@@ -155,7 +156,7 @@ def _faults(options: argparse.Namespace) -> None:
     from rebalance.model.consumer.migration.either import FAULTS
 
     rare = [f"{fault}  (in scenarios that name it)" for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
-    print_out("\n".join([*(fault for fault in FAULTS if fault in ALWAYS_POSSIBLE), *rare]))
+    print_text("\n".join([*(fault for fault in FAULTS if fault in ALWAYS_POSSIBLE), *rare]))
 
 
 def _group_document() -> dict[str, Any]:
@@ -193,7 +194,7 @@ def _obligations(options: argparse.Namespace) -> None:
         source = f" ({theorem.source})" if theorem.source else ""
         lines.append(f"{theorem.name}: {theorem.sentence}{source}")
         lines += [f"  {f'{kind} {case}'.rstrip()}: {goal}" for t, kind, case, goal in rows if t is theorem]
-    print_out("\n".join(lines))
+    print_text("\n".join(lines))
 
 
 def _schemas(options: argparse.Namespace) -> None:
@@ -202,7 +203,7 @@ def _schemas(options: argparse.Namespace) -> None:
     if not options.names:
         _text_only(options)
         width = max(map(len, FORMATS))
-        print_out("\n".join(f"{one.name:<{width}}  {one.written}" for one in FORMATS.values()))
+        print_text("\n".join(f"{one.name:<{width}}  {one.written}" for one in FORMATS.values()))
     for name in options.names:
         if name not in FORMATS:
             raise UsageError(unknown("format", name, FORMATS, "rebalance list schemas"))

@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.progress import counted, progress
-from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, usage_errors, write
+from rebalance.gate.cli.console.terminal import (
+    UsageError,
+    json_text,
+    print_out,
+    print_text,
+    usage_errors,
+    write,
+)
 from rebalance.gate.cli.console.text import clean, count, percent
 from rebalance.gate.cli.shared.options import add_options
 from rebalance.gate.cli.shared.releases import faults, of_code
@@ -71,7 +78,10 @@ def run_lockstep(options: argparse.Namespace) -> int:
     document = json_text(found.data())
     if options.out is not None:
         write(Path(options.out), document + "\n", "--out")
-    print_out(document if options.format == "json" else "\n".join(text(found, options.scenario)))
+    if options.format == "json":
+        print_out(document)
+    else:
+        print_text("\n".join(text(found, options.scenario)))
     return Exit.of(found.verdict, interrupted=found.interrupted)
 
 

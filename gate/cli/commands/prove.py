@@ -20,7 +20,7 @@ from rebalance.gate.cli.console.terminal import (
     make_directory,
     print_err,
     print_json,
-    print_out,
+    print_text,
     usage_errors,
 )
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
@@ -181,9 +181,9 @@ def _necessity(options: argparse.Namespace) -> int:
             )
             findings.append(finding)
             if not as_json:
-                print_out("\n".join(in_full(finding) if names else table([finding], width)))
+                print_text("\n".join(in_full(finding) if names else table([finding], width)))
     except KeyboardInterrupt:
-        print_out(f"interrupted after {len(findings)}")
+        print_text(f"interrupted after {len(findings)}")
         return Exit.INTERRUPTED
     if as_json:
         print_json([data(finding) for finding in findings])
@@ -192,7 +192,7 @@ def _necessity(options: argparse.Namespace) -> int:
         needed = sum(finding.verdict == "needed" for finding in findings)
         without = len(findings) - needed - len(still_open)
         counted = f"{needed} needed for safety, {without} not, {len(still_open)} open"
-        print_out(f"\n{len(findings)} variations: {counted}")
+        print_text(f"\n{len(findings)} variations: {counted}")
     return Exit.INCONCLUSIVE if still_open else Exit.CONFORMANT
 
 

@@ -14,7 +14,7 @@ from rebalance.gate.cli.console.terminal import (
     UsageError,
     make_directory,
     print_err,
-    print_out,
+    print_text,
     unicode,
     usage_errors,
     write,
@@ -107,14 +107,14 @@ def run(options: argparse.Namespace) -> int:
             print_err(f"skipped  {error}")
             continue
         except ValueError as error:
-            print_out(f"error    {clean(str(error))}")
+            print_text(f"error    {clean(str(error))}")
             worst = max(worst, Exit.USAGE)
             continue
         if options.as_pytest:
             if options.target:
                 trace = replace(trace, target=replace(trace.target, spec=options.target))
             write(options.as_pytest, counterexamples.as_pytest(trace), "--as-pytest")
-            print_out(f"written  {options.as_pytest}")
+            print_text(f"written  {options.as_pytest}")
         else:
             worst = max(worst, _replay_trace(trace, options))
     return worst
@@ -133,18 +133,18 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
         with session(resolved(spec, (), options), options) as talk:
             record = replay(talk, trace.scenario, trace.clause)
     except UsageError as error:
-        print_out(f"error    {name}: {clean_lines(str(error))}")
+        print_text(f"error    {name}: {clean_lines(str(error))}")
         return Exit.USAGE
     if record.skipped is not None:
-        print_out(f"error    {name} declined: {clean(record.skipped)}")
+        print_text(f"error    {name} declined: {clean(record.skipped)}")
         return Exit.USAGE
     found = record.breach_of(trace.clause.id)
     if found is None:
-        print_out(f"fixed    {name}")
+        print_text(f"fixed    {name}")
         return 0
-    print_out(f"failing  {name}: {clean(found.breach.summary)}")
+    print_text(f"failing  {name}: {clean(found.breach.summary)}")
     if options.verbose:
-        print_out("\n".join(_shown(trace, record)) + "\n")
+        print_text("\n".join(_shown(trace, record)) + "\n")
     return Exit.VIOLATION
 
 
@@ -172,16 +172,16 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
     try:
         played = play(run)
     except (CannotHappenError, InvariantError) as error:
-        print_out(f"error    {name}: {clean_lines(str(error))}")
+        print_text(f"error    {name}: {clean_lines(str(error))}")
         return Exit.USAGE
     if played.sentence is None:
-        print_out(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
+        print_text(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
         return 0
     early = f", after {played.after} of {len(run.events)} steps" if played.after < len(run.events) else ""
     witness = clause_named(run.clause).kind == "sometimes"
-    print_out(f"{'shown   ' if witness else 'failing '} {name}: {clean(played.sentence)}{early}")
+    print_text(f"{'shown   ' if witness else 'failing '} {name}: {clean(played.sentence)}{early}")
     if verbose:
-        print_out("\n".join(["", *run_lines(run), ""]))
+        print_text("\n".join(["", *run_lines(run), ""]))
     return Exit.CONFORMANT if witness else Exit.VIOLATION
 
 
@@ -226,8 +226,8 @@ def _kept(saved: SavedRun, result: Replayed, directory: Path, verbose: int) -> i
     """What came of a replay is saved and printed; the exit code."""
     with usage_errors(OSError, option="--out"):
         path = save(saved, result, directory)
-    print_out("\n".join(describe(saved, result, verbose=verbose)))
-    print_out(f"  saved    {path}")
+    print_text("\n".join(describe(saved, result, verbose=verbose)))
+    print_text(f"  saved    {path}")
     if result.interrupted:
         raise KeyboardInterrupt
     return result.exit

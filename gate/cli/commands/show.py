@@ -9,8 +9,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.terminal import UsageError, json_text, print_out, unicode, usage_errors, write
-from rebalance.gate.cli.console.text import clean, fold
+from rebalance.gate.cli.console.terminal import (
+    UsageError,
+    json_text,
+    print_out,
+    print_text,
+    unicode,
+    usage_errors,
+    write,
+)
+from rebalance.gate.cli.console.text import clean, fold, page_width
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.report.frame import labelled
@@ -62,7 +70,7 @@ def run(options: argparse.Namespace) -> int:
         if options.out:
             write(Path(options.out), text + "\n", "--out")
         else:
-            print_out(text)
+            (print_text if options.format == "text" else print_out)(text)
     return 0
 
 
@@ -123,10 +131,10 @@ def _step_through(path: Path) -> None:
     else:
         views, model = list(run_views(saved, len(saved.events))), not saved.on
         stepper = SteppedRun(views, machine(saved.setup), saved.events) if model else SteppedRun(views)
-    print_out(KEYS)
+    print_text(KEYS)
     everything = False
     while True:
-        print_out("\n".join(shown(stepper, everything)))
+        print_text("\n".join(shown(stepper, everything)))
         try:
             typed = input("> ").split()
         except EOFError:
@@ -148,7 +156,7 @@ def _step_through(path: Path) -> None:
             case [number] if number.isdecimal() and 0 < int(number) <= len(found := stepper.choices()):
                 stepper.take(*found[int(number) - 1])
             case _:
-                print_out(KEYS)
+                print_text(KEYS)
 
 
 def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
@@ -169,7 +177,7 @@ def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
     from rebalance.properties.group.own import clause_named
 
     clause = clause_named(run.clause)
-    heading = fold(clean(f"{run_id(run)}  {clause.id}  {run.sentence}"), 110)
+    heading = fold(clean(f"{run_id(run)}  {clause.id}  {run.sentence}"), page_width())
     rule = labelled("rule", f"{clause.sentence} ({clause.source})", most=6)
     lines = chart(of_run(run), unicode())
     drawn = ["", *(f"  {line}".rstrip() for line in lines)] if lines else []
@@ -192,7 +200,7 @@ def _counterexample(trace: Trace) -> list[str]:
         ("expected", trace.expected),
         ("actual", trace.actual),
     ]
-    lines = fold(clean(f"{trace.id}  {clause.id}  {trace.summary}"), 110)
+    lines = fold(clean(f"{trace.id}  {clause.id}  {trace.summary}"), page_width())
     for name, text in facts:
         lines += labelled(name, text, most=6, width=10) if text else []
     drawn = draw(of_trace(trace), unicode())
@@ -207,7 +215,7 @@ def _recording(recording: Recording) -> list[str]:
     from rebalance.gate.report.times import lasted
 
     found = recording.finding
-    heading = fold(clean(f"{found.id}  {found.check}  {found.sentence}"), 110)
+    heading = fold(clean(f"{found.id}  {found.check}  {found.sentence}"), page_width())
     about = "  ".join(filter(None, (f"group {found.group}", found.about, lasted(found))))
     paths = "  ".join(map(str, recording.origin.get("paths", [])))
     rows = (("rule", f"{recording.rule} ({recording.source})"), ("where", about), ("from", paths))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 
-from rebalance.gate.cli.console.text import span
+from rebalance.gate.cli.console.text import cut, span
 
 EVERY = 0.3
 """Seconds between two lines."""
@@ -27,7 +28,10 @@ def quiet(options: argparse.Namespace) -> bool:
 
 
 def draw(line: str = "") -> None:
-    """Put ``line`` in place of the progress line, which is on stderr; nothing takes it away."""
+    """Put ``line`` in place of the progress line, which is on stderr; nothing takes it away. It ends where
+    the terminal does: what is folded cannot be put in place again."""
+    with contextlib.suppress(OSError):
+        line = cut(line, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
     print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 

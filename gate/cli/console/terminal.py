@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rebalance.gate.cli.console.text import NARROWEST, fitted, page_width
+from rebalance.gate.cli.console.text import clean as clean_line
 from rebalance.properties.verdict import Exit
 
 EXIT_CODES = {
@@ -43,16 +45,23 @@ def print_out(text: str) -> None:
             raise UsageError(f"stdout cannot be written: {error.strerror}") from error
 
 
+def print_text(text: str) -> None:
+    """Print what people read, no wider than the terminal; as ``print_out`` where there is none."""
+    print_out(fitted(text, page_width()) if sys.stdout.isatty() else text)
+
+
 def print_err(text: str) -> None:
-    """Print to stderr."""
+    """Print to stderr, no wider than the terminal where it is one."""
+    shown = clean(text)
     with contextlib.suppress(OSError):
-        print(clean(text), file=sys.stderr, flush=True)
+        if sys.stderr.isatty():
+            shown = fitted(shown, max(NARROWEST, os.get_terminal_size(sys.stderr.fileno()).columns))
+    with contextlib.suppress(OSError):
+        print(shown, file=sys.stderr, flush=True)
 
 
 def clean(text: str) -> str:
     """Without the escapes by which names and messages from outside could steer the terminal."""
-    from rebalance.gate.cli.console.text import clean as clean_line
-
     return "\n".join(clean_line(line) for line in text.splitlines())
 
 
@@ -103,7 +112,10 @@ def usage_errors(*kinds: type[Exception], option: str = "") -> Iterator[None]:
 
 def answer(options: argparse.Namespace, document: Callable[[], Any], text: Callable[[], str]) -> None:
     """Print what a command found, as ``--format`` says: the document as JSON, or the text."""
-    print_out(json_text(document()) if options.format == "json" else text())
+    if options.format == "json":
+        print_json(document())
+    else:
+        print_text(text())
 
 
 def print_json(document: Any) -> None:

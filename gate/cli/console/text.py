@@ -7,8 +7,31 @@ them through ``clean`` first: one line, nothing that a terminal, an XML parser o
 from __future__ import annotations
 
 import math
+import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+WIDEST, NARROWEST = 110, 60
+"""Columns of a report: where nobody has said how wide the terminal is, and at least."""
+
+_WIDTH = ContextVar("width", default=WIDEST)
+
+
+def page_width() -> int:
+    """How many columns a report may take; only a link or a command to copy may be wider."""
+    return _WIDTH.get()
+
+
+@contextmanager
+def page_of(width: int) -> Iterator[None]:
+    """Reports made meanwhile are for a terminal of so many columns."""
+    before = _WIDTH.set(max(NARROWEST, min(WIDEST, width)))
+    try:
+        yield
+    finally:
+        _WIDTH.reset(before)
 
 
 def clean(text: str, unicode: bool = True) -> str:
@@ -81,6 +104,38 @@ def fold(text: str, width: int, most: int = 6) -> list[str]:
     if text:
         lines[-1] = head(lines[-1], width - 4) + " ..."
     return lines or [""]
+
+
+def fitted(text: str, width: int) -> str:
+    """``text`` with each line that is too wide for ``width`` going on below itself, under what follows its
+    last gap; no word is broken.
+
+    >>> print(fitted("assign/1  safety  at most one member", 26))
+    assign/1  safety  at most
+                      one member
+    """
+    return "\n".join(part for line in text.split("\n") for part in _fitted(line, width))
+
+
+def _fitted(line: str, width: int) -> Iterator[str]:
+    def wide(text: str) -> int:
+        return columns(re.sub("\x1b\\[[0-9;]*m", "", text))
+
+    if wide(line) > width:
+        words = re.findall(r" *\S+", line)
+        gaps = [gap.end() for gap in re.finditer(r"\S  +", line) if gap.end() <= width * 3 // 5]
+        indent = gaps[-1] if gaps else len(line) - len(line.lstrip()) + 2
+        if max(wide(word.lstrip()) for word in words) > width - indent:
+            indent = 4
+        current = ""
+        for word in words:
+            if current.strip() and wide(current + word) > width:
+                yield current
+                current = " " * indent + word.lstrip()
+            else:
+                current += word
+        line = current
+    yield line
 
 
 def count(number: int, noun: str) -> str:

@@ -21,6 +21,7 @@ from rebalance.gate.cli.console.terminal import (
     print_out,
     usage_errors,
 )
+from rebalance.gate.cli.console.text import WIDEST, page_of
 from rebalance.gate.cli.shared.values import comma_separated
 from rebalance.gate.traces.files import REPORTS
 from rebalance.model.names import unknown
@@ -166,7 +167,7 @@ def write(directory: Path, chosen: Sequence[str], report: CiReport, own: Own) ->
     known: Own = {**{name: partial(render, report) for name, render in CI_WRITERS.items()}, **own}
     for name in chosen:
         if name in known:
-            with spared(str(directory / REPORTS[name])):
+            with spared(str(directory / REPORTS[name])), page_of(WIDEST):
                 files.write(directory / REPORTS[name], known[name]())
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 
-from rebalance.gate.cli.console.text import clean, columns, cut, fold, pad, shorten
+from rebalance.gate.cli.console.text import clean, columns, cut, fold, pad, page_width, shorten
 from rebalance.gate.report.diagram.diagram import (
     EventMark,
     MessageArrow,
@@ -19,7 +19,6 @@ from rebalance.gate.report.diagram.diagram import (
 )
 from rebalance.gate.report.frame import packed
 
-WIDTH = 108
 NAME = 24
 """Columns of a partition, and of a member."""
 
@@ -53,22 +52,23 @@ _MARKS = {
 """First word of what shows at a member -> its sign, if that is not the first letter."""
 
 
-def draw(diagram: OwnershipDiagram, unicode: bool = True, width: int = WIDTH) -> list[str]:
-    """What happened and the chart, as lines of at most ``width`` columns, clean to print.
+def draw(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> list[str]:
+    """What happened and the chart, as lines of at most ``width`` columns (0: of a report), clean to print.
 
     Without ``unicode`` all is ASCII. What the diagram leaves out is named.
     """
     if not diagram.columns:
         return ["nothing was kept of what happened"]
+    width = width or page_width() - 2
     lines = story(diagram, unicode, width)
     bars = chart(diagram, unicode, width)
     return [*lines, *([""] if lines and bars else []), *(bars or _left_out(diagram, unicode, width))]
 
 
-def story(diagram: OwnershipDiagram, unicode: bool = True, width: int = WIDTH) -> list[str]:
+def story(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> list[str]:
     """What happens in each column, in words; columns that follow each other with the same words as one, but
     for that on which the finding rests."""
-    lines: list[str] = []
+    lines, width = list[str](), width or page_width() - 2
     shown = [(at, column) for at, column in enumerate(diagram.columns) if column.what]
     for (what, *_), same in groupby(shown, key=lambda one: (one[1].what, one[1].when, one[1].marked)):
         (at, first), *others = same
@@ -87,10 +87,11 @@ def story(diagram: OwnershipDiagram, unicode: bool = True, width: int = WIDTH) -
     return lines
 
 
-def chart(diagram: OwnershipDiagram, unicode: bool = True, width: int = WIDTH) -> list[str]:
+def chart(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> list[str]:
     """The bars alone, and what their signs mean. Nothing if nobody ever had to do with anything."""
     if all(bar.look is OwnershipState.UNKNOWN for bar in diagram.bars) and not _signs(diagram):
         return []
+    width = width or page_width() - 2
     lines = _Chart(diagram, unicode, width).lines()
     twice = [o for o in diagram.overlaps if o.bug]
     for overlap in twice[:MOST_NOTES]:

@@ -12,8 +12,8 @@ from importlib.metadata import version
 from typing import Any
 
 from rebalance.gate.cli.console.terminal import ROOT
-from rebalance.gate.cli.console.text import clean, count, cut, fold, listed, shorten, span
-from rebalance.gate.report.frame import WIDTH, aligned, labelled, painted
+from rebalance.gate.cli.console.text import clean, count, cut, fold, listed, page_width, shorten, span
+from rebalance.gate.report.frame import aligned, labelled, painted
 from rebalance.gate.report.times import lasted
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
@@ -70,7 +70,7 @@ def headline(found: Audited) -> str:
         line = f"{start}  {count(certain, 'finding')} in {broken}{more}"
         return f"{line}; not finished" if found.stage else line
     if found.failed:
-        return cut(clean(f"{start}  Spark failed while {found.stage}: {found.failed}"), 2 * WIDTH)
+        return cut(clean(f"{start}  Spark failed while {found.stage}: {found.failed}"), 2 * page_width())
     if found.interrupted:
         return f"{start}  interrupted while {found.stage}"
     if not found.events:
@@ -109,7 +109,7 @@ def _read(found: Audited) -> list[str]:
         lines += _labelled("", f"{count(others, 'line')} about other things")
     for part in found.unread[:MOST_UNREAD]:
         what = f"{shorten(part.file, 60)}: {part.why} ({count(part.lines, 'line')})"
-        lines += _labelled("not read" if part.lost else "damaged", cut(clean(what), 2 * WIDTH))
+        lines += _labelled("not read" if part.lost else "damaged", cut(clean(what), 2 * page_width()))
     if len(found.unread) > MOST_UNREAD:
         lines += _labelled("", f"and {len(found.unread) - MOST_UNREAD:,} more")
     for note in found.notes[:MOST_UNREAD]:
@@ -119,7 +119,7 @@ def _read(found: Audited) -> list[str]:
         lines += _labelled("malformed", f"{count(found.malformed, 'line')}, kept in {kept}")
         for bad in found.first_malformed:
             where = shorten(f"{bad.file}:{bad.line}", 48)
-            lines += _labelled("", cut(clean(f"{where}: {bad.why}: {bad.text}"), WIDTH - 13))
+            lines += _labelled("", cut(clean(f"{where}: {bad.why}: {bad.text}"), page_width() - 13))
         if found.malformed > len(found.first_malformed):
             lines += _labelled("", f"and {found.malformed - len(found.first_malformed):,} more")
     return lines
@@ -137,22 +137,27 @@ def _known(found: Audited) -> list[str]:
 
 
 def _tallies(found: Audited) -> list[str]:
-    lines = [f"  {'check':<24}{'level':<10}{'findings':>9}{'certain':>9}{'groups':>8}  longest"]
-    for one in found.tallies:
-        level = CHECKS[one.check].level
-        informs = "" if found.plan.gates(level) else "  (informs only)"
-        figures = f"{one.findings:>9,}{one.certain:>9,}{one.groups:>8,}"
-        lines.append(f"  {one.check:<24}{level:<10}{figures}  {span(one.longest)}{informs}")
+    lines, narrow = list[str](), page_width() < 90
+    for one in (None, *found.tallies):
+        if one is None:
+            name, *row = "check", "level", "findings", "certain", "groups", "longest"
+        else:
+            level = CHECKS[one.check].level
+            longest = span(one.longest) + ("" if found.plan.gates(level) else "  (informs only)")
+            name, *row = one.check, level, f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest
+        level, findings, certain, groups, last = row
+        figures = f"{level:<10}{findings:>9}{certain:>9}{groups:>8}  {last}"
+        lines += [f"  {name}", f"    {figures}"] if narrow else [f"  {name:<24}{figures}"]
     return lines
 
 
 def _section(found: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> list[str]:
     check = CHECKS[tally.check]
-    lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", WIDTH)
+    lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", page_width())
     for one in shown:
         lines += ["", *_finding(one, one.id if one.id in found.traces else "")]
         for sentence in sentences(found.diagnoses.get(one.id, ())):
-            lines += [f"    {line}" for line in fold(clean(sentence), WIDTH - 4)]
+            lines += [f"    {line}" for line in fold(clean(sentence), page_width() - 4)]
     if len(shown) < tally.findings:
         lines += ["", f"  and {tally.findings - len(shown):,} more"]
     return lines
@@ -161,7 +166,7 @@ def _section(found: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> 
 def _finding(one: LogFinding, trace: str = "") -> list[str]:
     about = f"{_name(one.about)} of " if one.about else ""
     lines = [f"  {about}group {_name(one.group)}  {lasted(one)}  {trace}".rstrip()]
-    lines += [f"    {line}" for line in fold(clean(one.sentence), WIDTH - 4)]
+    lines += [f"    {line}" for line in fold(clean(one.sentence), page_width() - 4)]
     rows = aligned(_event_cells(event, one) for event in one.places[:MOST_PLACES])
     lines += [f"    {row}" for row in rows]
     if len(one.places) > MOST_PLACES:
@@ -176,7 +181,7 @@ def _event_cells(event: LogEvent, finding: LogFinding) -> tuple[str, str, str, s
     since = "" if generation is None else f"generation {generation}"
     stamp = event.at.strftime("%H:%M:%S.%f")[:-3]
     who = event.consumer or "coordinator"
-    return _name(who), since, f"{_name(event.kind)} {stamp}", shorten(clean(event.where), 2 * WIDTH)
+    return _name(who), since, f"{_name(event.kind)} {stamp}", shorten(clean(event.where), 2 * page_width())
 
 
 def _groups(found: Audited) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
-from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, percent, size
+from rebalance.gate.cli.console.text import clean, columns, count, cut, fold, page_width, percent, size
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.diagram.text import draw
 from rebalance.gate.report.facts import (
@@ -25,16 +25,16 @@ from rebalance.gate.report.facts import (
     tally,
     unattributed,
 )
-from rebalance.gate.report.frame import WIDTH, labelled, painted
+from rebalance.gate.report.frame import aligned, labelled, painted
 
 
 def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool = True) -> str:
-    """The whole report, each line at most 110 columns wide.
+    """The whole report, each line at most as wide as ``page_width`` says.
 
     ``verbose`` 1 names the known, unsupported and untested clauses, 2 shows the known ones as blocks.
     Without ``unicode`` the text is pure ASCII.
     """
-    lines = [*fold(headline(result), WIDTH - 1), *_header(result)]
+    lines = [*fold(headline(result), page_width() - 1), *_header(result)]
     blocks = [("VIOLATION", c) for c in broken(result)] + [("FINDING", c) for c in informational(result)]
     if verbose > 1:
         blocks += [("KNOWN", c) for c in having(result, Status.KNOWN, Status.FLAKY) if c.finding]
@@ -62,9 +62,9 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     where = f"{clause.clause.level}, {clause.protocol}"
     start = f"{word} {clause.clause.id}{mark(finding, unicode) if finding else ''}  "
     lines = [f"{start}{summary}   [{where}]"]
-    if columns(lines[0]) > WIDTH:
-        lines = [start + cut(summary, WIDTH - len(start)), *_labelled("level", where)]
-    if columns(start + summary) > WIDTH:
+    if columns(lines[0]) > page_width():
+        lines = [start + cut(summary, page_width() - len(start)), *_labelled("level", where)]
+    if columns(start + summary) > page_width():
         lines += _labelled("what", summary)
     lines += _labelled("rule", f"{clause.clause.sentence} ({clause.clause.rule})")
     lines.append(f"  {clause.clause.link}")
@@ -73,7 +73,7 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     lines += _counterexample(clause, finding, unicode)
     for number, other in enumerate(clause.others, 2):
         title = f"  CAUSE {number}{mark(other, unicode)}  {clean(other.breach.summary, unicode)}"
-        lines += ["", *fold(title, WIDTH - 1), *_counterexample(clause, other, unicode)]
+        lines += ["", *fold(title, page_width() - 1), *_counterexample(clause, other, unicode)]
     return lines + (_labelled("more", left) if (left := unattributed(clause)) else [])
 
 
@@ -86,7 +86,7 @@ def _counterexample(clause: ClauseResult, finding: Finding, unicode: bool) -> li
     for name, text in (("expected", finding.breach.expected), ("actual", finding.breach.actual)):
         if text:
             lines += _labelled(name, clean(text, unicode))
-    drawn = draw(of_finding(finding), unicode, WIDTH - 3)
+    drawn = draw(of_finding(finding), unicode, page_width() - 3)
     lines += ["", *(f"  {line}".rstrip() for line in drawn), ""]
     lines += _labelled("shrunk", f"{size(finding.found_size)} -> {size(finding.scenario.size)}")
     lines += _labelled("found", found_where(clause, finding))
@@ -105,7 +105,7 @@ def _header(result: Result) -> list[str]:
         parts.append(f"({cut(clean(target.spec), 60)})")
     parts.append(f"protocols={','.join(clean(p) for p in target.protocols) or '-'}")
     parts += [f"profile={result.profile}", f"level={result.level}", f"seed={result.seed}"]
-    return fold("  ".join(parts), WIDTH - 1)
+    return fold("  ".join(parts), page_width() - 1)
 
 
 def _known(result: Result, verbose: int) -> list[str]:
@@ -128,10 +128,11 @@ def _table(result: Result) -> list[str]:
     table = counts(result)
     always = (Status.PASSED, Status.VIOLATED, Status.KNOWN, Status.UNSUPPORTED, Status.UNTESTED)
     shown = [s for s in Status if s in always or any(row[s] for row in table.values())]
-    lines = [f"{'clauses':11}" + "".join(f"{s:>13}" for s in shown)]
-    for level, row in table.items():
-        lines.append(f"  {level:9}" + "".join(f"{row[s]:>13}" for s in shown))
-    return lines
+    wide = 13 if 11 + 13 * len(shown) <= page_width() else 0
+    rows = [("clauses", *shown)]
+    rows += [(f"  {level}", *(f"{row[s]}" for s in shown)) for level, row in table.items()]
+    cells = [(f"{first:11}" if wide else first, *(f"{s:>{wide}}" for s in rest)) for first, *rest in rows]
+    return aligned(cells, range(1, len(shown) + 1), "" if wide else " ")
 
 
 def _figures(result: Result) -> list[str]:
@@ -155,4 +156,4 @@ def _inert(line: str) -> str:
 
 def _ascii(line: str) -> list[str]:
     plain = clean(line, unicode=False)
-    return [plain] if plain == line or len(plain) <= WIDTH else fold(plain, WIDTH - 1, most=20)
+    return [plain] if plain == line or len(plain) <= page_width() else fold(plain, page_width() - 1, most=20)

@@ -10,8 +10,8 @@ from rebalance.explore.engine.search import Stop
 from rebalance.explore.groups.exploration import ExplorationViolation, Explored
 from rebalance.explore.groups.runs import SavedRun
 from rebalance.explore.liveness.liveness import Liveness
-from rebalance.gate.cli.console.text import clean, count, fold
-from rebalance.gate.report.frame import WIDTH, labelled, packed, painted
+from rebalance.gate.cli.console.text import clean, count, fold, page_width
+from rebalance.gate.report.frame import labelled, packed, painted
 from rebalance.gate.report.terminal.table import table
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.runs import run_id, step_out, steps_of
@@ -71,7 +71,7 @@ def _header(found: Explored) -> list[str]:
     parts = [f"rebalance {version('rebalance-verifier')}"]
     parts += [f"{key}={value}" for key, value in group(found).items()]
     parts.append(method(found))
-    return [*packed(parts, WIDTH), *labelled("faults", faults(found))]
+    return [*packed(parts, page_width()), *labelled("faults", faults(found))]
 
 
 def faults(found: Explored) -> str:
@@ -101,7 +101,7 @@ def block(violation: ExplorationViolation, paths: dict[str, str]) -> list[str]:
     clause = clause_named(violation.clause)
     witness = clause.kind == "sometimes"
     kind = "WITNESS" if witness else "VIOLATION"
-    lines = fold(f"{kind} {clause.id}  {violation.runs[0].sentence or violation.sentence}", WIDTH)
+    lines = fold(f"{kind} {clause.id}  {violation.runs[0].sentence or violation.sentence}", page_width())
     lines += [] if witness else labelled("level", clause.level.value)
     lines += labelled("rule", f"{clause.sentence} ({clause.source})")
     for number, run in enumerate(violation.runs, 1):

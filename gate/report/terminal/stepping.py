@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from rebalance.gate.cli.console.text import clean, cut
-from rebalance.gate.report.frame import WIDTH, labelled
+from rebalance.gate.cli.console.text import clean, cut, page_width
+from rebalance.gate.report.frame import labelled
 from rebalance.model.steps import SteppedRun
 
 MOST_CHOICES = 12
@@ -30,7 +30,7 @@ def shown(stepper: SteppedRun, everything: bool = False) -> list[str]:
     choices = stepper.choices()
     for number, (event, next_) in enumerate(choices[: None if everything else MOST_CHOICES], 1):
         sign = ">" if event == following else " "
-        lines.append(cut(f" {sign}{number:>3}  {clean(next_.what)}", WIDTH))
+        lines.append(cut(f" {sign}{number:>3}  {clean(next_.what)}", page_width()))
     if len(choices) > MOST_CHOICES and not everything:
         lines.append(f"      and {len(choices) - MOST_CHOICES} more: c")
     return lines

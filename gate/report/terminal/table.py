@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rebalance.gate.cli.console.text import columns, fold, pad
+from rebalance.gate.cli.console.text import columns, fold, pad, page_width
 from rebalance.model.machine import StepOwner
 from rebalance.model.steps import Step
 
-WIDTH = 109
 LEAST = 48
 """Columns that a sentence needs at least; where members leave less, they get lines of their own."""
 
 
-def table(steps: Sequence[Step], loop: int | None = None, width: int = WIDTH) -> list[str]:
-    """The steps as a table. ``loop``: after how many of them those begin that come again and again.
+def table(steps: Sequence[Step], loop: int | None = None, width: int = 0) -> list[str]:
+    """The steps as a table. ``loop``: after how many of them those begin that come again and again;
+    ``width``: of a line, 0 for that of a report.
 
     ``*`` marks what the environment does. A cell is the member's generation and what it owns.
     """
+    width = width or page_width() - 1
     names = [owner.name for owner in steps[0].owners] if steps else []
     cells = [[_cell(owner) for owner in step.owners] for step in steps]
     sizes = [max(columns(row[index]) for row in cells) for index in range(len(names))]

@@ -14,7 +14,7 @@ from rebalance.explore.groups.floors import DUE, due
 from rebalance.explore.groups.reproduction import reproduce
 from rebalance.explore.groups.runs import SavedRun, play
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.report.terminal.table import WIDTH, table
+from rebalance.gate.report.terminal.table import table
 from rebalance.gate.targets.plugged import plugged
 from rebalance.gate.traces import runs
 from rebalance.gate.traces.files import NewerSchema, TraceError
@@ -128,7 +128,7 @@ def test_an_event_that_cannot_happen_is_named(owner):
 
 
 def test_table_is_narrow_and_marks_the_loop(owner, lasso):
-    for run, width in ((owner, WIDTH), (lasso, WIDTH), (owner, 60)):
+    for run, width in ((owner, 109), (lasso, 109), (owner, 60)):
         lines = table(steps(machine(run.setup), run.events), run.loop, width)
         assert max(map(len, lines)) <= width
         assert all(f"{n}" in "\n".join(lines) for n in range(1, len(run.events) + 1))
