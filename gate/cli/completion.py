@@ -69,6 +69,8 @@ _LISTS: Mapping[str, tuple[str, str]] = {
     "--faults": ("model.protocol.group", "FAULTS"),
     "--release": ("model.bugs.profiles", "CLIENTS"),
     "--broker": ("model.bugs.profiles", "BROKERS"),
+    "--witness": ("properties.group.clauses", "WITNESSES"),
+    "--report": ("gate.traces.files", "REPORTS"),
     "--switch": ("model.bugs.decisions", "DECISIONS"),
 }
 """Option or command -> where the names are that it takes: a module below ``rebalance``, and what of it."""

@@ -35,6 +35,8 @@ _ALONE = "<exclusions><exclusion><groupId>*</groupId><artifactId>*</artifactId><
 _COORDINATES = re.compile(r"[\w.-]+:[\w.-]+:[\w.-]+(:[\w.-]+){0,2}\Z")
 _MOVES = re.compile(r"(-SNAPSHOT|:LATEST|:RELEASE)\Z")
 _MISSING = re.compile(r"(?:Could not find artifact|Failed to resolve version for) (\S*[^\s:])")
+_MISSED = re.compile(r"(\S+) was not found in")
+"""The same, where Maven remembers that it did not find it a while ago."""
 _STALE = re.compile("Could not transfer metadata")
 """A warning: Maven goes on with what it knew."""
 _NO_NETWORK = re.compile(
@@ -165,7 +167,7 @@ def _complaint(wanted: str, output: str) -> str:
     """What Maven has against it, in one line."""
     if _NO_NETWORK.search(output):
         return f"{wanted}: mvn reaches no repository: is there a network? (give the jars with --classpath)"
-    if found := _MISSING.search(output):
+    if found := _MISSING.search(output) or _MISSED.search(output):
         return f"{wanted}: Maven finds no {found[1]}"
     errors = [line.removeprefix("[ERROR]").strip() for line in output.splitlines() if "[ERROR]" in line]
     return f"{wanted}: mvn fails: {next(filter(None, errors), 'it does not say why')[:300]}"

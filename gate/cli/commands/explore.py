@@ -146,7 +146,9 @@ def _scenario(options: argparse.Namespace, usual: str = "") -> NamedScenario:
     if options.group and options.scenario:
         raise UsageError(f"SCENARIO {options.group} and --scenario {options.scenario}: one of them")
     named = options.group or options.scenario or usual
-    if named.endswith(".toml"):
+    if "/" in named or "." in named:
+        if not named.endswith(".toml"):
+            raise UsageError(f"--scenario: write your group to {Path(named).stem}.toml, not to {named}")
         with usage_errors(OSError, option="--scenario"):
             return scenario_in(Path(named))
     if not named:
@@ -158,11 +160,12 @@ def _witnesses(options: argparse.Namespace, setup: Setup) -> tuple[str, ...]:
     """The situations whose runs are wanted. Raises UsageError."""
     from rebalance.properties.group.clauses import rules
 
-    known = [rule.clause for rule in rules(setup).sometimes]
-    for name in options.witness:
-        if name not in (*known, "all"):
-            raise UsageError(f"--witness: {unknown('situation', name, known)}")
-    return tuple(known if "all" in options.witness else options.witness)
+    known = {rule.clause.replace(" ", "-"): rule.clause for rule in rules(setup).sometimes}  # or as completed
+    given = [name.replace(" ", "-") for name in options.witness]
+    for name, spelled in zip(options.witness, given, strict=True):
+        if spelled not in (*known, "all"):
+            raise UsageError(f"--witness: {unknown('situation', name, known.values())}")
+    return tuple(known.values() if "all" in given else (known[name] for name in given))
 
 
 def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan:

@@ -106,7 +106,9 @@ def usage_errors(*kinds: type[Exception], option: str = "") -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        message: Any = error.args[0] if error.args and not isinstance(error, OSError) else error
+        message: Any = error.args[0] if error.args else error
+        if isinstance(error, OSError):
+            message = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
         raise UsageError(f"{option}: {message}" if option else str(message)) from error
 
 

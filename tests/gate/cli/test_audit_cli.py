@@ -68,7 +68,7 @@ def plans(monkeypatch):
         (("x", "--source", "syslog"), "--source: no source is called 'syslog': there are java,"),
         (("x", "--driver-memory", "lots"), "'lots' is not an amount of memory"),
         (("x", "--out", "full"), "--out: full is not empty"),
-        (("x", "--out", "file"), "--out: [Errno"),
+        (("x", "--out", "file"), "--out: file: File exists"),
         (("logs", "--out", "logs/out"), "--out: logs/out is within logs, which is read"),
     ],
 )

@@ -142,8 +142,13 @@ explore --scenario nul.toml  ->  nul.toml: Invalid statement
 explore --scenario deep.toml  ->  deep.toml: maximum recursion depth
 explore --scenario none.toml  ->  0 topics
 explore --scenario endless.toml  ->  1000000000 spare partitions
-explore --scenario directory.toml  ->  --scenario: [Errno
-explore missing.toml  ->  --scenario: [Errno
+explore --scenario directory.toml  ->  --scenario: directory.toml: Is a directory
+explore missing.toml  ->  --scenario: missing.toml: No such file
+explore --scenario mine.json  ->  write your group to mine.toml
+explore dynamic --witness follow-up-rebalances  ->  did you mean follow-up rebalance?
+explore dynamic --invarant a:b  ->  did you mean --invariant?
+explore --scenaro dynamic  ->  did you mean --scenario?
+explore dynamic --witnes all  ->  did you mean --witness?
 explore dynamic --invariant ends:rule  ->  'ends:rule': SystemExit: 0
 explore dynamic --invariant rule:ends  ->  'rule:ends' fails: SystemExit: 0
 explore dynamic --invariant nul_rule:ends  ->  null bytes
@@ -261,6 +266,10 @@ def test_a_missing_package_is_one_line(module: str, argv: tuple[str, ...], line:
         (("list", "cl"), ["clauses"]),
         (("bugs", "J1"), ["J1", "J10", "J11", "J12", "J13", "J14", "J15", "J16", "J17", "J18", "J19"]),
         (("upgrade", "--from", "st"), ["sticky", "streams"]),
+        (("explore", "--witness", "follow"), ["follow-up-rebalance"]),
+        (("explore", "--scenario", "static-f"), ["static-failover"]),
+        (("explore", "--inv"), ["--invariant"]),
+        (("upgrade", "--report", "h"), ["html"]),
         (("nothing", "x"), []),
         (("audit", "--out", "x"), []),
     ],

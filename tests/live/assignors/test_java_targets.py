@@ -177,6 +177,10 @@ def test_a_maven_that_says_nothing_and_does_nothing(programs):
             "[ERROR] Failed to execute goal: Could not find artifact org.apache.kafka:kafka-clients:jar:9.9",
             f"{CLIENTS}: Maven finds no org.apache.kafka:kafka-clients:jar:9.9",
         ),
+        (
+            "[ERROR] No dependencies: org.apache.kafka:kafka-clients:jar:9.9 was not found in https://repo.example",
+            f"{CLIENTS}: Maven finds no org.apache.kafka:kafka-clients:jar:9.9",
+        ),
         ("[ERROR] x: Unknown host repo: Name or service not known", f"{CLIENTS}: mvn reaches no repository"),
         ("[ERROR] Could not transfer: Connection refused", "is there a network?"),
         ("[ERROR]\n[ERROR] The JAVA_HOME is wrong", "mvn fails: The JAVA_HOME is wrong"),
