@@ -110,9 +110,9 @@ def fitted(text: str, width: int) -> str:
     """``text`` with each line that is too wide for ``width`` going on below itself, under what follows its
     last gap; no word is broken.
 
-    >>> print(fitted("assign/1  safety  at most one member", 26))
-    assign/1  safety  at most
-                      one member
+    >>> print(fitted("assign/1  safety  a partition has at most one owner", 40))
+    assign/1  safety  a partition has at
+                      most one owner
     """
     return "\n".join(part for line in text.split("\n") for part in _fitted(line, width))
 
@@ -122,13 +122,13 @@ def _fitted(line: str, width: int) -> Iterator[str]:
         return columns(re.sub("\x1b\\[[0-9;]*m", "", text))
 
     if wide(line) > width:
-        words = re.findall(r" *\S+", line)
+        tokens = re.findall(r" *\S+", line)
         gaps = [gap.end() for gap in re.finditer(r"\S  +", line) if gap.end() <= width * 3 // 5]
         indent = gaps[-1] if gaps else len(line) - len(line.lstrip()) + 2
-        if max(wide(word.lstrip()) for word in words) > width - indent:
+        if max(wide(word.lstrip()) for word in tokens) > width - indent:
             indent = 4
         current = ""
-        for word in words:
+        for word in tokens:
             if current.strip() and wide(current + word) > width:
                 yield current
                 current = " " * indent + word.lstrip()
