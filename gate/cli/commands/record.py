@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.console.progress import staged
 from rebalance.gate.cli.console.terminal import (
     UsageError,
     answer,
     clean,
-    print_err,
     usage_errors,
 )
 from rebalance.gate.cli.shared.options import add_format, add_options
@@ -67,7 +67,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "--nodes")  # fmt: skip
     add_options(parser, "--out")
     add_format(parser)
-    add_options(parser, "--verbose")
+    add_options(parser, "--verbose", "--no-progress")
     return parser
 
 
@@ -82,8 +82,7 @@ def run(options: argparse.Namespace) -> int:
         made = Recorded(request=request, out=Path(), unsupported=problem)
     else:
         out = results_directory(options.out)
-        report_progress = print_err if options.verbose else (lambda _: None)
-        with usage_errors(ToolError):
+        with usage_errors(ToolError), staged(options, "starting the cluster") as report_progress:
             for profile, _ in request.clients:
                 command(profile)  # before a cluster starts: is there all that it needs?
             with request.start(out / "brokers") as cluster:

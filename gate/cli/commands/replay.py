@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.gate.cli.console.progress import staged
 from rebalance.gate.cli.console.terminal import (
     ROOT,
     UsageError,
@@ -58,7 +60,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, "--target", "--trust")
     parser.add_argument("--as-pytest", type=Path, metavar="OUT.py",
                         help="write one counterexample as a stand-alone test instead")  # fmt: skip
-    add_options(parser, *CONFINED, "--verbose", "--no-color")
+    add_options(parser, *CONFINED, "--verbose", "--no-color", "--no-progress")
     live = parser.add_argument_group(
         "against real clients (runs of the group only)",
         "Plays the environment and the coordinator of a run that `rebalance explore` or `rebalance bugs` "
@@ -101,7 +103,7 @@ def run(options: argparse.Namespace) -> int:
                     )
                 if trace.on:
                     raise UsageError(f"{path} is a run of Kafka's code: say --on {trace.on} or another")
-                worst = max(worst, _replay_run(trace, options.verbose))
+                worst = max(worst, _replay_run(trace, options))
                 continue
         except files.NewerSchema as error:
             print_err(f"skipped  {error}")
@@ -130,7 +132,10 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     try:
         with usage_errors(ValueError):
             may_run(trace.path or Path(), spec, options.trust or bool(options.target))
-        with session(resolved(spec, (), options), options) as talk:
+        with (
+            staged(options, f"replaying {name}"),
+            session(resolved(spec, (), options), options) as talk,
+        ):
             record = replay(talk, trace.scenario, trace.clause)
     except UsageError as error:
         print_text(f"error    {name}: {clean_lines(str(error))}")
@@ -160,7 +165,7 @@ def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
     return ["", *block("VIOLATION", row, unicode())]
 
 
-def _replay_run(run: SavedRun, verbose: int) -> int:
+def _replay_run(run: SavedRun, options: argparse.Namespace) -> int:
     """Play a run on the model again and say what came of it; the exit code it deserves."""
     from rebalance.explore.groups.runs import play
     from rebalance.gate.report.terminal.exploration import run_lines
@@ -170,7 +175,8 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
 
     name = f"{runs.run_id(run)}  {run.clause}  {clean(str(run.origin.get('scenario', 'group')))}"
     try:
-        played = play(run)
+        with staged(options, f"replaying {name}"):
+            played = play(run)
     except (CannotHappenError, InvariantError) as error:
         print_text(f"error    {name}: {clean_lines(str(error))}")
         return Exit.USAGE
@@ -180,7 +186,7 @@ def _replay_run(run: SavedRun, verbose: int) -> int:
     early = f", after {played.after} of {len(run.events)} steps" if played.after < len(run.events) else ""
     witness = clause_named(run.clause).kind == "sometimes"
     print_text(f"{'shown   ' if witness else 'failing '} {name}: {clean(played.sentence)}{early}")
-    if verbose:
+    if options.verbose:
         print_text("\n".join(["", *run_lines(run), ""]))
     return Exit.CONFORMANT if witness else Exit.VIOLATION
 
@@ -206,7 +212,10 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     report_progress = print_err if options.verbose else lambda _: None
     codes = []
     try:
-        with player(on, **limits, log_dir=directory, report_progress=report_progress) as play:
+        with ExitStack() as running:
+            with staged(options, f"starting {options.on}"):
+                started = player(on, **limits, log_dir=directory, report_progress=report_progress)
+                play = running.enter_context(started)
             for path in paths:
                 with usage_errors(ValueError):
                     kinds.load(path, trust=options.trust)
@@ -216,7 +225,9 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
                         raise ValueError(f"{path} needs its assignor: `{again}` plays it again")
                     if saved.on and isinstance(on, ClientProfile):
                         raise ValueError(f"{path} is a run of Kafka's code, not for {on}: --on code:RELEASE")
-                    codes.append(_kept(saved, play(saved), directory, options.verbose))
+                    with staged(options, f"replaying {path} on {options.on}"):
+                        result = play(saved)
+                    codes.append(_kept(saved, result, directory, options.verbose))
     except (ToolError, Unsupported) as error:
         raise UsageError(f"--on {on}: {clean(str(error))}") from error
     return next((code for code in (Exit.VIOLATION, Exit.INCONCLUSIVE) if code in codes), Exit.CONFORMANT)

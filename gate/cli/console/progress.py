@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
+from rebalance.gate.cli.console.terminal import print_err
 from rebalance.gate.cli.console.text import cut, span
 
 EVERY = 0.3
@@ -103,6 +104,19 @@ def polled(options: argparse.Namespace, line: Line) -> Iterator[None]:
         ended.set()
         thread.join(5)
         draw()
+
+
+@contextlib.contextmanager
+def staged(options: argparse.Namespace, first: str) -> Iterator[Callable[[str], None]]:
+    """A function that says what a job does now, ``first`` until it is called: the line of progress has it and
+    for how long; with ``--verbose`` it is printed instead, a line each."""
+    if options.verbose:
+        yield print_err
+        return
+    stages = Stages()
+    stages.enter(first)
+    with polled(options, stages.line):
+        yield stages.enter
 
 
 def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -> str:

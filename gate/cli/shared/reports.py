@@ -27,7 +27,7 @@ from rebalance.gate.traces.files import REPORTS
 from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
-    from rebalance.gate.report.ci.cases import CiReport
+    from rebalance.gate.report.ci.cases import CiCase, CiReport
     from rebalance.gate.traces.history import PastRun
 
 INDEX = "index.html"
@@ -189,11 +189,17 @@ def past(report: CiReport, directory: Path) -> PastRun:
         headline=report.headline[:300],
         cases={case.id: case.status.value for case in report.cases},
         findings={
-            case.id: (case.message[:300], next((one.command for one in case.evidence), ""))
+            case.id: (_in_index(case), next((one.command for one in case.evidence), ""))
             for case in report.cases
             if case.status in BROKEN
         },
     )
+
+
+def _in_index(case: CiCase) -> str:
+    """What is wrong, and of what is known why it may be."""
+    why = f"; known: {case.note}" if case.status.value == "known" and case.note else ""
+    return f"{case.message[:300]}{why[:200]}"
 
 
 def remember(report: CiReport, directory: Path) -> None:

@@ -14,10 +14,13 @@ from rebalance.gate.traces.history import OpenFinding, PastRun, open_findings
 def render(runs: Sequence[PastRun], kept: Callable[[PastRun], bool]) -> str:
     """The page; ``kept`` says whether the reports of a run are there still."""
     found = open_findings(runs)
-    new = sum(one.new for one in found)
+    new, known = sum(one.new for one in found), sum(one.known for one in found)
     last = {(run.command, run.subject): run for run in runs}
-    line = f"{count(len(found), 'finding')} open, {new} new, in {count(len(last), 'subject')}"
-    head = page.headline(f"{'✗ OPEN' if found else '✓ NOTHING OPEN'}  {line}", "bad" if found else "good")
+    line = f"{count(len(found), 'finding')} open, {new} new, {known} known, in {count(len(last), 'subject')}"
+    head = page.headline(
+        f"{'✗ OPEN' if len(found) > known else '✓ NOTHING NEW' if found else '✓ NOTHING OPEN'}  {line}",
+        "bad" if len(found) > known else "good",
+    )
     return page.document(
         f"rebalance: {line}",
         head,

@@ -113,11 +113,29 @@ def test_a_file_that_may_not_be_read_is_not_written_anew(tmp_path: Path, monkeyp
 def test_the_page_says_it_and_links_to_what_is_there() -> None:
     runs = [run(1, "<b>", a="passed"), run(2, "<b>", a="violated")]
     page = render(runs, lambda one: one.when.endswith("0200Z"))
-    assert "1 finding open, 1 new, in 1 subject" in page
+    assert "1 finding open, 1 new, 0 known, in 1 subject" in page
     assert "check &lt;b&gt;" in page
     assert "<b class=bad>new</b>" in page
     assert re.findall(r"href=\"?([^\s>\"]*report.html)", page) == ["20260102T030200Z/report.html"] * 2
     assert "✓ NOTHING OPEN" in render(runs[:1], lambda one: False)
+
+
+def test_what_is_known_is_no_alarm() -> None:
+    page = render([run(1, a="known"), run(2, "b", a="passed")], lambda one: False)
+    assert "✓ NOTHING NEW" in page
+    assert "1 finding open, 0 new, 1 known, in 2 subjects" in page
+    assert "<b class=info>known</b>" in page
+    assert "✗ OPEN" in render([run(1, a="known", b="violated")], lambda one: False)
+
+
+@pytest.mark.slow
+def test_the_page_says_why_something_is_known(rebalance) -> None:
+    Path("known.txt").write_text("kip429/leader/4-cooperative  # https://issues.example/7\n")
+    what = ("cooperative-sticky+no_withhold", "--profile", "smoke", "--clause", "kip429/leader/4")
+    ran = rebalance("check", *what, "--known-failing", "@known.txt")
+    assert ran.code == 0
+    page = Path(".rebalance/index.html").read_text()
+    assert "; known: https://issues.example/7" in page
 
 
 def test_a_finding_says_how_to_see_it_again() -> None:
