@@ -29,7 +29,7 @@ from rebalance.pipeline.audit.records import LogFinding
 from rebalance.pipeline.audit.sources.parsing import LineParser
 from rebalance.pipeline.audit.sources.reading import decoded
 from rebalance.pipeline.audit.sources.rows import LineRow
-from rebalance.pipeline.audit.sources.settling import mixed, settle
+from rebalance.pipeline.audit.sources.settling import mixed, on_several_clusters, settle
 from rebalance.pipeline.audit.tables import FINDING, PART, finding, micros, rows, save, saved
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
             end = max(end, micros(datetime.now(UTC)))
         kernel.judge(connection, end)
         kernel.finish(connection)
-        kernel.doubt(connection, mixed(settled.notes))
+        kernel.doubt(connection, mixed([*settled.notes, *on_several_clusters(settled.clients)]))
         news = _remembered(connection, watch, number, end, cut)
         if number and number % watch.compact == 0:
             _compact(connection, number, watch)

@@ -32,7 +32,7 @@ from rebalance.pipeline.audit.result import (
     Malformed,
     Pause,
 )
-from rebalance.pipeline.audit.sources.settling import LoggedClient, mixed
+from rebalance.pipeline.audit.sources.settling import LoggedClient, mixed, on_several_clusters
 from rebalance.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
 
 MOST_FINDINGS = 1_000
@@ -118,6 +118,7 @@ def _read(driver: Engine, found: Audited) -> Audited:
     ).fetchall()[0]
     nothing = {"files": 0, "lines": 0, "recognised": 0}
     names = sorted({*by_lines, *read.events}, key=lambda name: (not name, name))
+    notes = [*read.notes, *on_several_clusters(read.clients)]
     worst = f"SELECT * FROM malformed ORDER BY file, line LIMIT {MOST_MALFORMED}"
     return replace(
         found,
@@ -137,7 +138,7 @@ def _read(driver: Engine, found: Audited) -> Audited:
         ),
         until=None if read.until is None else moment(read.until),
         unread=tuple(one._replace(file=file_name(one.file)) for one in read.unread),
-        notes=tuple(note for note in read.notes if not chosen or note.group in chosen),
+        notes=tuple(note for note in notes if not chosen or note.group in chosen),
         clients=tuple(one for one in read.clients if not chosen or one.group in chosen),
     )
 

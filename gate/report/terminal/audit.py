@@ -21,6 +21,7 @@ from rebalance.pipeline.audit.diagnosis import sentences
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally
+from rebalance.pipeline.audit.sources.settling import MIXED, Note
 from rebalance.properties.verdict import Verdict
 
 SCHEMA = 1
@@ -77,17 +78,25 @@ def headline(found: Audited) -> str:
         names = listed(found.plan.paths, 3)
         what = f"no event of {listed(found.plan.groups, 3)}" if found.plan.groups else "nothing recognised"
         return clean(f"{start}  {what} in {names}")
+    if found.notes:
+        more = (f", {count(unsure, 'finding')} that may be of that" if unsure else "") + more
+        return f"{start}  {_unclear(found.notes)}{more}"
     if unsure:
         skewed = f"{count(unsure, 'finding')}, none beyond what the clocks may differ by{more}"
         return f"{start}  {skewed}"
-    if found.notes:
-        mixed = count(len(found.notes), "client id")
-        return f"{start}  {mixed} of several processes, not told apart{more}"
     if found.verdict is Verdict.INCONCLUSIVE:
         return f"{start}  {count(sum(one.lost for one in found.unread), 'file')} could not be read{more}"
     checks = count(len(found.plan.chosen_checks), "check")
     more = f", but for {count(found.known, 'known finding')}{more}" if found.known else more
     return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
+
+
+def _unclear(notes: Sequence[Note]) -> str:
+    several = sum(note.kind == MIXED for note in notes)
+    parts = [f"{count(several, 'client id')} of several processes, not told apart"] if several else []
+    if clusters := len(notes) - several:
+        parts.append(f"{count(clusters, 'name')} of groups on several clusters")
+    return ", ".join(parts)
 
 
 # -- the parts of the text -----------------------------------------------------------------------------

@@ -331,8 +331,8 @@ def settled_with_notes(rows: DataFrame) -> tuple[DataFrame, tuple[Note, ...], tu
         )
         chunks += (
             (
-                *("client", None, None, one.group, one.consumer, one.release, one.assignor, *empty[6:11]),
-                *(one.source, None, None),
+                *("client", None, None, one.group, one.consumer, one.release, one.assignor, *empty[6:9]),
+                *(one.cluster, None, one.source, None, None),
             )
             for one in found.clients
         )
@@ -349,7 +349,7 @@ def settled_with_notes(rows: DataFrame) -> tuple[DataFrame, tuple[Note, ...], tu
         Note(r["kind"], r["group"], r["consumer"], r["member"]) for r in aside if r["what"] == "note"
     )
     clients = {
-        LoggedClient(r["group"], r["consumer"], r["source"], r["member"], r["instance"])
+        LoggedClient(r["group"], r["consumer"], r["source"], r["member"], r["instance"], r["detail"])
         for r in aside
         if r["what"] == "client"
     }

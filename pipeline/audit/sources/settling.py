@@ -20,22 +20,26 @@ from rebalance.pipeline.audit.sources.rows import LineRow
 MIXED = "mixed"
 """Kind of a note: several processes, and nothing tells them apart."""
 
+CLUSTERS = "clusters"
+"""Kind of a note: groups of one name on several clusters, which have nothing to do with each other."""
+
 LONG = 20
 """Characters of a member id that a coordinator made: a UUID, in hexadecimal or Base64."""
 
 
 class Note(NamedTuple):
-    """Something about the logs that bears on what is found in them; ``kind`` is ``MIXED``."""
+    """Something about the logs that bears on what is found in them; ``kind`` is ``MIXED`` or ``CLUSTERS``."""
 
     kind: str
     group: str
     consumer: str
+    """"" for a note about the whole group."""
     text: str
 
 
 def mixed(notes: Iterable[Note]) -> list[str]:
-    """The groups of which nothing is certain, since not all of their consumers can be told apart."""
-    return sorted({note.group for note in notes if note.kind == MIXED})
+    """The groups of which nothing is certain, since what is several things is taken for one."""
+    return sorted({note.group for note in notes})
 
 
 class LoggedClient(NamedTuple):
@@ -46,6 +50,28 @@ class LoggedClient(NamedTuple):
     source: str
     release: str | None
     assignor: str | None
+    cluster: str | None = None
+    """The one that it was in last. Java's clients log it."""
+
+
+def on_several_clusters(clients: Iterable[LoggedClient]) -> list[Note]:
+    """A note for each group whose consumers were in different clusters at last: its logs are of several."""
+    found: dict[str, dict[str, str]] = defaultdict(dict)
+    for one in sorted(clients, key=str):
+        if one.cluster and one.consumer:
+            found[one.group].setdefault(one.cluster, one.consumer)
+    return [
+        Note(
+            CLUSTERS,
+            group,
+            "",
+            f"{group} is the name of {len(named)} groups: "
+            + " and ".join(f"{who} is in cluster {cluster}" for cluster, who in [*named.items()][:2])
+            + "; audit the logs of each cluster apart",
+        )
+        for group, named in sorted(found.items())
+        if len(named) > 1
+    ]
 
 
 class SettledRows(NamedTuple):
@@ -294,7 +320,15 @@ def _clients(consumer: str, rows: Sequence[LineRow], releases: Sequence[LineRow]
         (row.detail for row in rows if row.source == "librdkafka" and row.kind == Kind.STARTED), None
     )
     release = stated or _release(releases, first)
-    return {LoggedClient(group, consumer, first.source, release, assignors.get(group)) for group in groups}
+    clusters = {
+        row.group: row.detail
+        for row in rows
+        if row.source == "java" and row.kind == Kind.STARTED and row.detail
+    }
+    return {
+        LoggedClient(group, consumer, first.source, release, assignors.get(group), clusters.get(group))
+        for group in groups
+    }
 
 
 def _release(releases: Sequence[LineRow], row: LineRow) -> str | None:

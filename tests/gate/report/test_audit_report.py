@@ -29,7 +29,7 @@ from rebalance.pipeline.audit.result import (
     Malformed,
     Pause,
 )
-from rebalance.pipeline.audit.sources.settling import LoggedClient
+from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
 from rebalance.pipeline.audit.tables import file_name
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -115,6 +115,16 @@ def audited(*findings, out="out", level="liveness", **fields):
             audited(finding(certain=False)),
             "INCONCLUSIVE",
             "1 finding, none beyond what the clocks may differ by",
+        ),
+        (
+            audited(finding(certain=False), notes=(Note("clusters", "g", "", "..."),)),
+            "INCONCLUSIVE",
+            "1 name of groups on several clusters, 1 finding that may be of that",
+        ),
+        (
+            audited(notes=(Note("mixed", "g", "a", "..."), Note("clusters", "g", "", "..."))),
+            "INCONCLUSIVE",
+            "1 client id of several processes, not told apart, 1 name of groups on several clusters",
         ),
         (
             audited(finding(0, "long-pause"), finding(1, "stranded"), level="safety"),
