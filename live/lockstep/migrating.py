@@ -352,6 +352,10 @@ class MigratingLockstep(ServedLockstep):
             elif heard is not None:
                 yield f"{before.step} of {letter(slot)} is answered {self._heard_classic(heard)}"
 
+    def _reached(self, record: ConsumerRecord) -> int:
+        group: ConsumerGroup = self.built.value(self.state, "group")
+        return group.epoch if group.kind is GroupKind.CLASSIC else super()._reached(record)
+
     def _compared(self, what: str, ours: str, heard: CellResponse | None) -> Iterator[str]:
         theirs = "nothing" if heard is None else self._heard_classic(heard)
         if ours != theirs:

@@ -284,13 +284,17 @@ class ServedLockstep(RunNames):
             commit = self._part(self.state, "stray", event.who)
             record = find(self._part(self.state, "record", event.who), commit.id)
             # Since when a partition is its member's (KIP-1251) the model does not know: it stores more.
-            older = record is not None and commit.generation < record.epoch
-            anew = record is not None and self._kafka(commit.generation) == self._kafka(record.epoch)
-            if older and anew:
+            reached = None if record is None else self._reached(record)
+            older = reached is not None and commit.generation < reached
+            if reached is not None and older and self._kafka(commit.generation) == self._kafka(reached):
                 self.seen.deviations[COUNTED_ANEW.id] += 1
             elif stored & ~seen.accepted if older else stored != seen.accepted:
                 ours = self.setup.spell(seen.accepted)
                 yield f"stored are {self.setup.spell(stored)}, the model has {ours}"
+
+    def _reached(self, record: ConsumerRecord) -> int:
+        """The epoch that a commit of this member has to show."""
+        return record.epoch
 
     def _spelled(self, answer: Any) -> str:
         if isinstance(answer, BeatRefused):

@@ -95,6 +95,8 @@ def _join(
     before = book[me.slot][0] if me.static and book[me.slot] and record is None else None
     admits = modern and not me.static and "unknown_member_admitted" in me.setup.coordinator
     if record is None and message.generation != NONE and not admits:
+        if group.kind is GroupKind.CONSUMER and not any(book):  # maybeDeleteEmptyConsumerGroup
+            group = group._replace(kind=GroupKind.NONE)
         yield group, book, refusal(message, Error.UNKNOWN_MEMBER_ID), (), ""
         return
     if before is not None:

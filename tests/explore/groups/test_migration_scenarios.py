@@ -51,7 +51,7 @@ def test_two_faults_in_a_migration() -> None:
     assert search.complete
     assert search.breaches == ()
     assert liveness.judge(built, clauses, search).holds
-    assert search.distinct == 232239
+    assert search.distinct == 232279
 
 
 @pytest.mark.parametrize("name", ["migration", "migration-failover"])
