@@ -80,6 +80,14 @@ def test_as_shipped_a_consumer_group_admits_ids_that_it_does_not_know_unless_the
     assert joined(scenario, group, JOINS, other)[1] is step
 
 
+def test_a_refused_join_deletes_a_consumer_group_without_members():
+    empty = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=Generation(3), assigned=Generation(3))
+    group, step = joined("migration", empty)
+    assert (group.kind, step) == (GroupKind.NONE, ClassicStep.REFUSED)
+    classic = ConsumerGroup(kind=GroupKind.CLASSIC, epoch=Generation(3), assigned=Generation(3))
+    assert joined("migration", classic)[0] == classic
+
+
 def test_where_groups_never_change_a_consumer_group_turns_classic_members_away():
     epoch = Generation(3)
     group = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=epoch, assigned=epoch)
