@@ -89,8 +89,9 @@ hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/r
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.hour --examples
 
-mutants: $(STAMP) ## the mutation score of the model, its clauses and the logic, into tools/mutation/mutation.md
+mutants: $(STAMP) ## the mutation score of the model, its clauses and the logic, into tools/mutation/mutation.md; of thirty functions elsewhere, into edits.md beside it
 	$(BIN)/python -m tools.mutation
+	$(BIN)/python -m tools.mutation.edits
 
 tlc: $(STAMP) ## TLC and our own search count the states of finite groups (TLA2TOOLS=/path/to/tla2tools.jar names another TLC)
 	@$(NEED) java >/dev/null

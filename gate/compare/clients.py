@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.compare.compare import UNKNOWN, TargetColumn
-from rebalance.gate.traces import codec
+from rebalance.gate.traces import codec, files
 from rebalance.live.processes.registries import parsed
 from rebalance.model.bugs.releases import newest_of_minors, released, version
 
@@ -99,15 +99,18 @@ class PinnedClient:
 
 def pinned() -> tuple[PinnedClient, ...]:
     """The clients that need nothing but a network: reference assignors, Java, Python."""
-    return _parse(resources.files("rebalance.gate.compare").joinpath("clients.json").read_text("utf-8"))
+    text = resources.files("rebalance.gate.compare").joinpath("clients.json").read_text("utf-8")
+    return _parse(json.loads(text))
 
 
 def read(path: Path) -> tuple[PinnedClient, ...]:
     """The clients of a file. Raises ClientsError."""
     try:
-        return _parse(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ClientsError(f"{path}: {error.strerror}") from error
+        return _parse(files.read_json(path))
+    except files.TraceError as error:
+        if isinstance(error.__cause__, OSError):
+            raise ClientsError(f"{path}: {error.__cause__.strerror}") from error
+        raise ClientsError(f"{path} is no list of clients: {error}") from error
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         what = f"{error.args[0]!r} is missing" if isinstance(error, KeyError) else error
         raise ClientsError(
@@ -115,8 +118,7 @@ def read(path: Path) -> tuple[PinnedClient, ...]:
         ) from error
 
 
-def _parse(text: str) -> tuple[PinnedClient, ...]:
-    data = json.loads(text)
+def _parse(data: Any) -> tuple[PinnedClient, ...]:
     if data["schema"] != SCHEMA:
         raise ValueError(f"schema {data['schema']}, this release reads {SCHEMA}")
     return tuple(map(_client, data["clients"]))

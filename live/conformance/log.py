@@ -5,13 +5,18 @@ was done to whom."""
 from __future__ import annotations
 
 import json
+import math
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from rebalance.model.names import unknown
+
+LONGEST = 4 << 20
+"""Characters of a line; what is longer is no event."""
 
 
 class LogError(ValueError):
@@ -58,8 +63,10 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
     """
     file = path / "events.jsonl" if path.is_dir() else path
     found: dict[str, list[LogLine]] = {}
-    with file.open(encoding="utf-8", errors="replace") as lines:
-        for number, text in enumerate(lines, 1):
+    with _opened(file) as lines:
+        for number, text in enumerate(iter(lambda: lines.readline(LONGEST), ""), 1):
+            if len(text) == LONGEST:
+                raise LogError(f"{file}:{number}: a line of more than {LONGEST:,} characters")
             if text.strip():
                 name, line = _line(text, f"{file}:{number}", number)
                 found.setdefault(name, []).append(line)
@@ -75,11 +82,22 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
     return RecordedLog(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)
 
 
-def _run(path: Path) -> dict[str, Any]:
+def _opened(path: Path) -> IO[str]:
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise LogError(f"{path}: is no file but a pipe or a device")
+    return path.open(encoding="utf-8", errors="replace")
+
+
+def _json(text: str, where: str) -> Any:
     try:
-        run = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise LogError(f"{path}: not JSON: {error}") from error
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise LogError(f"{where}: not JSON: {error}") from error
+
+
+def _run(path: Path) -> dict[str, Any]:
+    with _opened(path) as file:
+        run = _json(file.read(), str(path))
     if not isinstance(run, dict):
         raise LogError(f"{path}: not an object")
     for name in ("steps", "rests"):
@@ -90,10 +108,7 @@ def _run(path: Path) -> dict[str, Any]:
 
 
 def _line(text: str, where: str, number: int) -> tuple[str, LogLine]:
-    try:
-        data = json.loads(text)
-    except ValueError as error:
-        raise LogError(f"{where}: not JSON: {error}") from error
+    data = _json(text, where)
     if not isinstance(data, dict):
         raise LogError(f"{where}: not an object")
     for name, kind in (("event", str), ("group", str)):
@@ -117,12 +132,12 @@ def _line(text: str, where: str, number: int) -> tuple[str, LogLine]:
 
 
 def seconds_of(value: Any, where: str) -> float:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return float(value)
     try:
+        if isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value):
+            return float(value)
         at = datetime.fromisoformat(value)
-    except (TypeError, ValueError):
-        shown = json.dumps(value)
+    except (TypeError, ValueError, OverflowError):
+        shown = json.dumps(value)[:60]
         raise LogError(f"{where}: field 'at' is {shown}, expected ISO 8601 or seconds since 1970") from None
     return (at if at.tzinfo else at.replace(tzinfo=UTC)).timestamp()
 

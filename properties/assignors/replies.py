@@ -24,7 +24,7 @@ def total(reply: Answer | Failure) -> Breach | None:
     return Breach(
         kind=_kind(reply),
         summary=f"{_FAILED[reply.kind]}: {reply.message}",
-        because=tuple(_telling(reply.kind, lines)),
+        because=tuple(f"| {line}" for line in _telling(reply.kind, lines)),  # the target's, not ours
         expected="an assignment, for every well-formed input, within its time and memory",
         actual=str(reply.kind),
     )

@@ -27,8 +27,10 @@ LONGEST = 4 << 20
 """Bytes of a line that are read; of a longer one the rest is passed over."""
 
 SWOLLEN, ROOM = 200, 16 << 20
-"""What is compressed is read while it unpacks to at most so many times its size, or to at most so many bytes.
-Logs with times in them have ten to thirty times; a MiB that unpacks to a GiB of short lines takes an hour."""
+DENSE, MANY = 4, 1 << 20
+"""What is compressed is read while it unpacks to at most so many bytes, and to so many lines, for each of its
+own bytes, or to at most so many. Logs with times in them have ten to thirty bytes, and less than one line; a
+MiB that unpacks to a GiB of short lines takes an hour."""
 
 WHOLE = 256 << 20
 """Bytes of a file that is one JSON value over many lines; a larger one is not read."""
@@ -260,16 +262,19 @@ class _Unpacked(io.RawIOBase):
     """What a compressed file of so many bytes holds. Raises OSError where that is beyond all measure."""
 
     def __init__(self, stream: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, size: int) -> None:
-        self._stream, self._left = stream, max(ROOM, SWOLLEN * size)
+        self._stream = stream
+        self._bytes, self._lines = max(ROOM, SWOLLEN * size), max(MANY, DENSE * size)
 
     def readable(self) -> bool:
         return True
 
     def readinto(self, buffer: Any) -> int:
         data = self._stream.read1(len(buffer))
-        self._left -= len(data)
-        if self._left < 0:
-            raise OSError(None, f"unpacks to more than {SWOLLEN} times its size: the rest is not read")
+        self._bytes -= len(data)
+        self._lines -= data.count(b"\n")
+        if self._bytes < 0 or self._lines < 0:
+            limit = f"{SWOLLEN} bytes" if self._bytes < 0 else f"{DENSE} lines"
+            raise OSError(None, f"unpacks to more than {limit} for each of its own: the rest is not read")
         buffer[: len(data)] = data
         return len(data)
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance.live.conformance import log
 
 GROUP = "orders"
 
@@ -206,6 +208,31 @@ def test_what_is_wrong_is_said(rebalance, lines, arguments, message):
     ran = rebalance("conform", write(lines), *arguments)
     assert ran.code == 2
     assert message in ran.err
+
+
+@pytest.mark.parametrize("at", ["NaN", "Infinity", "1e999", "9" * 400, "[1]", "null"])
+def test_a_time_that_is_none(rebalance, at):
+    Path("events.jsonl").write_text(f'{{"event": "joined", "group": "g", "at": {at}}}\n')
+    ran = rebalance("conform", "events.jsonl")
+    assert ran.code == 2
+    assert "events.jsonl:1: field 'at' is " in ran.err
+    assert len(ran.err) < 300
+
+
+def test_a_pipe_a_device_and_what_has_no_end_are_no_logs(rebalance, monkeypatch):
+    """A pipe was waited for, and a device read until the memory was full."""
+    os.mkfifo("fifo")
+    Path("recorded").mkdir()
+    os.mkfifo("recorded/events.jsonl")
+    for name in ("fifo", "recorded", "/dev/zero"):
+        assert "is no file but a pipe or a device" in rebalance("conform", name).err
+    Path("deep.jsonl").write_text("[" * 200_000 + "\n")
+    assert "deep.jsonl:1: not JSON" in rebalance("conform", "deep.jsonl").err
+    monkeypatch.setattr(log, "LONGEST", 1000)
+    Path("long.jsonl").write_text("x" * 5000)
+    assert "long.jsonl:1: a line of more than 1,000 characters" in rebalance("conform", "long.jsonl").err
+    os.mkfifo("run.json")
+    assert "run.json: is no file but a pipe" in rebalance("conform", write(hand_over())).err
 
 
 def test_files_that_are_no_logs(rebalance):

@@ -560,6 +560,12 @@ def test_a_file_that_is_no_list_of_clients(text, says, tmp_path, rebalance):
     assert says in ran.err
 
 
+def test_a_pipe_is_no_list_of_clients(tmp_path, rebalance):
+    os.mkfifo(tmp_path / "mine.json")
+    ran = rebalance("compare", f"@{tmp_path}/mine.json")
+    assert (ran.code, "is no list of clients" in ran.err) == (2, True)
+
+
 # --- the report ------------------------------------------------------------------------------------------
 
 

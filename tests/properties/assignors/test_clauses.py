@@ -531,7 +531,7 @@ def test_a_failure_is_a_breach_of_assign_4_only(kind: FailureKind):
     breach = broken("assign/4", reply)
     assert "ValueError: 3" in breach.summary
     shown = range(6) if kind in (FailureKind.TIMEOUT, FailureKind.ERRORED) else range(14, 20)
-    assert breach.because == tuple(f"line {i}" for i in shown)
+    assert breach.because == tuple(f"| line {i}" for i in shown), "a quotation, which is no line of ours"
     assert breach.actual == str(kind)
     assert CLAUSES["assign/5"].check(reply) is None
 
@@ -548,7 +548,7 @@ def test_what_is_shown_of_a_stack_is_where_it_happened(kind: FailureKind, first:
     lines = [first, *(f"line {i}" for i in range(1, 20))]
     before = ["Full thread dump", ""] if kind is FailureKind.TIMEOUT else []
     breach = broken("assign/4", Failure(kind, "ValueError: 3", "\n".join([*before, *lines])))
-    assert breach.because == tuple(lines[i] for i in shown)
+    assert breach.because == tuple(f"| {lines[i]}" for i in shown)
 
 
 def test_a_skip_or_an_answer_is_none():

@@ -108,20 +108,25 @@ def test_a_line_that_is_too_long(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("packed", [gzip.compress, bz2.compress, lzma.compress])
-def test_what_unpacks_beyond_all_measure_is_read_to_there_and_named(tmp_path, monkeypatch, packed):
+@pytest.mark.parametrize(
+    ("bound", "why"), [("ROOM", "more than 200 bytes for each"), ("MANY", "more than 4 lines for each")]
+)
+def test_what_unpacks_beyond_all_measure_is_read_to_there_and_named(
+    tmp_path, monkeypatch, packed, bound, why
+):
     """A mebibyte of short lines in a GiB of them takes an hour."""
     text = LINE.format("t-0").encode()
     (tmp_path / "a.bz2").write_bytes(packed(text + b"\n" * 600_000))
     assert not local.read([str(tmp_path)]).unread
-    monkeypatch.setattr(reading, "ROOM", 1000)
+    monkeypatch.setattr(reading, bound, 100_000)
     logs = local.read([str(tmp_path)])
-    ((_, (why, lines, lost)),) = unread(logs).items()
-    assert (why, lost) == ("unpacks to more than 200 times its size: the rest is not read", True)
+    ((_, (reason, lines, lost)),) = unread(logs).items()
+    assert (reason, lost) == (f"unpacks to {why} of its own: the rest is not read", True)
     assert 0 < lines < 600_000
     assert [event.topic for event in logs.events] == ["t"]
-    (tmp_path / "a.bz2").write_bytes(packed(b"".join(LINE.format(f"t{n}-0").encode() for n in range(1000))))
+    (tmp_path / "a.bz2").write_bytes(packed(b"".join(LINE.format(f"t{n}-0").encode() for n in range(900))))
     logs = local.read([str(tmp_path)])
-    assert (len(logs.events), logs.unread) == (1000, [])
+    assert (len(logs.events), logs.unread) == (900, [])
 
 
 def test_what_powershell_writes(tmp_path):
