@@ -240,7 +240,7 @@ def check(
         whole = progress.whole()
         keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
         counterexamples = [partial(_findings, plan, fresh, whole.breaking[key]) for key in keys]
-        stage = "making counterexamples small and confirming them"
+        stage = "making small and confirming"
         report_stage(stage, 0, len(keys))
         for number, found in _shared(counterexamples, jobs, session):
             shown[keys[number]] = found

@@ -24,6 +24,7 @@ from rebalance.gate.cli.console.terminal import (
     usage_errors,
     write,
 )
+from rebalance.gate.cli.console.text import count
 from rebalance.gate.cli.shared.options import CONFINED, REPORTS, add_java, add_options
 from rebalance.gate.cli.shared.reports import Reports
 from rebalance.gate.cli.shared.targets import clauses, protocols, session, target_of
@@ -126,7 +127,7 @@ def progress_of(stages: Stages) -> dict[str, Any]:
 
 
 def _line(now: CheckProgress, total: int) -> str:
-    broken = f", {len(now.breaking)} clauses broken" if now.breaking else ""
+    broken = f", {count(len(now.breaking), 'clause')} broken" if now.breaking else ""
     return counted("scenarios", now.played, total, now.seconds) + broken
 
 

@@ -533,7 +533,7 @@ def test_stages_after_the_search_are_reported():
     stages = []
     result = run(Doubling(), report_stage=lambda *stage: stages.append(stage))
     broken = sum(one.status is Status.VIOLATED for one in result.clauses)
-    small = "making counterexamples small and confirming them"
+    small = "making small and confirming"
     assert [stage for stage in stages if stage[0] == small] == [(small, n, broken) for n in range(broken + 1)]
 
 
