@@ -72,6 +72,13 @@ def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: 
     assert walked(jvm, without(setup, switch), 60) is not None
 
 
+@pytest.mark.parametrize(("release", "later"), [("4.0.1", True), ("4.1.2", False), ("4.2.0", False)])
+def test_in_these_releases_what_returns_to_its_member_comes_a_heartbeat_later(release: str, later: bool):
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    decisions = setup_of("migration-one-way", releases).coordinator
+    assert ("own_pending_is_unreleased" in decisions) is later
+
+
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(
