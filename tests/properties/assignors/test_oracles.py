@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -16,11 +17,11 @@ EAGER = RebalanceProtocol.EAGER
 RACKS = ("r1", "r2")
 
 
-def random_call(seed: int, *, racks: bool) -> AssignorCall:
+def random_call(seed: int, *, racks: bool, members: str = "ABC", most: int = 6) -> AssignorCall:
     """A small group, its claims, and an arbitrary placement, sound or not."""
     rnd = random.Random(seed)
     topics = [f"t{i}" for i in range(rnd.randint(1, 3))]
-    counts = [rnd.randint(0, 6 // len(topics)) for _ in topics]
+    counts = [rnd.randint(0, most // len(topics)) for _ in topics]
     cluster = Cluster(
         {
             topic: tuple(tuple(r for r in RACKS if racks and rnd.random() < 0.5) for _ in range(count))
@@ -29,7 +30,7 @@ def random_call(seed: int, *, racks: bool) -> AssignorCall:
     )
     partitions = [TopicPartition(t, i) for t in topics for i in range(cluster.partition_count(t))]
     group, claims = {}, {}
-    for member in "ABC"[: rnd.randint(1, 3)]:
+    for member in members[: rnd.randint(1, len(members))]:
         subscribed = tuple(t for t in topics if rnd.random() < 0.7)
         rack = rnd.choice((None, *RACKS)) if racks else None
         owned = tuple(p for p in partitions if rnd.random() < 0.4)
@@ -137,6 +138,15 @@ def test_the_seeds_cover_what_matters():
     assert sum(oracles.rack_matters(c) for c in calls) > 50
     assert sum(len(c.valid) > 1 for c in calls) > 50
     assert sum(any(len(h) > 1 for h in c.holders.values()) for c in calls) > 20, "ties"
+
+
+@pytest.mark.parametrize("racks", [False, True])
+def test_exchanges_come_to_what_a_flow_does(racks: bool):
+    """Two algorithms, wherever the exchanges begin: at what was answered, or at nothing."""
+    for seed in range(120):
+        call = random_call(seed, racks=racks, members="ABCDEFG", most=24)
+        nothing = replace(call, assignment={})
+        assert oracles._by_exchange(call) == oracles._by_exchange(nothing) == oracles._by_flow(call), seed
 
 
 def test_optimum_does_not_depend_on_what_was_answered():
