@@ -35,13 +35,14 @@ ReportProgress = Callable[[int, int], None]
 class ProofPlan:
     """What to prove and how. ``without``: the clauses that the assignor is not assumed to keep; ``checks``:
     what is asked so that nothing is proved of nothing; ``samples``: runs of the executable model, each step
-    of which has to be one of the logic."""
+    of which has to be one of the logic, as ``sample`` finds out."""
 
     theorems: tuple[Theorem, ...]
     contract: tuple[str, ...]
     without: tuple[str, ...] = ()
     checks: tuple[VacuityCheck, ...] = ()
     samples: tuple[ModelSample, ...] = ()
+    sample: Callable[[ModelSample], SampledModel] = sampled
     limit: int = LIMIT
     smt2: Path | None = None
 
@@ -152,7 +153,7 @@ def run_proof(
         for number, some in examined(plan.checks, spread=spread):
             rows[number] = some
             report()
-        for number, one in spread(lambda number: sampled(plan.samples[number]), len(plan.samples)):
+        for number, one in spread(lambda number: plan.sample(plan.samples[number]), len(plan.samples)):
             if one is not None:
                 model[number] = one
             report()

@@ -396,9 +396,19 @@ Together they take every kind of fault, with dynamic and static members, EAGER a
 at once, with and without a failover, on connections that hold and on some that break."""
 
 
-def sampled_groups() -> Iterator[tuple[str, Setup]]:
-    """The groups of ``SAMPLED`` with their titles."""
-    for name, members, partitions, budget, faults in SAMPLED:
+CONSUMER_SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
+    ("consumer", 2, 2, 4, None),
+    ("consumer", 3, 2, 3, None),
+    ("consumer-topics", 2, 2, 4, CONSUMER_FAULTS),
+)
+"""The same of the consumer protocol: every kind of fault, and of subscriptions that change."""
+
+
+def sampled_groups(
+    sampled: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = SAMPLED,
+) -> Iterator[tuple[str, Setup]]:
+    """These groups with their titles."""
+    for name, members, partitions, budget, faults in sampled:
         size = ScenarioSize(
             members=members, partitions=partitions, budget=budget, faults=faults, naming="given"
         )

@@ -200,3 +200,16 @@ def given(s: State, t: After, m: Term) -> None:
     t.assigned[m, P] = gets
     t.pending[m, P] = NO
     answer(s, t, m, s.target_epoch, gets)
+
+
+# -- commits -------------------------------------------------------------------------------------------
+
+
+def commit_stored(s: State, t: After, m: Term, g: Term, p: Term) -> None:
+    """A commit arrives and is stored; it may arrive again."""
+    t.when(s.late(m, g, p), stored(s, m, g, p))
+
+
+def commit_refused(s: State, t: After, m: Term, g: Term, p: Term) -> None:
+    """A commit arrives and is refused."""
+    t.when(s.late(m, g, p), Not(stored(s, m, g, p)))

@@ -55,6 +55,8 @@ WITNESSES: Mapping[str, str] = {
     "acknowledge": "begin",
     "poll_too_late": "answered",
     "commit_late": "answered",
+    "commit_stored": "subscribed raised retargeted given answered begin assign commit_late",
+    "commit_refused": "commit_stored removed",
     "must_revoke": "subscribed raised retargeted given answered raised retargeted heartbeat",
     "must_drop": "subscribed raised retargeted given answered subscribed heartbeat",
     "has_dropped": "subscribed raised retargeted given answered poll_too_late lose join subscribed",

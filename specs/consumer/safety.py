@@ -47,6 +47,7 @@ STEPS = (
     client.begin, client.revoke, client.assign, client.acknowledge, coordinator.retargeted,
     coordinator.joined, coordinator.unknown, coordinator.nothing_new, coordinator.must_drop,
     coordinator.has_dropped, coordinator.must_revoke, coordinator.given,
+    coordinator.commit_stored, coordinator.commit_refused,
 )  # fmt: skip
 """What client and coordinator do by themselves."""
 

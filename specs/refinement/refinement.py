@@ -200,7 +200,7 @@ class Refinement:
         structure = self._structure(appearance)
         if self._stepper.holds(self._together, structure):
             return None
-        return self._broken(self._formulas, structure, event)
+        return broken(self._stepper, self._formulas, structure, event)
 
     def breach(self, state: Numbers, event: str = "") -> RefinementFailure | None:
         """The first property that does not hold in ``state``; None also where nothing shows it."""
@@ -210,25 +210,7 @@ class Refinement:
         except NoCounterpartError:
             return None
         properties = {name: f for name, f in self._formulas.items() if name in self.spec.properties}
-        return self._broken(properties, structure, event)
-
-    def _broken(
-        self, formulas: Mapping[str, Term], structure: Structure, event: str
-    ) -> RefinementFailure | None:
-        """The first of the formulas that does not hold, and for whom."""
-        holds = self._stepper.holds
-        name = next((name for name, formula in formulas.items() if not holds(formula, structure)), None)
-        if name is None:
-            return None
-        closed = formulas[name]
-        if not z3.is_quantifier(closed):
-            return RefinementFailure(event, name, "it does not hold", True)
-        letters = [z3.Const(closed.var_name(i), closed.var_sort(i)) for i in range(closed.num_vars())]
-        formula = z3.substitute_vars(closed.body(), *reversed(letters))
-        values = self._stepper.breach(formula, letters, structure) or {}
-        return RefinementFailure(
-            event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True
-        )
+        return broken(self._stepper, properties, structure, event)
 
     def _wrong(
         self,
@@ -347,6 +329,23 @@ class Refinement:
             group=cast(Group, values[before[group]]),
             group_after=cast(Group, values[after[group]]),
         )
+
+
+def broken(
+    stepper: Stepper, formulas: Mapping[str, Term], structure: Structure, event: str
+) -> RefinementFailure | None:
+    """The first of the closed formulas that does not hold, and for whom."""
+    holds = stepper.holds
+    name = next((name for name, formula in formulas.items() if not holds(formula, structure)), None)
+    if name is None:
+        return None
+    closed = formulas[name]
+    if not z3.is_quantifier(closed):
+        return RefinementFailure(event, name, "it does not hold", True)
+    letters = [z3.Const(closed.var_name(i), closed.var_sort(i)) for i in range(closed.num_vars())]
+    formula = z3.substitute_vars(closed.body(), *reversed(letters))
+    values = stepper.breach(formula, letters, structure) or {}
+    return RefinementFailure(event, name, ", ".join(f"{letter}={v}" for letter, v in values.items()), True)
 
 
 @cache

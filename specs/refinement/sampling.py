@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from random import Random
+from typing import Protocol
 
 from rebalance.model.machine import Event, Machine
 from rebalance.model.protocol.describe import event_text
@@ -21,8 +22,8 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.refinement.abstraction import StructureSize
-from rebalance.specs.refinement.refinement import Refinement, RefinementFailure
-from rebalance.specs.refinement.transitions import Numbers, Transition
+from rebalance.specs.refinement.refinement import Refinement, RefinementFailure, Report
+from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Transition
 
 RUN = 80
 """How many steps a run has at most."""
@@ -69,11 +70,23 @@ class SampledModel:
     breach: ModelDeviation | None = None
 
 
+class ChecksSteps(Protocol):
+    """What holds the steps and the states of a model against a logic: ``Refinement``, and others like it."""
+
+    numbered: NumberedMachine
+    report: Report
+
+    def begin(self) -> RefinementFailure | None: ...
+    def check(self, transition: Transition) -> RefinementFailure | None: ...
+    def judge(self, state: Numbers, event: str = "") -> RefinementFailure | None: ...
+    def breach(self, state: Numbers, event: str = "") -> RefinementFailure | None: ...
+
+
 @dataclass(kw_only=True)
 class _Sampling:
     """A sample as it is taken; ``run`` are the events of the present run."""
 
-    refinement: Refinement
+    refinement: ChecksSteps
     random: Random
     budget: int
     deviation: ModelDeviation | None = None
@@ -142,7 +155,11 @@ def sampled(
     build: Callable[[Setup], Machine] = machine,
 ) -> SampledModel:
     """Check the sample of the model, or of what ``build`` makes in its place."""
-    refinement = Refinement(sample.setup, spec, SIZE, build)
+    return sampled_by(sample, Refinement(sample.setup, spec, SIZE, build))
+
+
+def sampled_by(sample: ModelSample, refinement: ChecksSteps) -> SampledModel:
+    """Check the sample by what is known of its protocol."""
     sampling = _Sampling(refinement=refinement, random=Random(sample.seed), budget=sample.steps)
     if failure := refinement.begin():
         sampling.deviation = ModelDeviation(failure=failure, run=())

@@ -15,6 +15,7 @@ OF = {
     "clauses": ("assignor", "group"),
     "scenarios": ("group", "recording"),
     "checks": ("log", "recording"),
+    "obligations": ("classic", "consumer"),
 }
 """What ``--of`` may be, the default first."""
 
@@ -26,13 +27,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="list clauses, targets, scenarios, releases, faults, checks, obligations, schemas",
         description="List what there is: clauses (of an assignor, or --of group), targets with their design "
         "switches, scenarios of a group (or --of recording), releases, faults, checks (of a log, or --of "
-        "recording), obligations of the proof, schemas. NAME: clauses at or below a path in full, the "
-        "obligations of a theorem, the JSON Schema of a format. Clauses are printed as md too.",
+        "recording), obligations of the proof (or --of consumer), schemas. NAME: clauses at or below a path "
+        "in full, the obligations of a theorem, the JSON Schema of a format. Clauses are printed as md too.",
     )
     parser.add_argument("what", choices=tuple(LISTS), metavar="WHAT", help=", ".join(LISTS))
     parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these, in full")
     parser.add_argument("--of", choices=tuple(dict.fromkeys(one for of in OF.values() for one in of)),
-                        help="whose clauses, scenarios or checks")  # fmt: skip
+                        help="whose clauses, scenarios, checks or obligations")  # fmt: skip
     add_options(parser, "--without")
     add_format(parser, "md")
     return parser
@@ -42,15 +43,19 @@ def run(options: argparse.Namespace) -> int:
     """The command."""
     known = OF.get(options.what, ())
     if options.of is not None and options.of not in known:
-        others = f"is one of {', '.join(known)}" if known else "goes with clauses, scenarios and checks"
+        others = (
+            f"is one of {', '.join(known)}"
+            if known
+            else "goes with clauses, scenarios, checks and obligations"
+        )
         raise UsageError(f"--of: for {options.what} it {others}")
     options.of = options.of or (known or ("",))[0]
     if options.names and (options.what, options.of) not in _BY_NAME:
         raise UsageError(f"list {options.what} takes no NAME, such as {options.names[0]!r}")
     if options.format == "md" and (options.what, options.of) != ("clauses", "assignor"):
         raise UsageError("--format md goes with the clauses of assignors")
-    if options.without and options.what != "obligations":
-        raise UsageError("--without goes with obligations")
+    if options.without and (options.what, options.of) != ("obligations", "classic"):
+        raise UsageError("--without goes with obligations of the classic protocol")
     if options.format == "json" and (options.what, options.of) in _OF_GROUPS:
         print_json(_group_document())
     else:
@@ -58,7 +63,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-_BY_NAME = {("clauses", "assignor"), ("obligations", ""), ("schemas", "")}
+_BY_NAME = {("clauses", "assignor"), ("obligations", "classic"), ("obligations", "consumer"), ("schemas", "")}
 _OF_GROUPS = {("scenarios", "group"), ("releases", ""), ("faults", "")}
 
 
@@ -179,10 +184,11 @@ def _group_document() -> dict[str, Any]:
 
 
 def _obligations(options: argparse.Namespace) -> None:
-    from rebalance.gate.cli.commands.prove import theorems
+    from rebalance.gate.cli.commands.prove import consumer_theorems, theorems
     from rebalance.specs.proving import listed
 
-    wanted = theorems(options.names, options.without)
+    consumer = options.of == "consumer"
+    wanted = consumer_theorems(options.names) if consumer else theorems(options.names, options.without)
     rows = listed(wanted)
     if options.format == "json":
         print_json(

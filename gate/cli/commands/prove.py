@@ -42,6 +42,9 @@ MODEL_STEPS = 20_000
 OF_CORRECTED = ("--without", "--necessity", "--model-steps", "--seed", "--smt2")
 """Options that are about the protocol as corrected."""
 
+OF_CLASSIC = ("--without", "--necessity", "--release")
+"""Options that are about the classic protocol."""
+
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
@@ -55,6 +58,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
         "which decisions to mend.",
     )
+    parser.add_argument("--group-protocol", choices=("classic", "consumer"), default="classic",
+                        help="which one: consumer is that of KIP-848 (default: %(default)s)")  # fmt: skip
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
     add_options(parser, "--without")
@@ -81,12 +86,14 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.live.processes import workers
     from rebalance.specs import proving
 
+    if options.group_protocol == "consumer":
+        refuse(options, OF_CLASSIC, "does not go with --group-protocol consumer")
     if options.release:
         return _as_shipped(options)
     if options.necessity is not None:
         return _necessity(options)
     with held_back():
-        plan = _plan(options)
+        plan = _consumer_plan(options) if options.group_protocol == "consumer" else _plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
     reports = Reports.wanted(options, ("html", "json")).open()
@@ -150,12 +157,39 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
     )
 
 
-def model_samples(steps: int, seed: int) -> tuple[ModelSample, ...]:
+def _consumer_plan(options: argparse.Namespace) -> ProofPlan:
+    from rebalance.specs.consumer.proof import checks
+    from rebalance.specs.consumer.refinement import sampled
+    from rebalance.specs.consumer.safety import specification
+    from rebalance.specs.proving import ProofPlan
+
+    return ProofPlan(
+        theorems=consumer_theorems(options.theorem),
+        contract=(),
+        limit=options.solver_units,
+        checks=checks(specification()),
+        samples=model_samples(options.model_steps, options.seed, consumer=True),
+        sample=sampled,
+        smt2=options.smt2,
+    )
+
+
+def consumer_theorems(names: Sequence[str]) -> tuple[Theorem, ...]:
+    """The same of the consumer protocol, whose assignors need no contract. Raises UsageError."""
+    from rebalance.specs.consumer.proof import proof
+    from rebalance.specs.theorems.theorems import chosen
+
+    with usage_errors(ValueError, option="--theorem"):
+        return tuple(chosen(proof(), names))
+
+
+def model_samples(steps: int, seed: int, *, consumer: bool = False) -> tuple[ModelSample, ...]:
     """Samples of so many steps of the model together, evenly; none of no steps."""
-    from rebalance.explore.groups.scenarios import sampled_groups
+    from rebalance.explore.groups.scenarios import CONSUMER_SAMPLED, SAMPLED, sampled_groups
     from rebalance.specs.refinement.sampling import ModelSample, shares
 
-    samples = (ModelSample(group=title, setup=s, seed=seed, steps=0) for title, s in sampled_groups())
+    groups = sampled_groups(CONSUMER_SAMPLED if consumer else SAMPLED)
+    samples = (ModelSample(group=title, setup=s, seed=seed, steps=0) for title, s in groups)
     return shares(tuple(samples), steps) if steps else ()
 
 

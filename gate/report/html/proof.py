@@ -111,6 +111,8 @@ def _theorems(proof: Proof) -> Markup:
 
 
 def _assumed(proof: Proof) -> Markup:
+    if not (proof.plan.contract or proof.plan.without):
+        return tag("p", "Of the assignor nothing is assumed.")
     rows = []
     for name, clause in {**SAFETY, **LIVENESS}.items():
         for_what = "every theorem" if name in SAFETY else "convergence"

@@ -86,6 +86,7 @@ upgrade --from range --to coperative-sticky  ->  did you mean cooperative-sticky
 upgrade --from range --to sticky --path bounce  ->  no path from range to sticky is called 'bounce'
 prove --theorem fencing  ->  did you mean
 prove --without held_bakc  ->  did you mean held_back?
+prove --group-protocol consumer --without held_back  ->  --without does not go with --group-protocol consumer
 bugs J99  ->  did you mean J9
 bugs J1 --release java-2.4  ->  --release goes with --matrix
 bugs coordinator_keep  ->  no bug or switch is called

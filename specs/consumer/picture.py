@@ -1,0 +1,165 @@
+"""The map from the executable model (``rebalance.model.consumer``) to the logic: a state as a structure.
+
+A member id is a slot and an incarnation there, one element here; an epoch is a number in both, ``none`` is
+element 0. What the logic leaves out of a client (whether it is paused or hangs, its subscription, which
+heartbeat will carry what) is left out of the picture, so such steps stutter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from rebalance.model.consumer.client import FENCING
+from rebalance.model.consumer.state import (
+    INSIDE,
+    BeatError,
+    BeatKind,
+    BeatOk,
+    BeatRefused,
+    BeatWire,
+    ClientState,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerRecords,
+    LateCommit,
+)
+from rebalance.model.protocol.setup import Setup
+from rebalance.model.protocol.state import NONE, Life
+from rebalance.specs.consumer.vocabulary import VOCABULARY
+from rebalance.specs.logic.universe import Structure, Universe, Value
+from rebalance.specs.refinement.abstraction import NoCounterpartError
+
+CLIENT_STATES = {
+    ClientState.UNSUBSCRIBED: "UNSUBSCRIBED",
+    ClientState.JOINING: "JOINING",
+    **dict.fromkeys(INSIDE, "INSIDE"),
+    ClientState.FENCED: "FENCED",
+    ClientState.STALE: "FENCED",
+}
+REFUSALS = (*FENCING, BeatError.GROUP_ID_NOT_FOUND)
+"""Errors by which a client is fenced."""
+
+RUNNING = (Life.UP, Life.PAUSED, Life.HUNG)
+
+
+class SlotState(NamedTuple):
+    """What a state says of one slot."""
+
+    member: ConsumerMember
+    wire: BeatWire
+    stray: LateCommit
+    records: ConsumerRecords
+
+
+class GroupPicture:
+    """The map for one setup, into a universe of ``ids`` member ids for each slot and so many epochs."""
+
+    def __init__(self, setup: Setup, ids: int, epochs: int) -> None:
+        self.setup, self.ids, self.epochs = setup, ids, epochs
+        self.partitions = range(sum(setup.topics).bit_length())
+        self.universe = Universe(
+            VOCABULARY,
+            {
+                "Member": len(setup.slots) * ids,
+                "Partition": len(self.partitions),
+                "Generation": 1 + epochs,
+            },
+            {"lt": lambda g, h: g < h, "none": 0, "zero": 1},
+        )
+        self._blank = {
+            name: dict.fromkeys(self.universe.places[name], self._default(name))
+            for name in self.universe.positions
+        }
+
+    def _default(self, name: str) -> Value:
+        defaults: dict[str, Value] = {"state": "UNSUBSCRIBED", "wire": "idle", "record": "STABLE"}
+        return defaults.get(name, 0 if VOCABULARY.symbols[name].value.name() == "Generation" else False)
+
+    def id(self, slot: int, incarnation: int) -> int:
+        """The element of a member id."""
+        return slot * self.ids + incarnation - 1
+
+    def epoch(self, number: int) -> int:
+        """The element of an epoch."""
+        return 0 if number == NONE else number + 1
+
+    def structure(self, group: ConsumerGroup, slots: tuple[SlotState, ...]) -> Structure:
+        """A whole state. Raises NoCounterpartError for one without a picture."""
+        values = {name: dict(entries) for name, entries in self._blank.items()}
+        values["group_epoch"][()] = self.epoch(group.epoch)
+        values["target_epoch"][()] = self.epoch(group.assigned)
+        for slot, here in enumerate(slots):
+            for name, key, value in (*self._client(slot, here), *self._records(slot, here)):
+                values[name][key] = value
+        return tuple(tuple(values[name].values()) for name in self.universe.positions)
+
+    def _client(self, slot: int, here: SlotState) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+        member = here.member
+        if member.life in RUNNING:
+            m = self.id(slot, member.id)
+            yield "runs", (m,), True
+            yield "state", (m,), CLIENT_STATES[member.state]
+            yield "epoch", (m,), self.epoch(member.epoch)
+            yield "reconciling", (m,), member.goal is not None
+            for name, some in (
+                ("owned", member.owned), ("received", member.target), ("goal", member.goal),
+                ("claim", member.claim),
+            ):  # fmt: skip
+                yield from self._parts(name, m, some)
+        if under_way(here.wire):
+            yield from self._wire(slot, here.wire)
+        if here.stray is not None:
+            m, g = self.id(slot, here.stray.id), self.epoch(here.stray.generation)
+            yield from (("late", (m, g, p), True) for p in self.partitions if here.stray.parts >> p & 1)
+
+    def _wire(self, slot: int, wire: BeatWire) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+        assert wire is not None
+        m = self.id(slot, wire.id)
+        if isinstance(wire, BeatRefused):
+            if wire.error not in REFUSALS:
+                raise NoCounterpartError(f"the logic has no {wire.error}")
+            yield "wire", (m,), "refusal"
+            return
+        yield "wire_epoch", (m,), self.epoch(wire.epoch)
+        if isinstance(wire, BeatOk):
+            yield "wire", (m,), "answer"
+            yield "carries", (m,), wire.parts is not None
+            yield from self._parts("granted", m, wire.parts)
+            return
+        if wire.kind not in (BeatKind.JOIN, BeatKind.STEADY):
+            raise NoCounterpartError(f"in the logic a heartbeat that is to {wire.kind} arrives at once")
+        yield "wire", (m,), "join" if wire.kind is BeatKind.JOIN else "heartbeat"
+        yield "carries", (m,), wire.owned is not None
+        yield from self._parts("sent", m, wire.owned)
+
+    def _records(self, slot: int, here: SlotState) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+        for record in here.records:
+            if record.away or record.classic or record.unmarked:
+                raise NoCounterpartError("the logic has no static or classic members, and no unmarked parts")
+            m = self.id(slot, record.id)
+            yield "member", (m,), True
+            yield "at", (m,), self.epoch(record.epoch)
+            yield "previous", (m,), self.epoch(record.previous)
+            yield "record", (m,), record.state.value
+            subscribed = self.setup.parts(record.topics)
+            for name, some in (
+                ("assigned", record.assigned), ("pending", record.pending), ("target", record.target),
+                ("subscribed", subscribed),
+            ):  # fmt: skip
+                yield from self._parts(name, m, some)
+
+    def _parts(self, name: str, m: int, some: int | None) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+        return ((name, (m, p), True) for p in self.partitions if (some or 0) >> p & 1)
+
+
+def under_way(wire: BeatWire) -> bool:
+    """Whether something is under way; that a client will notice a lost connection is nothing."""
+    return wire is not None and not (isinstance(wire, BeatRefused) and wire.error is BeatError.DISCONNECT)
+
+
+def ids_in(here: SlotState) -> int:
+    """The greatest incarnation in it."""
+    found = [here.member.id, *(record.id for record in here.records)]
+    found += [one.id for one in (here.wire, here.stray) if one is not None]
+    return max(found)

@@ -1,0 +1,65 @@
+"""Every step of the executable model of a consumer group is a path of steps of the logic."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.scenarios import CONSUMER_SAMPLED, SCENARIOS, ScenarioSize, sampled_groups
+from rebalance.model.protocol.setup import Setup
+from rebalance.specs.consumer.refinement import ConsumerRefinement
+from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled_by
+
+UNTAKEN = {"must_drop", "has_dropped", "commit_refused"}
+"""What runs as short as those below do not come to: members that change their subscription while they revoke,
+and commits that arrive after the partition was given up."""
+
+
+def looked_at(setup: Setup, steps: int) -> tuple[SampledModel, dict[str, int]]:
+    refinement = ConsumerRefinement(setup)
+    found = sampled_by(ModelSample(group="", setup=setup, seed=0, steps=steps), refinement)
+    return found, dict(refinement.report.taken)
+
+
+def test_random_runs_are_runs_of_the_logic_and_take_most_actions():
+    taken = set()
+    for _, setup in sampled_groups(CONSUMER_SAMPLED):
+        found, counted = looked_at(setup, 6_000)
+        assert found.deviation is None, (str(found.deviation.failure), found.deviation.run)
+        assert found.steps >= 6_000
+        taken |= {name for name, number in counted.items() if number}
+    assert set(counted) - taken <= UNTAKEN
+
+
+@pytest.mark.nightly
+def test_many_random_runs_are_runs_of_the_logic():
+    for _, setup in sampled_groups(CONSUMER_SAMPLED):
+        for seed in range(3):
+            sample = ModelSample(group="", setup=setup, seed=seed, steps=100_000)
+            found = sampled_by(sample, ConsumerRefinement(setup))
+            assert found.deviation is None, (str(found.deviation.failure), found.deviation.run)
+
+
+@pytest.mark.parametrize(
+    ("switch", "name", "breach"),
+    [
+        ("claims_reconciled_only", "full_heartbeat", True),
+        ("no_rejoin_flag", "refused", True),
+        ("heartbeat_while_fenced", "join", True),
+        ("ignore_current_epoch", "nothing_new", True),
+        ("previous_epoch_overwritten", "nothing_new", False),
+        ("reject_epoch0_of_known", "unknown", False),
+        ("group_not_found_fatal", "refused", False),
+        ("commit_epoch_equality", "commit_refused", False),
+    ],
+)
+def test_a_step_as_shipped_is_none_of_the_logic(switch, name, breach):
+    """And where it breaks safety, so do the properties of the theorems in the model."""
+    found, _ = looked_at(SHOWN[switch].setup(), 4_000)
+    assert found.deviation is not None
+    assert found.deviation.failure.name == name
+    assert (found.breach is not None) is breach
+
+
+def test_static_members_are_none_of_the_logic():
+    with pytest.raises(ValueError, match="dynamic members"):
+        ConsumerRefinement(SCENARIOS["consumer-static"].setup(ScenarioSize()))
