@@ -42,6 +42,9 @@ from z3 import And, Implies, Not, Or
 
 Effect = Callable[..., None]
 
+IsStored = Callable[[State, Term, Term, Term], Term]
+"""Whether a commit of a member, with an epoch, for a partition would be stored."""
+
 STEPS = (
     client.join, client.heartbeat, client.full_heartbeat, client.answered, client.refused, client.lose,
     client.begin, client.revoke, client.assign, client.acknowledge, coordinator.retargeted,
@@ -116,11 +119,11 @@ def invariants_of(s: State) -> dict[str, Term]:
     }  # fmt: skip
 
 
-def properties_of(s: State) -> dict[str, Term]:
-    """What is wanted, and follows."""
+def properties_of(s: State, is_stored: IsStored = stored) -> dict[str, Term]:
+    """What is wanted, and follows, where these commits are stored."""
     both = And(participates(s, M), participates(s, N))
     about_to = And(s.wire(N) == ANSWER, s.granted(N, P))
-    late = And(s.late(M, G, P), stored(s, M, G, P))
+    late = And(s.late(M, G, P), is_stored(s, M, G, P))
     ordered = And(
         Not(lt(s.at(M), s.previous(M))),
         Not(lt(s.target_epoch, s.at(M))),

@@ -1,0 +1,282 @@
+"""What each guard of the consumer protocol is for: it is left out, and something is not proved any more.
+
+For each there is a run from the beginning, in the logic, at the end of which a property is broken; it is
+given by its actions, the solver finds the members and the rest. Where the catalogue has a switch that leaves
+the guard out of the executable model too, the variation has its name, and a run of the model breaks the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import z3
+from rebalance.specs.consumer import client, coordinator
+from rebalance.specs.consumer.coordinator import accepted, answer, arrived, free, surplus, unrevoked, wanted
+from rebalance.specs.consumer.proof import proof
+from rebalance.specs.consumer.safety import Effect, IsStored, properties_of, specification
+from rebalance.specs.consumer.vocabulary import (
+    ANSWER,
+    BEAT,
+    FENCED,
+    IDLE,
+    INSIDE,
+    JOIN,
+    JOINING,
+    STABLE,
+    VOCABULARY,
+    N,
+    P,
+)
+from rebalance.specs.logic.bounded import SpecRun, StepRelations, Unrolling
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.language import After, State, Term
+from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, prove
+from rebalance.specs.logic.specification import Specification
+from rebalance.specs.necessity.varying import around, instead_of
+from z3 import And, ForAll, Implies, Not, Or
+
+SIZES = {"Member": 2, "Partition": 2, "Generation": 6}
+"""The groups of the runs."""
+
+OWNS = "start join joined subscribed raised retargeted given answered begin assign"
+"""A member comes, and owns something."""
+
+TAKEN = "raised retargeted"
+"""Another target."""
+
+ASKED = f"{OWNS} {TAKEN} heartbeat must_revoke answered"
+"""A member owns something and hears that it has to revoke it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class GuardLeftOut:
+    """Actions ``instead`` of those specified; ``path`` leads to a state in which ``breaks`` does not hold.
+    ``switch``: whether it is one of the catalogue, of the same name."""
+
+    name: str
+    sentence: str
+    instead: tuple[Effect, ...] = ()
+    stored: IsStored = coordinator.stored
+    path: str
+    breaks: str = "exclusive ownership"
+    switch: bool = False
+
+    def specification(self) -> Specification:
+        """The protocol without the guard."""
+        properties = properties_of(VOCABULARY.state(), self.stored)
+        closed = {name: VOCABULARY.close(formula) for name, formula in properties.items()}
+        return replace(specification(*self.instead), properties=closed)
+
+
+# -- the guards ----------------------------------------------------------------------------------------
+
+
+def _given(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], Term]) -> None:
+    """As ``given``, with another notion of what is free."""
+    t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
+    t.when(ForAll([P], Implies(surplus(s, m, P), Not(coordinator.still(s, m, P)))))
+    _gives(s, t, m, is_free)
+
+
+def _gives(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], Term]) -> None:
+    gets = And(wanted(s, m, P), Or(s.assigned(m, P), is_free(s, m, P)))
+    t.at[m] = s.target_epoch
+    t.record[m] = STABLE
+    t.assigned[m, P] = gets
+    t.pending[m, P] = False
+    answer(s, t, m, s.target_epoch, gets)
+
+
+@instead_of(coordinator.given)
+def _whoever_holds_it(s: State, t: After, m: Term) -> None:
+    _given(s, t, m, lambda s, m, p: z3.BoolVal(True))
+
+
+@instead_of(coordinator.given)
+def _although_pending(s: State, t: After, m: Term) -> None:
+    _given(s, t, m, lambda s, m, p: ForAll([N], Implies(s.assigned(N, p), m == N)))
+
+
+@instead_of(coordinator.given)
+def _before_it_revoked(s: State, t: After, m: Term) -> None:
+    t.when(accepted(s, m), Not(arrived(s, m)))
+    t.when(ForAll([P], Implies(surplus(s, m, P), Not(coordinator.still(s, m, P)))))
+    _gives(s, t, m, free)
+
+
+@instead_of(coordinator.given)
+def _silence_revokes(s: State, t: After, m: Term) -> None:
+    t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
+    t.when(ForAll([P], Implies(surplus(s, m, P), Not(s.sent(m, P)))))
+    _gives(s, t, m, free)
+
+
+@around(coordinator.must_drop)
+def _forgets_pending(effect: Effect, s: State, t: After, m: Term) -> None:
+    effect(s, t, m)
+    t.pending[m, P] = coordinator.dropped(s, m, P)
+
+
+@instead_of(client.full_heartbeat)
+def _claims_reconciled_only(s: State, t: After, m: Term) -> None:
+    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE)
+    client.put(t, m, BEAT, epoch=s.epoch(m), carries=client.YES, sent=s.claim(m, P))
+
+
+@instead_of(client.join)
+def _joins_while_fenced(s: State, t: After, m: Term) -> None:
+    t.when(s.runs(m), Or(s.state(m) == JOINING, s.state(m) == FENCED), s.wire(m) == IDLE)
+    client.put(t, m, JOIN, carries=client.YES)
+
+
+@instead_of(client.answered)
+def _hears_while_fenced(s: State, t: After, m: Term) -> None:
+    t.when(s.runs(m), s.wire(m) == ANSWER)
+    t.state[m] = INSIDE
+    t.epoch[m] = s.wire_epoch(m)
+    t.received[m, P] = z3.If(s.carries(m), s.granted(m, P), s.received(m, P))
+    client.put(t, m, IDLE)
+
+
+@around(client.poll_too_late)
+def _goes_on_reconciling(effect: Effect, s: State, t: After, m: Term) -> None:
+    effect(s, t, m)
+    t.reconciling[m] = s.reconciling(m)
+    t.goal[m, P] = s.goal(m, P)
+
+
+@instead_of(client.lose)
+def _loses_nothing(s: State, t: After, m: Term) -> None:
+    t.when(s.runs(m), s.state(m) == FENCED)
+    t.state[m] = JOINING
+
+
+@instead_of(coordinator.raised)
+def _falls(s: State, t: After, g: Term) -> None:
+    t.group_epoch = g
+
+
+def _any_at_epoch(s: State, m: Term, g: Term, p: Term) -> Term:
+    """A commit of the present epoch for any partition is stored."""
+    return Or(coordinator.stored(s, m, g, p), And(s.member(m), g == s.at(m)))
+
+
+GUARDS: dict[str, GuardLeftOut] = {
+    guard.name: guard
+    for guard in (
+        GuardLeftOut(
+            name="ignore_current_epoch",
+            sentence="a partition is given whoever holds it",
+            instead=(_whoever_holds_it,),
+            path=f"{OWNS} {OWNS}",
+            switch=True,
+        ),
+        GuardLeftOut(
+            name="given_while_pending",
+            sentence="a partition that another member has still to revoke counts as free",
+            instead=(_although_pending,),
+            path=f"{ASKED} {OWNS}",
+        ),
+        GuardLeftOut(
+            name="not_awaited",
+            sentence="a member is given the next target although it has not revoked yet",
+            instead=(_before_it_revoked,),
+            path=f"{ASKED} {TAKEN} heartbeat given {OWNS}",
+        ),
+        GuardLeftOut(
+            name="silence_revokes",
+            sentence="a heartbeat without partitions counts as one that gives all up",
+            instead=(_silence_revokes,),
+            path=f"{OWNS} {TAKEN} heartbeat given {OWNS}",
+        ),
+        GuardLeftOut(
+            name="pending_replaced",
+            sentence="what a member drops takes the position of what it has still to revoke",
+            instead=(_forgets_pending,),
+            path=f"{ASKED} subscribed heartbeat must_drop {OWNS}",
+        ),
+        GuardLeftOut(
+            name="claims_reconciled_only",
+            sentence="a client claims what it reconciled last, not what it has received",
+            instead=(_claims_reconciled_only,),
+            path="start join joined subscribed raised retargeted given answered "
+            f"{TAKEN} full_heartbeat given disconnected begin assign {OWNS}",
+            switch=True,
+        ),
+        GuardLeftOut(
+            name="heartbeat_while_fenced",
+            sentence="a client joins again before it has lost what it owned",
+            instead=(_joins_while_fenced, _hears_while_fenced),
+            path=f"{OWNS} poll_too_late {TAKEN} join given answered {OWNS}",
+            switch=True,
+        ),
+        GuardLeftOut(
+            name="no_rejoin_flag",
+            sentence="a reconciliation goes on in the next membership",
+            instead=(_goes_on_reconciling,),
+            path="start join joined subscribed raised retargeted given answered begin poll_too_late lose "
+            f"{TAKEN} join given answered assign {OWNS}",
+            switch=True,
+        ),
+        GuardLeftOut(
+            name="keeps_when_fenced",
+            sentence="a client that was fenced joins again with what it owned",
+            instead=(_loses_nothing,),
+            path=f"{OWNS} poll_too_late lose {TAKEN} join given answered {OWNS}",
+        ),
+        GuardLeftOut(
+            name="epoch_falls",
+            sentence="the group's next epoch need not be newer",
+            instead=(_falls,),
+            path="raised retargeted raised start join joined",
+            breaks="order of epochs",
+        ),
+        GuardLeftOut(
+            name="commit_any_at_epoch",
+            sentence="a commit of the present epoch is stored for any partition",
+            stored=_any_at_epoch,
+            path=f"{OWNS} acknowledge commit_late {TAKEN} heartbeat must_revoke answered begin revoke "
+            f"acknowledge {TAKEN} full_heartbeat must_revoke {OWNS}",
+            breaks="commit fencing",
+            switch=True,
+        ),
+    )
+}
+"""By name."""
+
+
+# -- what becomes of the proof -------------------------------------------------------------------------
+
+
+def refuted(guard: GuardLeftOut) -> list[ProofOutcome]:
+    """The obligations of the proof that do not hold without the guard."""
+    outcomes = (outcome for some in prove(proof(guard.specification())) for outcome in some)
+    return [outcome for outcome in outcomes if outcome.verdict is ProofVerdict.REFUTED]
+
+
+def run_without(guard: GuardLeftOut) -> SpecRun | None:
+    """A run along the path, at the end of which what the guard is for is broken; None if there is none.
+
+    The solver finds it, the explicit evaluator checks it: raises ValueError where they disagree.
+    """
+    return run_along(guard.specification(), guard.path, guard.breaks)
+
+
+def run_along(spec: Specification, path: str, breaks: str) -> SpecRun | None:
+    """The same of any specification."""
+    unrolling = Unrolling(StepRelations(spec, SIZES))
+    unrolling.require(spec.initial)
+    for name in path.split():
+        unrolling.step(spec.action(name))
+    unrolling.require(z3.Not(spec.properties[breaks]))
+    run = unrolling.answer().run
+    if run is not None:
+        stepper, before = Stepper(run.universe, spec.actions), run.initial
+        for name, parameters, after in run.steps:
+            if wrong := stepper.allowed(before, name, parameters, after):
+                raise ValueError(wrong)
+            before = after
+        if stepper.holds(spec.properties[breaks], before):
+            raise ValueError(f"{breaks} holds after {path}")
+    return run

@@ -1,0 +1,44 @@
+"""Each guard is needed: without it Z3 refutes obligations, and a run breaks what was proved."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.model.consumer.group import consumer_machine
+from rebalance.properties.group.clauses import rules
+from rebalance.specs.consumer.necessity import GUARDS, refuted, run_along, run_without
+from rebalance.specs.consumer.safety import specification
+
+CLAUSES = {"exclusive ownership": "group/owner", "commit fencing": "group/commit"}
+"""What a property is called in the model."""
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property(name):
+    guard = GUARDS[name]
+    assert refuted(guard)
+    run = run_without(guard)
+    assert run is not None
+    assert [step[0] for step in run.steps] == guard.path.split()
+
+
+@pytest.mark.parametrize("name", ["given_while_pending", "commit_any_at_epoch"])
+def test_with_the_guard_no_run_along_the_path_does(name):
+    guard = GUARDS[name]
+    assert run_along(specification(), guard.path, guard.breaks) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, guard in GUARDS.items() if guard.switch])
+def test_a_run_of_the_model_breaks_the_same(name):
+    setup = SHOWN[name].setup()
+    search = fast.explore(consumer_machine(setup), rules(setup), Limits(go_on=True))
+    clauses = {breach.clause for breach in search.breaches}
+    assert CLAUSES[GUARDS[name].breaks] in clauses
+
+
+def test_enough_guards_and_those_of_the_catalogue():
+    assert len(GUARDS) >= 8
+    assert all(name in SHOWN for name, guard in GUARDS.items() if guard.switch)
