@@ -92,7 +92,7 @@ class Forks:
             self._begin()
         assert self._socket
         known = len(self._started)
-        with contextlib.suppress(OSError):  # likewise
+        with contextlib.suppress(OSError):  # it has ended: nothing is started below
             socket.send_fds(self._socket, [json.dumps([*arguments]).encode()], [output.fileno()])
         self._network.serve(lambda: len(self._started) > known or self._socket is None, START_SECONDS)
         if len(self._started) == known:
