@@ -31,10 +31,13 @@ def heartbeat(cell: KafkaCell, member: int, epoch: int, **fields: Any) -> CellRe
     if epoch == 0:
         fields = {"topics": ["t"], "partitions": [], "rebalance_ms": 60_000} | fields
     api = "CONSUMER_GROUP_HEARTBEAT"
-    cell.command("send", member=member, api=api, member_id=f"m{member}", generation=epoch, **fields)
-    events = [one for one in cell.command("deliver", member=member) if isinstance(one, CellResponse)]
+    [request] = cell.command(
+        "send", member=member, api=api, member_id=f"m{member}", generation=epoch, **fields
+    )
+    assert isinstance(request, CellRequest)
+    events = [one for one in cell.command("deliver", id=request.id) if isinstance(one, CellResponse)]
     [answer] = [one for one in events if one.member == member]
-    cell.command("respond", member=member)
+    cell.command("respond", id=answer.id)
     return answer
 
 
@@ -64,6 +67,39 @@ def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: Kafk
     assert given.assignment == everything - less.assignment
     assert group(jvm).state == "Stable"
     assert {one.target for one in group(jvm).members} == {less.assignment, everything - less.assignment}
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes(
+    jvm: KafkaCell, release: str
+) -> None:
+    """Two owners, by one connection that broke: docs/results/findings.md."""
+    made(jvm, release)
+    first = heartbeat(jvm, 0, 0)
+    heartbeat(jvm, 1, 0)
+    less = heartbeat(jvm, 0, first.generation or 0)
+    everything = frozenset({"t-0", "t-1", "t-2", "t-3"})
+    assert (first.assignment, less.generation) == (everything, first.generation)
+    # It has revoked the others, says so, and its connection breaks: the request is left behind.
+    kept = sorted(less.assignment or ())
+    confirms: dict[str, Any] = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": "m0", "partitions": kept}
+    [behind] = jvm.command("send", member=0, generation=first.generation, **confirms)
+    assert isinstance(behind, CellRequest)
+    # The other leaves, and on a new connection all is its own again, in a newer epoch.
+    heartbeat(jvm, 1, -1)
+    again = heartbeat(jvm, 0, first.generation or 0, topics=["t"], partitions=kept, rebalance_ms=60_000)
+    assert (again.error, again.assignment) == ("NONE", first.assignment)
+    newcomer = heartbeat(jvm, 2, 0)
+    assert newcomer.assignment == frozenset(), "they are the first one's"
+    jvm.command("deliver", id=behind.id)  # nobody hears the answer
+    given = heartbeat(jvm, 2, newcomer.generation or 0)
+    assert given.assignment
+    assert given.assignment < everything, "and the first one consumes them"
+    commit = {"api": "OFFSET_COMMIT", "member_id": "m0", "partitions": sorted(given.assignment)[:1]}
+    jvm.command("send", member=0, generation=again.generation, **commit)
+    [answer] = [one for one in jvm.command("deliver", member=0) if isinstance(one, CellResponse)]
+    assert answer.error == "STALE_MEMBER_EPOCH", "its commits are refused"
+    assert heartbeat(jvm, 0, again.generation or 0).error == "FENCED_MEMBER_EPOCH", "and its next heartbeat"
 
 
 def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:
