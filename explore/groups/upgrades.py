@@ -241,10 +241,10 @@ def judge(
 ) -> UpgradeOutcome:
     """Explore every interleaving of ``path`` in ``group`` and give the verdict.
 
-    A member that is turned away with INCONSISTENT_GROUP_PROTOCOL makes the path refused, which is safe but
-    stops the member; anything else that breaks a safety clause makes it unsafe. ``report_stage`` is called
-    with what is done after the search. Ctrl-C (KeyboardInterrupt) passes through, when what was searched is
-    in the ``checkpoint``.
+    A member that is turned away with INCONSISTENT_GROUP_PROTOCOL, or that ends although to join again would
+    cure it, makes the path refused, which is safe but stops the member; anything else that breaks a safety
+    clause makes it unsafe. ``report_stage`` is called with what is done after the search. Ctrl-C
+    (KeyboardInterrupt) passes through, when what was searched is in the ``checkpoint``.
     """
     built, clauses = machine(group), rules(group)
     search = fast.explore(
@@ -262,11 +262,12 @@ def judge(
         rebalances=rebalances,
         pauses=pauses,
     )
-    broken = sorted(search.breaches, key=lambda breach: (breach.clause in _LAST, breach.depth))
+    broken = sorted(search.breaches, key=lambda breach: (_LAST.get(breach.clause, 0), breach.depth))
     if broken:
         report_stage("making the shortest counterexample")
         first = broken[0]
-        refused = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
+        turned_away = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
+        refused = turned_away or first.clause == "member/ends"
         verdict = UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE
         trace = search.trace(first.clause)
         return replace(outcome, verdict=verdict, clause=first.clause, sentence=first.sentence, trace=trace)
@@ -284,8 +285,9 @@ def judge(
     )
 
 
-_LAST = ("poll/throws", "epoch/covers")
-"""Clauses that break before something worse does, or where nothing else does."""
+_LAST = {"poll/throws": 1, "epoch/covers": 1, "member/ends": 2}
+"""Clauses that break before something worse does, or where nothing else does; the larger the number the less
+there is to it."""
 
 
 def cost(built: Machine, group: Setup) -> tuple[int, int]:

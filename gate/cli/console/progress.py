@@ -32,7 +32,8 @@ def draw(line: str = "") -> None:
     """Put ``line`` in place of the progress line, which is on stderr; nothing takes it away. It ends where
     the terminal does: what is folded cannot be put in place again."""
     with contextlib.suppress(OSError):
-        line = cut(line, os.get_terminal_size(sys.stderr.fileno()).columns - 1)
+        if width := os.get_terminal_size(sys.stderr.fileno()).columns:  # 0 where nobody has set it
+            line = cut(line, width - 1)
     print(f"\r\x1b[K{line}", end="", file=sys.stderr, flush=True)
 
 

@@ -58,7 +58,7 @@ def test_between_the_protocols_every_path_is_safe_as_specified(
         ("cooperative-sticky", "consumer", "online", UpgradeVerdict.UNSAFE, "group/commit"),
         ("cooperative-sticky", "consumer", "online-settled", UpgradeVerdict.SAFE, None),
         ("cooperative-sticky", "consumer", "offline", UpgradeVerdict.SAFE, None),
-        ("range", "consumer", "online", UpgradeVerdict.SAFE, None),
+        ("range", "consumer", "online", UpgradeVerdict.REFUSED, "member/ends"),
         ("consumer", "cooperative-sticky", "online", UpgradeVerdict.UNSAFE, "epoch/covers"),
         ("consumer", "cooperative-sticky", "online-settled", UpgradeVerdict.SAFE, None),
     ],

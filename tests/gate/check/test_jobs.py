@@ -101,7 +101,7 @@ def test_what_a_target_does_to_its_process_is_judged_alike(
 @pytest.mark.parametrize(
     ("name", "clause", "limits"),
     [
-        ("spin_in_c", "assign/4", {"call_seconds": 0.3}),
+        pytest.param("spin_in_c", "assign/4", {"call_seconds": 0.3}, marks=pytest.mark.nightly),
         ("eat_memory", "assign/4", {"memory_mib": 200}),
     ],
 )
