@@ -12,10 +12,10 @@ NEED := PYTHON="$(PYTHON)" sh .ci/need
 # Compiled modules are kept, whatever the user's own wish: without them every start of Python compiles again,
 # and a test run starts hundreds.
 export PYTHONDONTWRITEBYTECODE :=
-# Five workers on two processors: a test waits for processes of its own half of the time.
+# Four workers on two processors: a test waits for processes of its own half of the time.
 # Worksteal: each worker begins with one part in order, so that what tests share is made once, and no long
 # test is left alone at the end.
-PYTEST := $(BIN)/pytest -n 5 --dist worksteal --durations=10
+PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=10
 # A test that takes this long hangs; it ends with the stack of each thread, and the others go on.
 HANGS := -o timeout=600 -o timeout_method=thread
 TARGET := cooperative-sticky

@@ -82,7 +82,7 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
             "test",
             "'.[dev]'",
             (
-                ".venv/bin/pytest -n 5 --dist worksteal --durations=10 "
+                ".venv/bin/pytest -n 4 --dist worksteal --durations=10 "
                 '-o timeout=600 -o timeout_method=thread -m "not nightly"'
             ),
         ),
