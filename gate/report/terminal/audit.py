@@ -103,7 +103,7 @@ def _unclear(notes: Sequence[Note]) -> str:
 
 
 def _read(found: Audited) -> list[str]:
-    if not found.sources:
+    if not (found.sources or found.unread):
         return []
     text = f"{count(found.files, 'file')}, {count(found.lines, 'line')}, {count(found.events, 'event')}"
     lines = _labelled("read", text)

@@ -29,6 +29,7 @@ from rebalance.pipeline.audit.result import (
     Malformed,
     Pause,
 )
+from rebalance.pipeline.audit.sources.reading import ENDLESS, Unread
 from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
 from rebalance.pipeline.audit.tables import file_name
 from rebalance.properties.verdict import Exit, Verdict
@@ -188,6 +189,12 @@ def test_text_says_what_was_read_and_what_was_found(tmp_path):
         "show       rebalance show out/traces/000000000000.json",
     ):
         assert re.sub(" +", " ", expected) in re.sub(" +", " ", text), expected
+
+
+def test_where_nothing_could_be_read_it_says_why():
+    pipe = Unread("fifo.log", ENDLESS)
+    found = audited(sources=(), files=0, events=0, groups=0, unread=(pipe,))
+    assert f"  not read   fifo.log: {ENDLESS}" in render(found)
 
 
 def test_only_the_first_twenty_are_shown_and_every_check_among_them():
