@@ -146,17 +146,15 @@ def _known(found: Audited) -> list[str]:
 
 
 def _tallies(found: Audited) -> list[str]:
+    rows = [("check", "level", "findings", "certain", "groups", "longest")]
+    for one in found.tallies:
+        level = CHECKS[one.check].level
+        longest = span(one.longest) + ("" if found.plan.gates(level) else "  (informs only)")
+        rows.append((one.check, level, f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest))
     lines, narrow = list[str](), page_width() < 90
-    for one in (None, *found.tallies):
-        if one is None:
-            name, *row = "check", "level", "findings", "certain", "groups", "longest"
-        else:
-            level = CHECKS[one.check].level
-            longest = span(one.longest) + ("" if found.plan.gates(level) else "  (informs only)")
-            name, *row = one.check, level, f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest
-        level, findings, certain, groups, last = row
-        figures = f"{level:<10}{findings:>9}{certain:>9}{groups:>8}  {last}"
-        lines += [f"  {name}", f"    {figures}"] if narrow else [f"  {name:<24}{figures}"]
+    for check, level, findings, certain, groups, longest in rows:
+        figures = f"{level:<10}{findings:>9}{certain:>9}{groups:>8}  {longest}"
+        lines += [f"  {check}", f"    {figures}"] if narrow else [f"  {check:<24}{figures}"]
     return lines
 
 
