@@ -13,8 +13,11 @@ from rebalance.gate.cli.console.text import span
 from rebalance.gate.report.diagram.diagram import Overlap
 from rebalance.gate.report.diagram.svg_sheet import BARS, SIDE, SMALL, Sheet, shown_name, wide
 
-_UNITS = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400)
-"""Seconds between two marks of the axis, from a second on."""
+_UNITS = (
+    *(0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30),
+    *(60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400),
+)
+"""Seconds between two marks of the axis, up to a day."""
 
 LEAST = 100
 """User units between two marks, at least."""
@@ -87,10 +90,7 @@ class _Scale:
     def _marks(self) -> Iterator[tuple[float, str]]:
         """Where on the axis what is written: times since the first column, of one unit."""
         least = self.seconds * LEAST / self.sheet.room
-        small = 10.0**-3
-        while small < least and small < 1:
-            small *= 10
-        unit = small if small < 1 else next((u for u in _UNITS if u >= least), 86400 * int(least / 86400 + 1))
+        unit = next((unit for unit in _UNITS if unit >= least), 86400 * int(least / 86400 + 1))
         for number in range(int(self.seconds / unit + 1e-9) + 1):
             at = number * unit
             text = span(at) if unit < 1 else f"+{timedelta(seconds=at)}"
