@@ -9,14 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance.gate.cli.commands.lockstep import OF_CODE, add_lockstep, run_lockstep
 from rebalance.gate.cli.console.progress import progress
-from rebalance.gate.cli.console.terminal import (
-    UsageError,
-    json_text,
-    print_out,
-    print_text,
-    usage_errors,
-    write,
-)
+from rebalance.gate.cli.console.terminal import UsageError, answer, json_text, usage_errors, write
 from rebalance.gate.cli.console.text import clean, count
 from rebalance.gate.cli.shared.options import add_format, add_options, refuse
 from rebalance.gate.cli.shared.values import comma_separated, duration
@@ -98,21 +91,17 @@ def run(options: argparse.Namespace) -> int:
     with usage_errors(LogError, ValueError):
         question = build_question(recorded, choices(options))
     with progress(options) as show:
-        answer = ask(
+        found = ask(
             question,
             choices(options),
             lambda explained, events, states: show(
                 lambda: f"{explained} of {events} events, {states:,} states"
             ),
         )
-    document = json_text(answer.data())
     if options.out is not None:
-        write(Path(options.out), document + "\n", "--out")
-    if options.format == "json":
-        print_out(document)
-    else:
-        print_text("\n".join(text(answer, steps=options.show)))
-    return Exit.of(answer.conformance.judgement)
+        write(Path(options.out), json_text(found.data()) + "\n", "--out")
+    answer(options, found.data, lambda: "\n".join(text(found, steps=options.show)))
+    return Exit.of(found.conformance.judgement)
 
 
 def choices(options: argparse.Namespace) -> Choices:

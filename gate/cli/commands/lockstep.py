@@ -9,14 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.progress import counted, progress
-from rebalance.gate.cli.console.terminal import (
-    UsageError,
-    json_text,
-    print_out,
-    print_text,
-    usage_errors,
-    write,
-)
+from rebalance.gate.cli.console.terminal import UsageError, answer, json_text, usage_errors, write
 from rebalance.gate.cli.console.text import clean, count, percent
 from rebalance.gate.cli.shared.options import add_options
 from rebalance.gate.cli.shared.releases import faults, of_code
@@ -75,13 +68,9 @@ def run_lockstep(options: argparse.Namespace) -> int:
             )
     except (CannotStart, ToolError) as error:
         raise UsageError(f"--code {options.code}: {clean(str(error))}") from error
-    document = json_text(found.data())
     if options.out is not None:
-        write(Path(options.out), document + "\n", "--out")
-    if options.format == "json":
-        print_out(document)
-    else:
-        print_text("\n".join(text(found, options.scenario)))
+        write(Path(options.out), json_text(found.data()) + "\n", "--out")
+    answer(options, found.data, lambda: "\n".join(text(found, options.scenario)))
     return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
