@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.progress import Stages, polled, progress
+from rebalance.gate.cli.console.progress import progress, staged
 from rebalance.gate.cli.console.terminal import (
     UsageError,
     print_json,
@@ -170,9 +170,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     shown = SHOWN[switch]
     sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
     lines = ["", *labelled("switch", f"{switch}: {sentence}"), *labelled("group", _group(shown))]
-    stages = Stages()
-    stages.enter(f"searching for {switch}")
-    with polled(options, stages.line):
+    with staged(options, f"searching for {switch}"):
         found = reproduce(shown)
     if found is None:
         print_text("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
@@ -207,10 +205,8 @@ def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
     from rebalance.properties.verdict import Level
 
     print_text("\n".join(["", *labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
-    stages = Stages()
     for profile in ("smoke", "ci"):
-        stages.enter(f"rebalance check {spec} --profile {profile}")
-        with polled(options, stages.line):
+        with staged(options, f"rebalance check {spec} --profile {profile}"):
             result = judged(spec, profile)
         rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
         rows.sort(key=lambda row: list(Level).index(row.clause.level))

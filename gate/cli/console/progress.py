@@ -110,8 +110,8 @@ def polled(options: argparse.Namespace, line: Line) -> Iterator[None]:
 @contextlib.contextmanager
 def staged(options: argparse.Namespace, first: str) -> Iterator[Callable[[str], None]]:
     """A function that says what a job does now, ``first`` until it is called: the line of progress has it and
-    for how long; with ``--verbose`` it is printed instead, a line each."""
-    if options.verbose:
+    for how long; with ``--verbose``, where a command has it, it is printed instead, a line each."""
+    if getattr(options, "verbose", 0):
         yield print_err
         return
     stages = Stages()
