@@ -8,6 +8,8 @@ heartbeat: a failover loses only what is under way.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from rebalance.specs.consumer.client import NO, put
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
@@ -192,8 +194,13 @@ def given(s: State, t: After, m: Term) -> None:
     """Then it is given what is free, and has the epoch of the target."""
     t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
     t.when(ForAll([P], Implies(surplus(s, m, P), Not(still(s, m, P)))))
-    gets = And(wanted(s, m, P), Or(s.assigned(m, P), free(s, m, P)))
-    waits = Exists([P], And(wanted(s, m, P), Not(s.assigned(m, P)), Not(free(s, m, P))))
+    gives(s, t, m)
+
+
+def gives(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], Term] = free) -> None:
+    """What ``given`` does, whenever that may be, with this notion of what is free."""
+    gets = And(wanted(s, m, P), Or(s.assigned(m, P), is_free(s, m, P)))
+    waits = Exists([P], And(wanted(s, m, P), Not(s.assigned(m, P)), Not(is_free(s, m, P))))
     t.at[m] = s.target_epoch
     t.previous[m] = If(s.at(m) == s.target_epoch, s.previous(m), s.wire_epoch(m))
     t.record[m] = If(waits, UNRELEASED, STABLE)

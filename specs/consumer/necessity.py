@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import z3
 from rebalance.specs.consumer import client, coordinator
-from rebalance.specs.consumer.coordinator import accepted, answer, arrived, free, surplus, unrevoked, wanted
+from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surplus, unrevoked
 from rebalance.specs.consumer.proof import proof
 from rebalance.specs.consumer.safety import Effect, IsStored, properties_of, specification
 from rebalance.specs.consumer.vocabulary import (
@@ -23,7 +23,6 @@ from rebalance.specs.consumer.vocabulary import (
     INSIDE,
     JOIN,
     JOINING,
-    STABLE,
     VOCABULARY,
     N,
     P,
@@ -76,16 +75,7 @@ def _given(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], T
     """As ``given``, with another notion of what is free."""
     t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
     t.when(ForAll([P], Implies(surplus(s, m, P), Not(coordinator.still(s, m, P)))))
-    _gives(s, t, m, is_free)
-
-
-def _gives(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], Term]) -> None:
-    gets = And(wanted(s, m, P), Or(s.assigned(m, P), is_free(s, m, P)))
-    t.at[m] = s.target_epoch
-    t.record[m] = STABLE
-    t.assigned[m, P] = gets
-    t.pending[m, P] = False
-    answer(s, t, m, s.target_epoch, gets)
+    gives(s, t, m, is_free)
 
 
 @instead_of(coordinator.given)
@@ -102,14 +92,14 @@ def _although_pending(s: State, t: After, m: Term) -> None:
 def _before_it_revoked(s: State, t: After, m: Term) -> None:
     t.when(accepted(s, m), Not(arrived(s, m)))
     t.when(ForAll([P], Implies(surplus(s, m, P), Not(coordinator.still(s, m, P)))))
-    _gives(s, t, m, free)
+    gives(s, t, m)
 
 
 @instead_of(coordinator.given)
 def _silence_revokes(s: State, t: After, m: Term) -> None:
     t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
     t.when(ForAll([P], Implies(surplus(s, m, P), Not(s.sent(m, P)))))
-    _gives(s, t, m, free)
+    gives(s, t, m)
 
 
 @around(coordinator.must_drop)
