@@ -14,7 +14,7 @@ import z3
 from rebalance.specs.consumer import client, coordinator
 from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surplus, unrevoked
 from rebalance.specs.consumer.proof import proof
-from rebalance.specs.consumer.safety import Effect, IsStored, properties_of, specification
+from rebalance.specs.consumer.safety import Effect, IsStored, closed, properties_of, specification
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
     BEAT,
@@ -63,9 +63,8 @@ class GuardLeftOut:
 
     def specification(self) -> Specification:
         """The protocol without the guard."""
-        properties = properties_of(VOCABULARY.state(), self.stored)
-        closed = {name: VOCABULARY.close(formula) for name, formula in properties.items()}
-        return replace(specification(*self.instead), properties=closed)
+        properties = closed(properties_of(VOCABULARY.state(), self.stored))
+        return replace(specification(*self.instead), properties=properties)
 
 
 # -- the guards ----------------------------------------------------------------------------------------

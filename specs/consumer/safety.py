@@ -183,15 +183,16 @@ def _stated() -> Specification:
     state = VOCABULARY.state()
     return Specification(
         vocabulary=VOCABULARY,
-        axioms=_closed(AXIOMS),
+        axioms=closed(AXIOMS),
         initial=initial(state),
         actions=(),
-        invariants=_closed(invariants_of(state)),
-        properties=_closed(properties_of(state)),
+        invariants=closed(invariants_of(state)),
+        properties=closed(properties_of(state)),
     )
 
 
-def _closed(formulas: Mapping[str, Term]) -> dict[str, Term]:
+def closed(formulas: Mapping[str, Term]) -> dict[str, Term]:
+    """The formulas for all that their capital letters may stand for."""
     return {name: VOCABULARY.close(formula) for name, formula in formulas.items()}
 
 
