@@ -188,7 +188,7 @@ class MigratingLockstep(ServedLockstep):
             self.seen.deviations[self._deviates] += 1
         if event.action == DECIDES:
             self._leads = NOBODY
-        if event.action in self.both and self._code is not None:
+        if event.action in self.both:
             # Of an empty consumer group, for instance, by a JoinGroup that it refuses.
             self._anew = not any(self._book(after)) and self._code.coordinator.consumer is None
         for slot in self.setup.slots:
@@ -243,12 +243,11 @@ class MigratingLockstep(ServedLockstep):
             case _:
                 super()._take(event, after)
         self._empties()
-        self._code = self.cell.state()
 
     def _empties(self) -> None:
         """A group that was left before its first join phase began is empty only after its delay, and a
         policy that lets no group go up keeps it until then."""
-        known = self.cell.state().coordinator
+        known = self._code.coordinator
         if known.state == PHASES[GroupState.PREPARING] and not known.members and not may_upgrade(self.setup):
             self._do({"do": "expire", "timer": "rebalance"})
 
@@ -271,7 +270,7 @@ class MigratingLockstep(ServedLockstep):
         if message.step is ClassicStep.JOIN:
             self._join(who, message)
             return
-        known = self.cell.state().coordinator
+        known = self._code.coordinator
         real = self._real[who, message.id]
         mine = (PHASES[GroupState.COMPLETING], real, self._kafka(message.generation))
         if (known.state, known.leader, known.generation) == mine:
@@ -305,7 +304,7 @@ class MigratingLockstep(ServedLockstep):
 
     def _named(self, who: int) -> str:
         """The id that Kafka has given to a static member."""
-        known = self.cell.state().coordinator
+        known = self._code.coordinator
         everybody = known.members if known.consumer is None else known.consumer.members
         return next((one.id for one in everybody if one.instance == self._instance(who)), "")
 
@@ -376,7 +375,6 @@ class MigratingLockstep(ServedLockstep):
         return f"assigned {self.setup.spell(self._bits(answer.assignment or frozenset()))}"
 
     def _differ(self, after: State) -> list[str]:
-        assert self._code is not None
         group, known = self.built.value(after, "group"), self._code.coordinator
         there = any(self._book(after))
         kind = GroupKind.CONSUMER if known.consumer else GroupKind.CLASSIC if known.state else GroupKind.NONE
@@ -434,9 +432,8 @@ class MigratingLockstep(ServedLockstep):
         return tuple(self._part(state, "record", slot) for slot in self.setup.slots)
 
     def _phase(self) -> str | None:
-        assert self._code is not None
         return self._code.coordinator.state
 
     def _registered(self, real: str) -> RegisteredMember | None:
-        known = self.cell.state().coordinator
+        known = self._code.coordinator
         return next((one for one in known.members if one.id == real), None)

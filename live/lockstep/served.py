@@ -59,6 +59,7 @@ class ServedLockstep(RunNames):
 
     both: Collection[str] = OF_THE_GROUP
     config: Mapping[str, object] = BROKER
+    _code: CellState  # after the last command
 
     def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.cell, self.setup, self.built, self.releases = cell, setup, built, releases
@@ -72,7 +73,6 @@ class ServedLockstep(RunNames):
         self._started = self._stored = 0
         self._deleted = False
         self._answers: list[CellResponse] = []
-        self._code: CellState | None = None
 
     # -- what a walk needs -------------------------------------------------------------------------------
 
@@ -85,6 +85,7 @@ class ServedLockstep(RunNames):
         try:
             topics = self.counts(self.setup.exist)
             self.cell.create(self.releases.coordinator, members, topics, self.config)
+            self._code = self.cell.state()
         except (CellRefused, CellBroken, CellDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
@@ -195,7 +196,6 @@ class ServedLockstep(RunNames):
                 self._do({"do": "topics", "topics": self.counts(self._exist(after))})
             case _:
                 self._leaves(who, wire)
-        self._code = self.cell.state()
 
     def _leaves(self, who: int, wire: Any) -> None:
         """What was sent before arrives first, on the same connection."""
@@ -254,8 +254,8 @@ class ServedLockstep(RunNames):
     def _fires(self, kind: str, who: int, event: Event) -> None:
         """A timer of a member."""
         real = self._real[who, int(event.choice.removeprefix("id "))]
-        state = self.cell.state()
-        keys = [one for one in state.coordinator.timers if one.startswith(kind) and one.endswith(real)]
+        timers = self._code.coordinator.timers
+        keys = [one for one in timers if one.startswith(kind) and one.endswith(real)]
         if not keys:
             raise CellRefused(f"{kind.rstrip('-')} of {real} is not set")
         self._do({"do": "expire", "timer": keys[0]})
@@ -311,7 +311,6 @@ class ServedLockstep(RunNames):
 
     def _differ(self, after: State) -> list[str]:
         """In what the groups are not alike."""
-        assert self._code is not None
         group, known = self.built.value(after, "group"), self._code.coordinator.consumer
         if group.kind is not GroupKind.CONSUMER or known is None:
             self._exists = False
