@@ -398,24 +398,12 @@ class MigratingLockstep(ServedLockstep):
         ours: dict[str, Any] = {"state": PHASES[group.phase], "generation": self._kafka(group.epoch)}
         theirs: dict[str, Any] = {"state": known.state, "generation": generation}
         members = {one.id: one for one in known.members}
-        for slot in self.setup.slots:
-            for record in self._part(after, "record", slot):
-                real, name = self._real[slot, record.id], f"{letter(slot)} id {record.id}"
-                ours |= {f"{name} {what}": how for what, how in self._classic_record(record).items()}
-                if real in members:
-                    one = self._classic_member(members.pop(real))
-                    theirs |= {f"{name} {what}": how for what, how in one.items()}
-        theirs |= {f"{real} is a member": 1 for real in members}
-        return [
-            f"{what}: the model has {ours.get(what)}, Kafka {theirs.get(what)}"
-            for what in dict.fromkeys((*ours, *theirs))
-            if ours.get(what) != theirs.get(what)
-        ]
+        return self._unlike(after, ours, theirs, members, self._classic_record, self._classic_member)
 
     def _classic_record(self, record: ConsumerRecord) -> dict[str, Any]:
         return {"assigned": self.setup.spell(record.assigned), "joined": record.joined}
 
-    def _classic_member(self, one: RegisteredMember) -> dict[str, Any]:
+    def _classic_member(self, one: RegisteredMember, _: ConsumerRecord) -> dict[str, Any]:
         assigned = self.setup.spell(self._bits(one.assigned or frozenset()))
         return {"assigned": assigned, "joined": one.joining}
 

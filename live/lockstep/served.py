@@ -7,10 +7,17 @@ among those that the model's assignor may compute.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Collection, Iterator, Mapping
+from typing import Any, TypeVar
 
-from rebalance.live.code.answers import CellRequest, CellResponse, CellState, Partitions, ServedMember
+from rebalance.live.code.answers import (
+    CellRequest,
+    CellResponse,
+    CellState,
+    Partitions,
+    RegisteredMember,
+    ServedMember,
+)
 from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
 from rebalance.live.lockstep.both import Agreement, Disagreement
 from rebalance.live.lockstep.deviations import COUNTED_ANEW
@@ -32,6 +39,8 @@ from rebalance.model.consumer.state import (
 from rebalance.model.machine import Event, Machine, Options, Outcome, State
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import NONE, Late, Parts, each
+
+_Member = TypeVar("_Member", ServedMember, RegisteredMember)
 
 BROKER: Mapping[str, object] = {"group.consumer.assignment.interval.ms": 0}
 """Of the broker: a target is computed when it is due, as up to 4.2."""
@@ -328,15 +337,27 @@ class ServedLockstep(RunNames):
             ours["epoch of the target"] = self._kafka(group.assigned)
             theirs["epoch of the target"] = known.assignment_epoch
         members = {one.id: one for one in known.members}
+        return self._unlike(after, ours, theirs, members, self._record, self._member)
+
+    def _unlike(
+        self,
+        after: State,
+        ours: dict[str, Any],
+        theirs: dict[str, Any],
+        members: dict[str, _Member],
+        of_model: Callable[[ConsumerRecord], dict[str, Any]],
+        of_kafka: Callable[[_Member, ConsumerRecord], dict[str, Any]],
+    ) -> list[str]:
+        """In what the model and Kafka differ: ``ours`` and ``theirs`` of the group, and of each member what
+        there is ``of_model`` and ``of_kafka``. ``members``: Kafka's, by their ids."""
         for slot in self.setup.slots:
             for record in self._part(after, "record", slot):
-                real = self._real[slot, record.id]
-                name = f"{letter(slot)} id {record.id}"
-                ours |= {f"{name} {what}": how for what, how in self._record(record).items()}
+                real, name = self._real[slot, record.id], f"{letter(slot)} id {record.id}"
+                ours |= {f"{name} {what}": how for what, how in of_model(record).items()}
                 if real in members:
-                    theirs |= {f"{name} {w}": h for w, h in self._member(members.pop(real), record).items()}
-        for real in members:
-            theirs[f"{real} is a member"] = 1
+                    one = of_kafka(members.pop(real), record)
+                    theirs |= {f"{name} {what}": how for what, how in one.items()}
+        theirs |= {f"{real} is a member": 1 for real in members}
         return [
             f"{what}: the model has {ours.get(what)}, Kafka {theirs.get(what)}"
             for what in dict.fromkeys((*ours, *theirs))
