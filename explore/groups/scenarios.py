@@ -6,7 +6,7 @@ caller. ``SCENARIOS`` is what ``rebalance list scenarios`` shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -374,7 +374,10 @@ def scenario(name: str) -> NamedScenario:
     return SCENARIOS[name]
 
 
-SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
+SampledGroup = tuple[str, int, int, int, tuple[str, ...] | None]
+"""A scenario, members, partitions, faults in one run, and their kinds, None for those of the scenario."""
+
+SAMPLED: tuple[SampledGroup, ...] = (
     ("connections", 3, 2, 3, None),
     ("failover", 2, 2, 4, None),
     ("eager", 2, 2, 4, None),
@@ -389,14 +392,13 @@ SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
     ("shrinking", 2, 2, 2, None),
     ("racks", 2, 2, 2, None),
 )
-"""Groups that a proof looks at, to see that it is about them: scenario, members, partitions, faults in one
-run, and their kinds, None for those of the scenario.
+"""Groups that a proof looks at, to see that it is about them.
 
 Together they take every kind of fault, with dynamic and static members, EAGER and COOPERATIVE ones and both
 at once, with and without a failover, on connections that hold and on some that break."""
 
 
-CONSUMER_SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = (
+CONSUMER_SAMPLED: tuple[SampledGroup, ...] = (
     ("consumer", 2, 2, 4, None),
     ("consumer", 3, 2, 3, None),
     ("consumer-topics", 2, 2, 4, CONSUMER_FAULTS),
@@ -404,9 +406,7 @@ CONSUMER_SAMPLED: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] 
 """The same of the consumer protocol: every kind of fault, and of subscriptions that change."""
 
 
-def sampled_groups(
-    sampled: tuple[tuple[str, int, int, int, tuple[str, ...] | None], ...] = SAMPLED,
-) -> Iterator[tuple[str, Setup]]:
+def sampled_groups(sampled: Iterable[SampledGroup] = SAMPLED) -> Iterator[tuple[str, Setup]]:
     """These groups with their titles."""
     for name, members, partitions, budget, faults in sampled:
         size = ScenarioSize(
