@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rebalance.model.assignors import reference
+from rebalance.model.consumer.conversion import may_downgrade, may_upgrade
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import Topics
 from rebalance.model.values import RebalanceProtocol
@@ -88,11 +89,21 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
 """The same for a consumer group (KIP-848)."""
 
 
+def _converts(setup: Setup) -> bool:
+    """Whether a member of the consumer protocol may come to a group of the classic one."""
+    return _room(setup) > 1 and may_upgrade(setup)
+
+
+def _goes_back(setup: Setup) -> bool:
+    """Whether a member of the classic protocol may be left alone by one of the other."""
+    return len(setup.consumers) > 1 and may_downgrade(setup)
+
+
 DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
     "classic member in a consumer group": lambda s: _room(s) > 1 and s.policy != "disabled",
-    "upgrade of a group that is stable": lambda s: _converts(s),
-    "upgrade of a group that is joining": lambda s: _converts(s),
-    "upgrade of a group that is assigning": lambda s: _converts(s),
+    "upgrade of a group that is stable": _converts,
+    "upgrade of a group that is joining": _converts,
+    "upgrade of a group that is assigning": _converts,
     "classic member turned away": lambda s: _room(s) > 1 and s.policy == "disabled",
     "downgrade": lambda s: _goes_back(s) and _fault("close")(s) and not _static(s),
     "downgrade while partitions move": lambda s: (
@@ -103,16 +114,6 @@ DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
     "failover after a downgrade": lambda s: _goes_back(s) and _fault("failover", "close")(s),
 }
 """The same for a group on its way between the protocols."""
-
-
-def _converts(setup: Setup) -> bool:
-    """Whether a member of the consumer protocol may come to a group of the classic one."""
-    return _room(setup) > 1 and setup.policy in ("bidirectional", "upgrade")
-
-
-def _goes_back(setup: Setup) -> bool:
-    """Whether a member of the classic protocol may be left alone by one of the other."""
-    return len(setup.consumers) > 1 and setup.policy in ("bidirectional", "downgrade")
 
 
 def due(setup: Setup) -> tuple[str, ...]:

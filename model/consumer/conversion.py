@@ -39,6 +39,11 @@ def may_upgrade(setup: Setup) -> bool:
     return setup.policy in ("bidirectional", "upgrade")
 
 
+def may_downgrade(setup: Setup) -> bool:
+    """Whether that policy lets a consumer group become a classic one."""
+    return setup.policy in ("bidirectional", "downgrade")
+
+
 def admits_classic(setup: Setup) -> bool:
     """Whether a consumer group takes in members of the classic protocol: not where groups never change."""
     return setup.policy != "disabled" or "disabled_admits_classic" in setup.coordinator
@@ -53,8 +58,7 @@ def unreadable(setup: Setup, group: ConsumerGroup) -> bool:
 def goes_down(setup: Setup, book: Book) -> bool:
     """Whether a consumer group of these members becomes a classic one."""
     rest = [record for records in book for record in records]
-    allowed = setup.policy in ("bidirectional", "downgrade")
-    return allowed and bool(rest) and all(record.classic for record in rest)
+    return may_downgrade(setup) and bool(rest) and all(record.classic for record in rest)
 
 
 # -- up ------------------------------------------------------------------------------------------------
