@@ -8,17 +8,16 @@ import pytest
 from rebalance.explore.groups.bugs import without
 from rebalance.live.code.cell import KafkaCell
 from rebalance.live.lockstep.migrating import MigratingLockstep
-from rebalance.live.lockstep.walks import LockstepPlan, drawn, lockstep, walk
+from rebalance.live.lockstep.walks import LockstepPlan, lockstep
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event
-from rebalance.model.protocol.setup import Setup
 from rebalance.properties.verdict import Verdict
 
 from tests.live.code.played import needs_java
 from tests.live.lockstep.stepping import NOW
-from tests.live.lockstep.test_served_lockstep import setup_of
+from tests.live.lockstep.test_served_lockstep import setup_of, walked
 
 SCENARIOS = (
     *("migration", "migration-upgrade", "migration-downgrade", "migration-static"),
@@ -36,22 +35,11 @@ def size_of(name: str) -> int:
     return 3 if name == "migration" else 2
 
 
-def walked(cell: KafkaCell, setup: Setup, walks: int) -> MigratingLockstep | None:
-    """The first walk that disagrees."""
-    built = machine(setup)
-    for number in range(walks):
-        one = MigratingLockstep(cell, setup, built, NOW)
-        if walk(one, drawn(0, number), 100) is not None:
-            return one
-        assert one.seen.steps > 0
-    return None
-
-
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
-    assert walked(jvm, setup_of(name, members=size_of(name)), 6) is None
+    assert walked(jvm, setup_of(name, members=size_of(name)), 6, MigratingLockstep) is None
 
 
 @needs_java
@@ -69,7 +57,7 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaC
 def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
     setup = setup_of(name, members=size_of(name))
     assert switch in setup.coordinator
-    assert walked(jvm, without(setup, switch), 60) is not None
+    assert walked(jvm, without(setup, switch), 60, MigratingLockstep) is not None
 
 
 @pytest.mark.parametrize(("release", "later"), [("4.0.1", True), ("4.1.2", False), ("4.2.0", False)])
@@ -105,7 +93,7 @@ def test_a_disabled_policy_is_obeyed_by_these_releases(release: str, admits: boo
 )
 def test_what_a_walk_meets_seldom_is_noticed_too(name: str, switch: str, jvm: KafkaCell) -> None:
     setup = setup_of(name, members=size_of(name))
-    assert walked(jvm, without(setup, switch), 2000) is not None
+    assert walked(jvm, without(setup, switch), 2000, MigratingLockstep) is not None
 
 
 def steps(one: MigratingLockstep, *texts: str) -> None:

@@ -34,11 +34,13 @@ def setup_of(name: str, releases: CodeReleases = NOW, members: int = 2, partitio
     return lockstep_setup(SCENARIOS[name], size, releases)
 
 
-def walked(cell: KafkaCell, setup: Setup, walks: int) -> ServedLockstep | None:
+def walked(
+    cell: KafkaCell, setup: Setup, walks: int, kind: type[ServedLockstep] = ServedLockstep
+) -> ServedLockstep | None:
     """The first walk that disagrees."""
     built = machine(setup)
     for number in range(walks):
-        one = ServedLockstep(cell, setup, built, NOW)
+        one = kind(cell, setup, built, NOW)
         if walk(one, drawn(0, number), 100) is not None:
             return one
         assert one.seen.steps > 0
