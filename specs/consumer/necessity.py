@@ -16,7 +16,6 @@ from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surpl
 from rebalance.specs.consumer.proof import proof
 from rebalance.specs.consumer.safety import Effect, IsStored, closed, properties_of, specification
 from rebalance.specs.consumer.vocabulary import (
-    ANSWER,
     BEAT,
     FENCED,
     IDLE,
@@ -32,7 +31,7 @@ from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.language import After, State, Term
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, prove
 from rebalance.specs.logic.specification import Specification
-from rebalance.specs.necessity.varying import around, instead_of
+from rebalance.specs.necessity.varying import around, instead_of, without
 from z3 import And, ForAll, Implies, Not, Or
 
 SIZES = {"Member": 2, "Partition": 2, "Generation": 6}
@@ -88,13 +87,6 @@ def _although_pending(s: State, t: After, m: Term) -> None:
 
 
 @instead_of(coordinator.given)
-def _before_it_revoked(s: State, t: After, m: Term) -> None:
-    t.when(accepted(s, m), Not(arrived(s, m)))
-    t.when(ForAll([P], Implies(surplus(s, m, P), Not(coordinator.still(s, m, P)))))
-    gives(s, t, m)
-
-
-@instead_of(coordinator.given)
 def _silence_revokes(s: State, t: After, m: Term) -> None:
     t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
     t.when(ForAll([P], Implies(surplus(s, m, P), Not(s.sent(m, P)))))
@@ -117,15 +109,6 @@ def _claims_reconciled_only(s: State, t: After, m: Term) -> None:
 def _joins_while_fenced(s: State, t: After, m: Term) -> None:
     t.when(s.runs(m), Or(s.state(m) == JOINING, s.state(m) == FENCED), s.wire(m) == IDLE)
     client.put(t, m, JOIN, carries=client.YES)
-
-
-@instead_of(client.answered)
-def _hears_while_fenced(s: State, t: After, m: Term) -> None:
-    t.when(s.runs(m), s.wire(m) == ANSWER)
-    t.state[m] = INSIDE
-    t.epoch[m] = s.wire_epoch(m)
-    t.received[m, P] = z3.If(s.carries(m), s.granted(m, P), s.received(m, P))
-    client.put(t, m, IDLE)
 
 
 @around(client.poll_too_late)
@@ -170,7 +153,7 @@ GUARDS: dict[str, GuardLeftOut] = {
         GuardLeftOut(
             name="not_awaited",
             sentence="a member is given the next target although it has not revoked yet",
-            instead=(_before_it_revoked,),
+            instead=(without("pending", coordinator.given),),
             path=f"{ASKED} {TAKEN} heartbeat given {OWNS}",
         ),
         GuardLeftOut(
@@ -196,7 +179,7 @@ GUARDS: dict[str, GuardLeftOut] = {
         GuardLeftOut(
             name="heartbeat_while_fenced",
             sentence="a client joins again before it has lost what it owned",
-            instead=(_joins_while_fenced, _hears_while_fenced),
+            instead=(_joins_while_fenced, without("state", client.answered)),
             path=f"{OWNS} poll_too_late {TAKEN} join given answered {OWNS}",
             switch=True,
         ),
