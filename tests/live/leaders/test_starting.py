@@ -19,6 +19,8 @@ from rebalance.live.leaders.starting import FORKING, Forks
 from rebalance.live.processes.lines import Json
 from rebalance.live.processes.supervision import end_all
 
+from tests.processes import LINUX, left
+
 PROGRAM = """
 import os, sys
 
@@ -68,14 +70,20 @@ def test_each_is_a_fork_of_what_has_loaded_all_and_its_end_is_known(tmp_path: Pa
 
 
 def test_one_that_is_killed_has_ended_and_others_go_on(tmp_path: Path):
-    with forks(tmp_path, "loaded") as (network, started), TemporaryFile() as output:
+    with forks(tmp_path, "loaded") as (_, started), TemporaryFile() as output:
         first, second = (started(["wait", name], output) for name in "ab")
         end_all(first.pid)
         assert first.wait() == -signal.SIGKILL
         assert second.poll() is None
         os.kill(second.pid, 0)
-    # And with what it is a fork of it ends itself.
-    assert not network.serve(lambda: second.poll() is not None, 0.1)
+
+
+@pytest.mark.skipif(not LINUX, reason="the kernel does it on Linux only")
+def test_one_ends_with_what_it_is_a_fork_of(tmp_path: Path):
+    with forks(tmp_path, "loaded") as (_, started), TemporaryFile() as output:
+        pid = started(["wait", "a"], output).pid
+        os.kill(started._process.pid, signal.SIGKILL)
+        assert not left([pid])
 
 
 def test_what_cannot_load_a_module_starts_nothing(tmp_path: Path):
