@@ -23,6 +23,8 @@ minimality empty  ->  empty:1:1: not JSON
 minimality directory  ->  no traces (*.json) below this directory
 minimality run.json  ->  none of these is a counterexample of an assignor
 minimality gone.json  ->  no module and no adapter is called 'gone'
+mutation.edits --jobs 0  ->  '0' is not a whole number from 1 on
+mutation.edits --only nothing  ->  --only: of no edit do file and function contain 'nothing'
 raw_logs nowhere  ->  'nowhere' is no directory
 raw_logs empty  ->  'empty' is no directory
 raw_logs --into empty  ->  --into: [Errno

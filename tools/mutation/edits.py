@@ -13,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 import tomllib
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
+
+from rebalance.explore.engine.drafts import scratch
+from rebalance.gate.cli.shared.values import whole
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).with_name("edits.toml")
@@ -129,16 +131,16 @@ def noticed(some: Sequence[Edit], jobs: int = 2) -> list[str]:
         return failed[0] if failed else ""
 
     with (
-        tempfile.TemporaryDirectory(prefix="rebalance-edits-") as directory,
+        scratch("edits") as directory,
         ThreadPoolExecutor(jobs) as pool,
     ):
-        whole = Copy(Path(directory) / "whole")
+        unchanged = Copy(directory / "unchanged")
         for marks in dict.fromkeys(edit.marks for edit in some):
             files = sorted({test for edit in some if edit.marks == marks for test in edit.tests})
-            if failed := whole.failing(files, marks):
+            if failed := unchanged.failing(files, marks):
                 raise RuntimeError(f"without any mistake: {', '.join(failed)}")
         for number in range(jobs):
-            copies.put(Copy(Path(directory) / str(number)))
+            copies.put(Copy(directory / str(number)))
         return list(pool.map(ask, some))
 
 
@@ -170,9 +172,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line. Returns 1 when a mistake is not noticed."""
     parser = argparse.ArgumentParser(prog="python -m tools.mutation.edits")
     parser.add_argument("--only", default="", help="the edits whose file and function contain this; no table")
-    parser.add_argument("--jobs", type=int, default=2, help="processes at once")
+    parser.add_argument("--jobs", type=whole, default=2, help="processes at once")
     given = parser.parse_args(arguments)
     some = [edit for edit in edits() if given.only in edit.key]
+    if not some:
+        parser.error(f"--only: of no edit do file and function contain {given.only!r}")
     found = noticed(some, given.jobs)
     text = page(some, found)
     if given.only:
