@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 import tomllib
 from dataclasses import fields
 from pathlib import Path
@@ -26,6 +27,9 @@ def scenario_in(path: Path) -> NamedScenario:
     ``lists`` has for each member the assignors that it lists, as names, or as lists of names that it goes
     through one after the other as it is upgraded. Raises ScenarioError, which names the key, and OSError.
     """
+    mode = path.stat().st_mode
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # of a directory reading says what it is
+        raise ScenarioError(f"{path}: is no file but a pipe or a device")
     try:
         read = tomllib.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of too many digits

@@ -38,7 +38,8 @@ class Parser(argparse.ArgumentParser):
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
             kind = action.dest if action.option_strings else str(action.metavar).lower()
-            sentence = unknown(kind.replace("what", "list"), str(value), action.choices)
+            kind = kind.replace("what", "list").replace("_", " ")
+            sentence = unknown(kind, str(value), action.choices)
             raise argparse.ArgumentError(action if action.option_strings else None, sentence)
 
     def _print_message(self, message: str, file: Any = None) -> None:

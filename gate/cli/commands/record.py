@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -126,13 +125,14 @@ def _request(options: argparse.Namespace) -> Request:
 
 
 def _again(options: argparse.Namespace) -> Request:
+    from rebalance.gate.traces import files
     from rebalance.live.record.request import again
 
     release = _release(options)
     path = options.again / "run.json" if options.again.is_dir() else options.again
     try:
-        request = again(json.loads(path.read_text(encoding="utf-8")))
-    except OSError as error:
+        request = again(files.read_json(path))
+    except files.TraceError as error:
         raise UsageError(f"--again: {error}") from error
     except (ValueError, KeyError, TypeError) as error:
         raise UsageError(f"--again: {path} is not what a recording writes: {error}") from error

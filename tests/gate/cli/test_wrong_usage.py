@@ -161,6 +161,7 @@ audit x --known @garbage.txt  ->  is not UTF-8
 audit x --known @directory.toml  ->  Is a directory
 audit x --known @missing  ->  no file 'missing'
 audit x --known ""  ->  is no id of a finding
+prove --group-protocol nothing  ->  no group protocol is called 'nothing': there are classic, consumer
 upgrade --from consumer --to consumer  ->  nothing changes
 upgrade --from streams --to consumer  ->  keeps its own assignor
 conform --code 3.4.1 --scenario consumer  ->  has no such groups
@@ -184,6 +185,17 @@ def test_garbage_is_refused_in_a_line(rebalance, typed: str, complaint: str) -> 
     assert complaint in ran.err
     assert len(ran.err.splitlines()) <= 2
     assert "Traceback" not in ran.err
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no FIFOs")
+@pytest.mark.parametrize("typed", ["explore --scenario pipe.toml", "record --again pipe.toml"])
+def test_who_waits_for_a_writer_would_wait_for_ever(rebalance, typed: str) -> None:
+    os.mkfifo("pipe.toml")
+    ran = rebalance(*typed.split())
+    assert (ran.code, ran.out) == (2, "")
+    assert "pipe.toml: " in ran.err
+    assert "no file" in ran.err
+    assert len(ran.err.splitlines()) == 1
 
 
 @pytest.mark.usefixtures("garbage")
