@@ -65,11 +65,20 @@ def test_with_verbose_each_stage_is_a_line(terminal, capsys) -> None:
     assert (terminal.getvalue(), capsys.readouterr().err) == ("", "1. a step\n")
 
 
-@pytest.mark.parametrize("refused", [True, False])
-def test_nobody_looks_and_nothing_is_drawn(refused, capsys) -> None:
+def drawn(refused: bool) -> None:
     with staged(argparse.Namespace(no_progress=refused, verbose=0), "starting") as enter:
         enter("searching")
         time.sleep(0.01)
+
+
+def test_nobody_wants_it_and_nothing_is_drawn(terminal) -> None:
+    drawn(refused=True)
+    assert terminal.getvalue() == ""
+
+
+@pytest.mark.parametrize("refused", [True, False])
+def test_nobody_looks_and_nothing_is_drawn(refused, capsys) -> None:
+    drawn(refused)
     assert capsys.readouterr() == ("", "")
 
 

@@ -16,6 +16,8 @@ from rebalance.pipeline.audit import batches, tables, tail
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 
 from tests.pipeline.audit.logs_at_hand import BEGIN
+from tests.pipeline.audit.sources import shapes
+from tests.pipeline.audit.sources.incident import deploy
 
 # -- reading -------------------------------------------------------------------------------------------
 
@@ -143,6 +145,16 @@ def test_findings_are_reported_once_and_again_when_they_end(tmp_path, follow_onc
     assert follow_once() == []
     assert table(tmp_path, "partition, seconds, ended IS NULL") == [(0, 3.0, False), (1, 1.0, True)]
     assert table(tmp_path, "file, line", "malformed") == [(str(b), 5)]
+
+
+def test_of_groups_on_two_clusters_nothing_is_certain(tmp_path, follow_once):
+    files = shapes.per_pod(deploy())
+    shapes.write(files, tmp_path / "logs")
+    assert ("owned-twice", 0) not in follow_once()
+    staging = {f"staging-{name}": shapes.in_another_cluster(text) for name, text in files.items()}
+    shapes.write(staging, tmp_path / "logs")
+    assert ("owned-twice", 0) in follow_once()
+    assert set(table(tmp_path, "certain")) == {(False,)}
 
 
 def test_a_rebalance_that_ends_after_all_is_no_longer_open(tmp_path, follow_once):

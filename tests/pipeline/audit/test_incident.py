@@ -13,7 +13,7 @@ from rebalance.pipeline.audit.run import run_audit
 from rebalance.properties.verdict import Verdict
 
 from tests.pipeline.audit.sources import shapes
-from tests.pipeline.audit.sources.incident import UUIDS, deploy, incident
+from tests.pipeline.audit.sources.incident import deploy, incident
 
 REAL = Path(__file__).parent / "logs"
 
@@ -56,7 +56,7 @@ def test_where_nothing_tells_them_apart_it_is_inconclusive_and_says_why(tmp_path
 def test_logs_of_two_clusters_are_inconclusive_and_it_says_which(tmp_path):
     """Each alone is in order; in one directory each partition of the name has two owners."""
     files = shapes.per_pod(deploy())
-    elsewhere = {f"staging/{name}": in_another_cluster(text) for name, text in files.items()}
+    elsewhere = {f"staging/{name}": shapes.in_another_cluster(text) for name, text in files.items()}
     one, other = (
         audit(tmp_path, *shapes.write(logs, tmp_path / name))
         for name, logs in (("a", files), ("b", elsewhere))
@@ -71,14 +71,6 @@ def test_logs_of_two_clusters_are_inconclusive_and_it_says_which(tmp_path):
     assert note.text.startswith("billing is the name of 2 groups: orders@a/orders-")
     assert "in cluster 4L6g3nShT-eMCtK--X86sw" in note.text
     assert "in cluster nObOdYsShT-eMCtK--X86s" in note.text
-
-
-def in_another_cluster(text):
-    """The same log, of other processes."""
-    text = text.replace(b"4L6g3nShT-eMCtK--X86sw", b"nObOdYsShT-eMCtK--X86s")
-    for number, uuid in enumerate(UUIDS):
-        text = text.replace(uuid.encode(), f"{number}{uuid[1:-1]}f".encode())
-    return text
 
 
 @pytest.mark.parametrize("name", HEALTHY)

@@ -10,7 +10,7 @@ from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
 
-from tests.pipeline.audit.sources.incident import PODS, PodLine
+from tests.pipeline.audit.sources.incident import PODS, UUIDS, PodLine
 
 Files = dict[str, bytes]
 
@@ -22,6 +22,14 @@ def write(files: Files, folder: Path) -> list[str]:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(data)
     return [str(folder)]
+
+
+def in_another_cluster(text: bytes) -> bytes:
+    """The same log, of other processes."""
+    text = text.replace(b"4L6g3nShT-eMCtK--X86sw", b"nObOdYsShT-eMCtK--X86s")
+    for number, uuid in enumerate(UUIDS):
+        text = text.replace(uuid.encode(), f"{number}{uuid[1:-1]}f".encode())
+    return text
 
 
 def _text(texts: Sequence[str]) -> bytes:

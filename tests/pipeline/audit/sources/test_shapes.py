@@ -5,7 +5,13 @@ from __future__ import annotations
 
 import pytest
 from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.settling import MIXED, mixed
+from rebalance.pipeline.audit.sources.settling import (
+    CLUSTERS,
+    MIXED,
+    LoggedClient,
+    mixed,
+    on_several_clusters,
+)
 from rebalance.pipeline.audit.sources.times import text_of
 
 from tests.pipeline.audit.sources import shapes
@@ -114,3 +120,18 @@ def test_an_offset_that_the_shipper_knows_and_the_logger_does_not(tmp_path):
     (tmp_path / "a.log").write_text(f"2026-11-21T18:00:05.001Z stdout F {inner}\n")
     (event,) = local.read([str(tmp_path)]).events
     assert text_of(event.at) == "2026-11-21T18:00:05.001000Z"
+
+
+@pytest.mark.parametrize(
+    ("clusters", "several"),
+    [
+        (("east", "east", None), False),
+        (("east", None, None), False),
+        (("east", "west", None), True),
+    ],
+)
+def test_who_does_not_log_its_cluster_is_in_no_other(clusters, several):
+    clients = [LoggedClient("g", f"c{n}", "java", None, None, one) for n, one in enumerate(clusters)]
+    coordinator = LoggedClient("g", None, "broker", None, None, None)
+    notes = on_several_clusters([*clients, coordinator, LoggedClient("h", "d", "java", None, None, "north")])
+    assert [(note.kind, note.group) for note in notes] == [(CLUSTERS, "g")] * several
