@@ -118,7 +118,7 @@ public final class Broker {
                         seen = 0;
                     }
                 }
-                break;
+                return Map.of("ok", true, "id", id(name));
             case "add_partitions":
                 int total = ((Long) given.get("partitions")).intValue();
                 admin.createPartitions(Map.of(name, NewPartitions.increaseTo(total))).all().get();
@@ -139,8 +139,22 @@ public final class Broker {
         return Map.of("ok", true);
     }
 
-    /** How many partitions a topic has. What gives the descriptions was renamed in 3.1, and the old name left in 4.0. */
+    /** The id of a topic; nothing before 3.1. */
+    private String id(String name) throws Exception {
+        try {
+            return String.valueOf(TopicDescription.class.getMethod("topicId").invoke(description(name)));
+        } catch (NoSuchMethodException older) {
+            return "";
+        }
+    }
+
+    /** How many partitions a topic has. */
     private int describe(String name) throws Exception {
+        return description(name).partitions().size();
+    }
+
+    /** What gives the descriptions was renamed in 3.1, and the old name left in 4.0. */
+    private TopicDescription description(String name) throws Exception {
         Object described = admin.describeTopics(List.of(name));
         Method values;
         try {
@@ -149,7 +163,7 @@ public final class Broker {
             values = described.getClass().getMethod("values");
         }
         Future<?> found = (Future<?>) ((Map<?, ?>) values.invoke(described)).get(name);
-        return ((TopicDescription) found.get()).partitions().size();
+        return (TopicDescription) found.get();
     }
 
     private void produce(String topic, long partition, long count) throws Exception {

@@ -32,9 +32,9 @@ class LiveCluster(ABC):
     def _ask(self, do: str, **arguments: Any) -> Any:
         """The answer of a process of the cluster."""
 
-    def create_topic(self, name: str, partitions: int) -> None:
-        """Make a topic."""
-        self._ask("create_topic", name=name, partitions=partitions)
+    def create_topic(self, name: str, partitions: int) -> str:
+        """Make a topic; its id as Kafka writes it (KIP-516), "" where topics have none."""
+        return str(self._ask("create_topic", name=name, partitions=partitions).get("id", ""))
 
     def add_partitions(self, name: str, partitions: int) -> None:
         """Let a topic have so many partitions."""

@@ -21,10 +21,16 @@ def recorder(version: str) -> list[str]:
     return _command("rebalance.live.consumers", "Recorder.java", f"{CLIENTS}:{version}", "-Xmx128m")
 
 
-def broker(version: str, logged: str) -> list[str]:
-    """Our launcher of a Kafka node of this version. ``logged``: from which level on. Raises ToolError."""
+GROUPS = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.coordinator.group.GroupMetadataManager=debug"
+"""So that a broker logs what it makes of consumer groups: who holds what, and each target."""
+
+
+def broker(version: str, logged: str, *options: str) -> list[str]:
+    """Our launcher of a Kafka node of this version. ``logged``: from which level on; ``options`` of its Java.
+    Raises ToolError."""
     level = f"-Dorg.slf4j.simpleLogger.defaultLogLevel={logged}"
-    return _command(__package__, "Broker.java", f"org.apache.kafka:kafka_2.13:{version}", "-Xmx384m", level)
+    kafka = f"org.apache.kafka:kafka_2.13:{version}"
+    return _command(__package__, "Broker.java", kafka, "-Xmx384m", level, *options)
 
 
 def _command(package: str, source: str, coordinates: str, *options: str) -> list[str]:

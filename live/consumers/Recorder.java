@@ -117,16 +117,23 @@ public final class Recorder implements ConsumerRebalanceListener {
         return (Map<String, Object>) settings.get("config");
     }
 
+    /** It speaks the consumer protocol (KIP-848): its epochs are seen on the wire, not in its log. */
+    private boolean modern() {
+        return "consumer".equals(config().get("group.protocol"));
+    }
+
     private void serve() throws Exception {
         write("started", "detail", "kafka-clients " + KafkaInternals.version());
         Properties properties = new Properties();
         properties.putAll(config());
-        List<String> classes = new ArrayList<>();
-        Object names = config().getOrDefault("partition.assignment.strategy", "range");
-        for (String name : names.toString().split(",")) {
-            classes.add(ASSIGNORS.getOrDefault(name.trim(), name.trim()));
+        if (!modern()) {
+            List<String> classes = new ArrayList<>();
+            Object names = config().getOrDefault("partition.assignment.strategy", "range");
+            for (String name : names.toString().split(",")) {
+                classes.add(ASSIGNORS.getOrDefault(name.trim(), name.trim()));
+            }
+            properties.put("partition.assignment.strategy", classes);
         }
-        properties.put("partition.assignment.strategy", classes);
         properties.put("bootstrap.servers", settings.get("bootstrap"));
         properties.put("group.id", settings.get("group"));
         properties.put("client.id", settings.get("consumer"));
@@ -248,6 +255,9 @@ public final class Recorder implements ConsumerRebalanceListener {
     }
 
     private synchronized void logged(String line) {
+        if (modern()) {
+            return;
+        }
         if (line.contains("(Re-)joining group")) {
             write("joining");
         } else if (line.contains("Successfully joined group with generation ")) {

@@ -98,10 +98,11 @@ class Proxy:
     """One proxy, at work inside a ``with`` block; `to` says where its broker is.
 
     ``address`` is where clients reach that. ``frames`` is what was seen, after a long time the last ``KEPT``
-    messages of it at least; `count` counts all. Safe to use from any thread.
+    messages of it at least; `count` counts all. ``heard`` is called with each. Safe to use from any thread.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[Frame], None] | None = None) -> None:
+        self._heard = heard
         self._upstream: Address | None = None
         self.address: Address = HOST, 0
         self.frames: list[Frame] = []
@@ -250,6 +251,8 @@ class Proxy:
         trim(self.frames)
         self.total += 1
         self._counts[frame.api, frame.client, frame.direction] += 1
+        if self._heard is not None:
+            self._heard(frame)
 
     def _notify(self) -> None:
         with self._changed:

@@ -2,7 +2,7 @@
 
 A frame is its length in four bytes and a payload. A request begins with API key, version, correlation id
 and client id, a response with the correlation id of its request. Of the messages themselves those of the
-classic group protocol are read and written; ``wire.toml`` is the table (Kafka's message definitions,
+group protocols are read and written; ``wire.toml`` is the table (Kafka's message definitions,
 ``JoinGroupRequest.json`` and its neighbours), and whoever reads others brings ``schemas`` of his own. The
 metadata inside them is ``rebalance.model.wire``'s.
 """
@@ -56,13 +56,14 @@ NEVER = 99
 class Field:
     """One field: ``kind`` int8, int16, int32, int64, bool, uuid, string, string?, bytes, a list of one of
     these (``int32*``) or of ``Field``, in the versions ``first`` to ``last``. ``nullable``: a list that is
-    null is read as None and not as empty."""
+    null is read as None and not as empty. ``single``: its fields are no list, but one struct or null."""
 
     name: str
     kind: str | tuple[Field, ...]
     first: int = 0
     last: int = NEVER
     nullable: bool = False
+    single: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,20 +77,28 @@ class Schema:
 Schemas = Mapping[tuple[str, str], Schema]
 """(API, "request" or "response") -> schema."""
 
-_FIELD = re.compile(r"(\w+)(?::([\w?*]+))?(?:@(\d+)(?:-(\d+)|\+))?(\?)?(\[)?|\]")
+_FIELD = re.compile(r"(\w+)(?::([\w?*]+))?(?:@(\d+)(?:-(\d+)|\+))?(\?)?([\[{])?|[\]}]")
 
 
 def _schema(flexible: int, text: str) -> Schema:
-    """A message of fields ``name:kind`` and lists ``name[...]``, ``name?[...]`` of one that may be null;
-    ``@3+`` and ``@2-4``: in these versions."""
+    """A message of fields ``name:kind`` and lists ``name[...]``, ``name?[...]`` of one that may be null,
+    structs that may be null ``name{...}``; ``@3+`` and ``@2-4``: in these versions."""
     levels: list[list[Field]] = [[]]
     for found in _FIELD.finditer(text):
-        if found[0] == "]":
+        if found[0] in "]}":
             inner = tuple(levels.pop())
             levels[-1][-1] = replace(levels[-1][-1], kind=inner)
             continue
         first, last = int(found[3] or 0), int(found[4] or NEVER)
-        field = Field(name=found[1], kind=found[2] or "", first=first, last=last, nullable=bool(found[5]))
+        kind = found[2] or ""
+        field = Field(
+            name=found[1],
+            kind=kind.removesuffix("?") if "*" in kind else kind,
+            first=first,
+            last=last,
+            nullable=bool(found[5]) or kind.endswith("*?"),
+            single=found[6] == "{",
+        )
         levels[-1].append(field)
         if found[6]:
             levels.append([])
@@ -252,17 +261,25 @@ class _FrameReader:
         found: Fields = {}
         for field in fields:
             if field.first <= version <= field.last:
-                found[field.name] = self._value(field.kind, version, field.nullable)
+                found[field.name] = self._field(field, version)
         if self.compact:
             self.tags()
         return found
 
-    def _value(self, kind: str | tuple[Field, ...], version: int, nullable: bool = False) -> Any:
-        if not isinstance(kind, str):
-            length = self._length("i", nullable=nullable)
-            return None if length < 0 else [self.fields(kind, version) for _ in range(length)]
-        if kind.endswith("*"):
-            return [self._value(kind[:-1], version) for _ in range(self._length("i"))]
+    def _field(self, field: Field, version: int) -> Any:
+        kind = field.kind
+        if field.single and not isinstance(kind, str):
+            return None if self.number("b") < 0 else self.fields(kind, version)
+        if isinstance(kind, str) and not kind.endswith("*"):
+            return self._value(kind)
+        length = self._length("i", nullable=field.nullable)
+        if length < 0:
+            return None
+        if isinstance(kind, str):
+            return [self._value(kind[:-1]) for _ in range(length)]
+        return [self.fields(kind, version) for _ in range(length)]
+
+    def _value(self, kind: str) -> Any:
         if kind in _NUMBERS:
             value = self.number(_NUMBERS[kind])
             return bool(value) if kind == "bool" else value
@@ -319,25 +336,27 @@ class _FrameWriter:
 
     def fields(self, fields: Sequence[Field], version: int, values: Mapping[str, Any]) -> bytes:
         parts = [
-            self._value(field.kind, version, values.get(field.name), field.nullable)
+            self._field(field, version, values.get(field.name))
             for field in fields
             if field.first <= version <= field.last
         ]
         return b"".join(parts) + b"\0" * self.compact
 
-    def _value(
-        self, kind: str | tuple[Field, ...], version: int, value: Any, nullable: bool = False
-    ) -> bytes:
-        if not isinstance(kind, str):
-            if value is None and nullable:
-                return self._length("i", -1)
-            items = value or ()
-            return self._length("i", len(items)) + b"".join(self.fields(kind, version, one) for one in items)
-        if kind.endswith("*"):
-            items = value or ()
-            return self._length("i", len(items)) + b"".join(
-                self._value(kind[:-1], version, one) for one in items
-            )
+    def _field(self, field: Field, version: int, value: Any) -> bytes:
+        kind = field.kind
+        if field.single and not isinstance(kind, str):
+            return b"\xff" if value is None else b"\x01" + self.fields(kind, version, value)
+        if isinstance(kind, str) and not kind.endswith("*"):
+            return self._value(kind, value)
+        if value is None and field.nullable:
+            return self._length("i", -1)
+        items = value or ()
+        return self._length("i", len(items)) + b"".join(
+            self._value(kind[:-1], one) if isinstance(kind, str) else self.fields(kind, version, one)
+            for one in items
+        )
+
+    def _value(self, kind: str, value: Any) -> bytes:
         if kind in _NUMBERS:
             return struct.pack(f">{_NUMBERS[kind]}", value or 0)
         if kind == "uuid":

@@ -18,6 +18,9 @@ from rebalance.model.data import table
 
 EventLine = Mapping[str, Any]
 
+MODERN = "consumer"
+"""``protocol`` of the lines about a member that speaks the consumer protocol."""
+
 
 class Check(NamedTuple):
     """Something that must not be seen. ``level`` as of a clause."""
@@ -78,6 +81,8 @@ class Owned:
     ended: str | None = None
     end: str | None = None
     held: int | None = None
+    modern: bool = False
+    """As a member of the consumer protocol, who need not be told each epoch."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,7 +132,8 @@ def history(lines: Iterable[EventLine]) -> OwnershipHistory:
                     if name in mine:
                         made.disorder.append(_order(event, name, f"assigned {name}, which it owned already"))
                         _close(made, mine, name, event)
-                    mine[name] = Owned(consumer=consumer, granted=generation, began=at)
+                    modern = event.get("protocol") == MODERN
+                    mine[name] = Owned(consumer=consumer, granted=generation, began=at, modern=modern)
             case "revoked" | "lost":
                 for name in event.get("partitions", ()):
                     if name in mine:
@@ -186,6 +192,8 @@ def _meet(made: OwnershipHistory, name: str, a: Owned, b: Owned, following: bool
     older = b if len(granted) == 2 and granted[0] > granted[1] else a
     later = max(granted, default=-1)
     member = later not in made.members or older.consumer in made.members[later]
+    if older.modern:
+        member = older.end not in ("lost", "closed", "started")
     ends = [at for at in (a.ended, b.ended) if at is not None]
     lasted = seconds(b.began, min([*ends, made.end])) if overlap else 0.0
     check = ""
@@ -352,6 +360,29 @@ def skipped(handed: Iterable[HandOver], lines: Sequence[EventLine]) -> Iterator[
             )
 
 
+def read_twice(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
+    """Partitions that two members have read in one epoch, once somebody speaks the consumer protocol."""
+    readers: dict[tuple[str, int], str] = {}
+    modern = False
+    for line in lines:
+        modern = modern or line.get("protocol") == MODERN
+        generation, who = line.get("generation"), line.get("consumer", "")
+        if line["event"] != "polled" or generation is None or not modern:
+            continue
+        for name in line["ranges"]:
+            first = readers.setdefault((name, generation), who)
+            if first != who:
+                readers[name, generation] = who
+                yield CheckFinding(
+                    check="read-twice",
+                    began=line["at"],
+                    consumers=(first, who),
+                    detail=f"{first} and then {who} read it in epoch {generation}",
+                    partition=name,
+                    generations=(generation, generation),
+                )
+
+
 def died(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
     """Consumers that ended by themselves."""
     for line in lines:
@@ -371,6 +402,7 @@ def judge(lines: Sequence[EventLine], rests: Sequence[QuiescencePoint]) -> list[
         *contradictions(made),
         *made.disorder,
         *at_rest(made, rests),
+        *read_twice(lines),
         *skipped(hand_overs(lines), lines),
         *died(lines),
     ]

@@ -13,6 +13,7 @@ from rebalance.live.clusters.cluster import LiveCluster, Unsupported
 from rebalance.live.processes.program import CommandRefused, JsonLine
 from rebalance.live.processes.tools import ToolError
 from rebalance.live.record.judge import CheckFinding, HandOver, QuiescencePoint, hand_overs, judge
+from rebalance.live.record.messages import MESSAGES, with_epochs
 from rebalance.live.record.request import AGAIN, CLUSTER, Request
 from rebalance.live.record.run import ANSWER, AUDITED, RecordingRun
 from rebalance.live.record.scenarios import SCENARIOS, RecordingPlan, RecordingStep
@@ -31,6 +32,8 @@ class Recorded:
     played: list[RecordingStep] = field(default_factory=list)
     rests: list[QuiescencePoint] = field(default_factory=list)
     lines: list[JsonLine] = field(default_factory=list)
+    messages: list[JsonLine] = field(default_factory=list)
+    """What a proxy has seen of the group, where there was one."""
     findings: list[CheckFinding] = field(default_factory=list)
     hand_overs: list[HandOver] = field(default_factory=list)
     unread: int = 0
@@ -97,9 +100,11 @@ def play(request: Request, cluster: LiveCluster, out: Path, report_progress: Pro
         made.unsupported = str(error)
     finally:
         doing.end()
-        made.lines = sorted(
-            (line for line in doing.log.lines if "at" in line), key=lambda line: str(line["at"])
+        timed = with_epochs(
+            sorted((one for one in doing.log.lines if "at" in one), key=lambda one: str(one["at"]))
         )
+        made.messages = [line for line in timed if line["event"] in MESSAGES]
+        made.lines = [line for line in timed if line["event"] not in MESSAGES]
     made.findings = judge(made.lines, made.rests)
     made.hand_overs = hand_overs(made.lines)
     for line in made.lines:
@@ -122,13 +127,17 @@ def _until(several: Iterator[RecordingStep], duration: float | None) -> Iterator
 
 
 def write(made: Recorded) -> None:
-    """``events.jsonl`` for ``rebalance audit``, ``reads.jsonl`` with the rest, and two reports."""
+    """``events.jsonl`` for ``rebalance audit``, ``messages.jsonl`` with what was seen on the wire,
+    ``reads.jsonl`` with the rest, and two reports."""
     audited: list[str] = []
     others: list[str] = []
     for line in made.lines:
         (audited if line["event"] in AUDITED else others).append(json.dumps(line) + "\n")
     (made.out / "events.jsonl").write_text("".join(audited), encoding="utf-8")
     (made.out / "reads.jsonl").write_text("".join(others), encoding="utf-8")
+    if made.messages:
+        messages = "".join(json.dumps(line) + "\n" for line in made.messages)
+        (made.out / "messages.jsonl").write_text(messages, encoding="utf-8")
     for name, value in (("run", run_data(made)), ("report", data(made))):
         (made.out / f"{name}.json").write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     made.saved = True
@@ -146,6 +155,7 @@ def run_data(made: Recorded) -> dict[str, Any]:
         },
         "clients": {name: made.versions.get(name, str(kind)) for name, kind in request.members.items()},
         "assignors": [list(stage) for stage in request.stages],
+        "protocols": list(request.protocols),
         "config": request.config(0),
         "steps": [step.data() for step in made.played],
         "rests": [asdict(rest) for rest in made.rests],

@@ -16,10 +16,17 @@ from rebalance.live.clusters.mock import MockCluster
 from rebalance.live.conformance.clients.table import BY_RECORDER
 from rebalance.live.consumers.member import ClientProfile
 from rebalance.live.record.scenarios import RecordingStep, step
+from rebalance.live.record.watched import WatchedKafka
+from rebalance.model.bugs.releases import version
+from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
 from rebalance.model.names import unknown
 
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
 FIRST = "the mock cluster takes the first assignor of the leader for all"
+CLASSIC, CONSUMER = "classic", "consumer"
+"""``group.protocol``."""
+SERVED = "4.0.0"
+"""The first release of Kafka, and of its client, of which groups of the consumer protocol are recorded."""
 NO_JAVA = "the mock cluster refuses ApiVersions and SyncGroup in bytes that Java consumers misread"
 
 
@@ -53,6 +60,8 @@ class Request:
     kafka: str = KAFKA
     nodes: int = 1
     """Of the cluster, where it is Apache Kafka: release, and processes."""
+    protocol: str = CLASSIC
+    """``group.protocol`` of all members, unless the scenario changes it."""
     steps: tuple[RecordingStep, ...] = ()
     """These instead of the scenario's: those of an earlier run."""
 
@@ -72,10 +81,56 @@ class Request:
 
     def start(self, logs: Path) -> AbstractContextManager[LiveCluster]:
         """The cluster that is asked for, which runs in the block; brokers of ours write to ``logs``."""
-        return MockCluster() if self.cluster == "mock" else KafkaCluster(self.kafka, self.nodes, logs=logs)
+        if self.cluster == "mock":
+            return MockCluster()
+        if not self.modern:
+            return KafkaCluster(self.kafka, self.nodes, logs=logs)
+        times = {"session.timeout.ms": self.session, "heartbeat.interval.ms": self.interval}
+        config = {
+            f"group.consumer.{least}{name}": value for name, value in times.items() for least in ("", "min.")
+        }
+        return WatchedKafka(self.kafka, self.nodes, logs=logs, config=config)
+
+    @property
+    def modern(self) -> bool:
+        """Whether somebody speaks the consumer protocol (KIP-848)."""
+        return CONSUMER in self.protocols
+
+    @property
+    def protocols(self) -> tuple[str, ...]:
+        """``group.protocol`` in each stage."""
+        if self.scenario == "migration":
+            return CLASSIC, CONSUMER, CLASSIC
+        return (self.protocol,) * len(self._classic_stages)
+
+    @property
+    def interval(self) -> int:
+        """``heartbeat.interval.ms``."""
+        return max(100, self.session // 6)
+
+    def _unserved(self) -> str:
+        """Why there is no group of the consumer protocol, "" if there is."""
+        if self.cluster == "mock":
+            return "the mock cluster has no groups of the consumer protocol: --cluster kafka"
+        if version(self.kafka) < version(SERVED):
+            return f"Kafka {self.kafka} has no groups of the consumer protocol: {SERVED} or newer"
+        for client, _ in self.clients:
+            if not BY_RECORDER[client.name].speaks_consumer:
+                return f"{client} does not speak the consumer protocol"
+            if client.version and version(client.version) < version(SERVED):
+                return f"{client} does not speak the consumer protocol: kafka-clients {SERVED} or newer does"
+        if self.scenario in ("rolling-upgrade", "change-assignor"):
+            return f"{self.scenario} changes assignors of clients, and a consumer group has the broker's"
+        if self.scenario != "migration" and self.assignor not in ("", *SERVER_ASSIGNORS):
+            return f"{self.assignor} is no assignor of the broker: {', '.join(SERVER_ASSIGNORS)}"
+        return ""
 
     def problem(self) -> str:
         """Why this cannot be recorded, "" if it can."""
+        if self.modern and (why := self._unserved()):
+            return why
+        if not self.modern and self.assignor == "uniform":
+            return "uniform is an assignor of the broker: --group-protocol consumer"
         eager = [client for client in sorted(self.kinds) if not BY_RECORDER[client].cooperative]
         if self.scenario == "rolling-upgrade" and eager:
             why = f"{eager[0]} has no cooperative assignor: there is nothing to upgrade to"
@@ -105,7 +160,15 @@ class Request:
 
     @property
     def stages(self) -> tuple[tuple[str, ...], ...]:
-        """The assignors of each stage."""
+        """The assignors of each stage; of the consumer protocol the broker's."""
+        served = "" if self.scenario == "migration" else self.assignor
+        modern = (served or "uniform",)
+        if self.scenario == "migration":
+            return self._classic_stages[0], modern, self._classic_stages[0]
+        return (modern,) if self.modern else self._classic_stages
+
+    @property
+    def _classic_stages(self) -> tuple[tuple[str, ...], ...]:
         if self.scenario == "rolling-upgrade":
             stages = two_bounces("cooperative-sticky")
             return (stages[0], stages[2]) if self.together else stages
@@ -117,10 +180,16 @@ class Request:
 
     def config(self, stage: int) -> dict[str, Any]:
         """The configuration of a member, in Kafka's names."""
+        if self.protocols[stage] == CONSUMER:
+            own: dict[str, Any] = {"group.protocol": CONSUMER, "group.remote.assignor": self.stages[stage][0]}
+        else:
+            own = {
+                "partition.assignment.strategy": ",".join(self.stages[stage]),
+                "session.timeout.ms": self.session,
+                "heartbeat.interval.ms": self.interval,
+            }
         return {
-            "partition.assignment.strategy": ",".join(self.stages[stage]),
-            "session.timeout.ms": self.session,
-            "heartbeat.interval.ms": max(100, self.session // 6),
+            **own,
             "max.poll.interval.ms": 2 * self.session,
             "metadata.max.age.ms": 1000,
             "auto.offset.reset": "earliest",
@@ -155,14 +224,14 @@ def clients(text: str) -> tuple[tuple[ClientProfile, int], ...]:
 
 AGAIN = ("scenario", "seed", "partitions", "assignor", "session", "poll", "settle", "static")
 """What else of a request is kept, to play it again."""
-CLUSTER = ("kafka", "nodes")
+CLUSTER = ("kafka", "nodes", "protocol")
 """The same; older recordings say it elsewhere or not at all."""
 
 
 def again(run: Mapping[str, Any]) -> Request:
     """What to ask for to play the steps of ``run.json`` again. Raises ValueError, KeyError and TypeError."""
     kept = run["request"]
-    of_cluster = {"kafka": KAFKA, "nodes": NODES.get(kept["scenario"], 1)}
+    of_cluster = {"kafka": KAFKA, "nodes": NODES.get(kept["scenario"], 1), "protocol": CLASSIC}
     if run.get("cluster", {}).get("kind") == "kafka":
         of_cluster["kafka"] = run["cluster"]["version"]
     return Request(

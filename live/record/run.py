@@ -12,8 +12,10 @@ from rebalance.live.consumers.member import LiveMember, Log
 from rebalance.live.processes.program import CommandRefused, JsonLine
 from rebalance.live.processes.tools import ToolError
 from rebalance.live.record.judge import QuiescencePoint
+from rebalance.live.record.messages import GroupMessages
 from rebalance.live.record.request import Request
 from rebalance.live.record.scenarios import MEMBER_STEPS, TOPICS, RecordingStep
+from rebalance.live.record.watched import WatchedKafka
 
 GROUP = "recorded"
 RECORDS = 20
@@ -44,11 +46,14 @@ class RecordingRun:
         self.stalled: set[str] = set()
         self.partitions = dict.fromkeys(TOPICS, request.partitions)
         self.produced: dict[str, int] = {}
+        self.messages = GroupMessages(GROUP, self.log)
+        if isinstance(cluster, WatchedKafka):
+            cluster.listen(self.messages.heard)
 
     def prepare(self) -> None:
         """Make the topics."""
         for topic, count in self.partitions.items():
-            self.cluster.create_topic(topic, count)
+            self.messages.name(topic, self.cluster.create_topic(topic, count))
 
     def do(self, step: RecordingStep) -> None:
         """One step. Raises Unsupported, ToolError and Refused."""

@@ -154,7 +154,10 @@ class RecordingScenario:
     least: int = 1
 
 
-_CODED = {"rolling-upgrade": _rolling_upgrade, "change-assignor": _rolling_upgrade, "random": _random}
+_CODED = {
+    **dict.fromkeys(("rolling-upgrade", "migration", "change-assignor"), _rolling_upgrade),
+    "random": _random,
+}
 
 SCENARIOS = {
     name: RecordingScenario(

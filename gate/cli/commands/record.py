@@ -51,8 +51,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     parser.add_argument("--topic-partitions", type=whole, default=PARTITIONS, metavar="N",
                         help=f"of each topic ({PARTITIONS})")  # fmt: skip
-    parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky or "
-                        "cooperative-sticky (the last where all clients have it, else range)")  # fmt: skip
+    parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky, "
+                        "cooperative-sticky (the last where all clients have it, else range); of the "
+                        "consumer protocol uniform (default), range")  # fmt: skip
+    parser.add_argument("--group-protocol", choices=("classic", "consumer"), default="classic",
+                        help="of all members (classic); consumer is KIP-848: java and confluent, with "
+                        "--cluster kafka")  # fmt: skip
     parser.add_argument("--session-timeout", type=whole, metavar="MS", help="session.timeout.ms "
                         f"({', '.join(f'{kind}: {ms}' for kind, ms in SESSION.items())})")  # fmt: skip
     parser.add_argument("--poll", type=whole, default=POLL, metavar="MS",
@@ -103,7 +107,7 @@ def _request(options: argparse.Namespace) -> Request:
         raise UsageError(f"--clients: {options.scenario} takes {least} members or more")
     if options.duration and options.scenario != "random":
         raise UsageError("--duration goes with --scenario random")
-    known = ("", "range", "roundrobin", "sticky", "cooperative-sticky")
+    known = ("", "range", "roundrobin", "sticky", "cooperative-sticky", "uniform")
     if options.assignor not in known:
         raise UsageError(f"--assignor: {unknown('assignor', options.assignor, known[1:])}")
     return Request(
@@ -121,6 +125,7 @@ def _request(options: argparse.Namespace) -> Request:
         static=options.static,
         kafka=_release(options) or KAFKA,
         nodes=options.nodes or NODES.get(options.scenario, 1),
+        protocol=options.group_protocol,
     )
 
 
@@ -170,7 +175,9 @@ def render(made: Recorded) -> str:
     for name in made.versions:
         several[made.versions[name]] = several.get(made.versions[name], 0) + 1
     lines += [f"  client     {count} x {version}" for version, count in several.items()]
-    lines.append(f"  assignors  {', then '.join(','.join(stage) for stage in made.request.stages)}")
+    stages = zip(request.stages, request.protocols, strict=True)
+    listed = (",".join(one) + " of the broker" * (spoken == "consumer") for one, spoken in stages)
+    lines.append(f"  assignors  {', then '.join(listed)}")
     settled = sum(rest.settled for rest in made.rests)
     lines.append(
         f"  played     {len(made.played)} steps, {report['events']} events, {settled} of {len(made.rests)} "

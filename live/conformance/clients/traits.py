@@ -142,6 +142,8 @@ class ClientTraits:
     distribution: str = ""
     cooperative: bool = False
     """Whether it has a cooperative assignor."""
+    speaks_consumer: bool = False
+    """Whether it has ``group.protocol=consumer`` (KIP-848)."""
     refuses_mixed: str = ""
     """What it says to a list with a cooperative assignor beside an eager one, by which a group is upgraded
     member by member (KIP-429); "": it takes that."""

@@ -2,7 +2,7 @@
 rebalance.live.consumers.clients.confluent``.
 
 Callbacks tell what it owns. Generation and member id are in librdkafka's own log only (``debug=cgrp``), which
-goes to stderr, and is read here.
+goes to stderr, and is read here; those of the consumer protocol are seen on the wire.
 """
 
 from __future__ import annotations
@@ -67,6 +67,8 @@ class LibrdkafkaLog:
 
     def line(self, line: str) -> None:
         """What a line says about the membership."""
+        if self._recorder.config.get("group.protocol") == "consumer":
+            return
         if found := JOINED.search(line):
             self._recorder.joined(int(found[1]), found[2])
         elif event := next((event for event, pattern in EVENTS.items() if pattern.search(line)), None):

@@ -40,6 +40,7 @@ NEWEST = {
     "LeaveGroup": 5,
     "OffsetCommit": 10,
     "ApiVersions": 2,
+    "ConsumerGroupHeartbeat": 1,
 }
 
 COMMIT = [
@@ -83,31 +84,66 @@ VALUES: dict[str, Any] = {
     "api_keys": [{"api_key": 18, "min_version": 0, "max_version": 2}],
 }
 
+HELD = [{"topic_id": bytes(range(16)), "partitions": [0, 2]}]
+SERVED: dict[str, Any] = {
+    **VALUES,
+    "member_epoch": -2,
+    "rack_id": None,
+    "subscribed_topic_names": ["t", "ü"],
+    "subscribed_topic_regex": None,
+    "server_assignor": "uniform",
+    "topic_partitions": HELD,
+    "error_message": "why",
+    "heartbeat_interval_ms": 500,
+    "assignment": {"topic_partitions": HELD},
+}
+NOTHING = dict.fromkeys(("subscribed_topic_names", "server_assignor", "topic_partitions", "assignment"))
+"""In a heartbeat of the consumer protocol, where nothing is no empty list."""
+
 
 # -- the wire --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("api", "kind"), SCHEMAS)
 def test_every_version_reads_back(api, kind):
+    values = SERVED if api == "ConsumerGroupHeartbeat" else VALUES
     for version in range(NEWEST[api] + 1):
         schema = SCHEMAS[api, kind]
         names = [f.name for f in schema.fields if f.first <= version <= f.last]
         if kind == "request":
-            payload = write_request(api, version, 7, "someone", VALUES)
+            payload = write_request(api, version, 7, "someone", values)
             assert header(payload)[:4] == (api, version, 7, "someone")
             fields = read_fields(payload)
         else:
-            payload = write_response(api, version, 7, VALUES)
+            payload = write_response(api, version, 7, values)
             assert correlation(payload) == 7
             fields = read_response(api, version, payload)
         assert fields is not None
         assert list(fields) == names, version
-        assert fields == {name: _kept(fields[name], VALUES[name]) for name in names}, version
+        assert fields == {name: _kept(fields[name], values[name]) for name in names}, version
+
+
+def test_nothing_is_no_empty_list_in_a_heartbeat_of_the_consumer_protocol():
+    api = "ConsumerGroupHeartbeat"
+    empty: dict[str, Any] = {"subscribed_topic_names": [], "topic_partitions": []}
+    for values in (NOTHING, empty):
+        fields = read_fields(write_request(api, 1, 7, "someone", {**SERVED, **values}))
+        assert fields is not None
+        assert {name: fields[name] for name in values if name in fields} == {
+            name: value for name, value in values.items() if name in fields
+        }
+    assignments: tuple[Any, ...] = (None, {"topic_partitions": []}, {"topic_partitions": HELD})
+    for assignment in assignments:
+        fields = read_response(api, 1, write_response(api, 1, 7, {**SERVED, "assignment": assignment}))
+        assert fields is not None
+        assert fields["assignment"] == assignment
+    # As on the wire: a struct begins with 1, or is the byte -1.
+    assert write_response(api, 0, 7, {**SERVED, "assignment": None}).endswith(b"\xff\x00")
 
 
 def _kept(read: Any, value: Any) -> Any:
     """``value`` without the fields that this version does not have."""
-    if isinstance(value, list):
+    if isinstance(value, list) and all(isinstance(one, dict) for one in value):
         return [
             {key: _kept(one[key], other[key]) for key in one} for one, other in zip(read, value, strict=True)
         ]
@@ -179,7 +215,7 @@ def test_names_are_one_to_one():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"api": "Fetch"}, "Fetch cannot be answered; known: ApiVersions, Heartbeat, JoinGroup"),
+        ({"api": "Fetch"}, "Fetch cannot be answered; known: ApiVersions, ConsumerGroupHeartbeat, Heartbeat"),
         ({"api": "JoinGroup", "error": "?"}, r"unknown error '\?'"),
     ],
 )

@@ -393,6 +393,58 @@ def test_the_coordinator_of_three_nodes_is_killed(tmp_path: Path) -> None:
     assert [rest.settled for rest in made.rests] == [True] * 3
 
 
+def record_served(tmp_path: Path, several: str, scenario: str, **more):
+    request = Request(
+        cluster="kafka",
+        clients=clients(several),
+        scenario=scenario,
+        session=SESSION["kafka"],
+        settle=120.0,
+        kafka="4.4.0",
+        **more,
+    )
+    assert request.problem() == ""
+    with request.start(tmp_path / "brokers") as cluster:
+        return play(request, cluster, tmp_path / "out", lambda _: None)
+
+
+@pytest.mark.nightly
+@with_java
+@with_mock
+@pytest.mark.parametrize("scenario", ["scale-out", "mixed", "partitions"])
+def test_java_and_librdkafka_in_a_group_of_the_consumer_protocol(tmp_path: Path, scenario: str) -> None:
+    made = record_served(tmp_path, "java:4.4.0:1,confluent:2", scenario, protocol="consumer")
+    assert (made.gating, made.unsupported) == ([], "")
+    assert all(rest.settled for rest in made.rests), [rest.why for rest in made.rests]
+    beats = [line for line in made.messages if line["api"] == "ConsumerGroupHeartbeat"]
+    assert {line["consumer"] for line in beats} == set(made.request.members)
+    assert not [line for line in made.messages if line["api"] in ("JoinGroup", "SyncGroup", "Heartbeat")]
+    granted = [line for line in made.lines if line["event"] == "assigned" and line["partitions"]]
+    assert granted
+    assert all(line["generation"] > 0 and line["protocol"] == "consumer" for line in granted)
+
+
+@pytest.mark.nightly
+@with_java
+@with_mock
+@pytest.mark.parametrize("several", ["java:4.4.0:3", "confluent:3"])
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_group_of_real_clients_goes_to_the_consumer_protocol_and_back(
+    tmp_path: Path, several: str, assignor: str
+) -> None:
+    made = record_served(tmp_path, several, "migration", assignor=assignor)
+    assert (made.verdict, made.unsupported) == (Verdict.CONFORMANT, "")
+    assert [rest.settled for rest in made.rests] == [True] * 7
+    joined = [
+        (line["api"], line["generation"]) for line in made.messages if line["event"] == "answer"
+        if line["api"] in ("JoinGroup", "ConsumerGroupHeartbeat") and line["error"] == "NONE"
+        if line["generation"] > 0
+    ]  # fmt: skip
+    # One row of generations and epochs: down and up again it counts on.
+    assert [epoch for _, epoch in joined] == sorted(epoch for _, epoch in joined)
+    assert [api for api, _ in joined][-1] == "JoinGroup"
+
+
 FOUND = {
     "librdkafka-subscribe-aborts": ("confluent-kafka", "2.16.1", "died"),
     "kafka-python-revokes-twice": ("kafka-python", "3.0.12", "callback-order"),

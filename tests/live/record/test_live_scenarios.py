@@ -127,6 +127,55 @@ def test_every_client_can_change_from_one_eager_assignor_to_another(several: str
     assert request.stages == (("range",), (last, "range"), (last,))
 
 
+def modern(several: str = "java:4.4.0:3", **more) -> Request:
+    more = {"cluster": "kafka", "scenario": "scale-out", "kafka": "4.4.0", "protocol": "consumer", **more}
+    return Request(clients=clients(several), **more)
+
+
+def test_a_migration_goes_to_the_consumer_protocol_and_back() -> None:
+    request = modern(scenario="migration", assignor="range", protocol="classic")
+    assert request.protocols == ("classic", "consumer", "classic")
+    assert request.stages == (("range",), ("uniform",), ("range",))
+    assert modern(scenario="migration").stages[0] == ("cooperative-sticky",)
+    assert (request.config(0)["partition.assignment.strategy"], request.config(0) == request.config(2)) == (
+        "range",
+        True,
+    )
+    plan = RecordingPlan(members=("a", "b"), stages=3)
+    rolled = [(one.member, one.stage) for one in SCENARIOS["migration"].steps(plan) if one.do == "start"]
+    assert rolled == [(name, stage) for stage in range(3) for name in ("a", "b")]
+
+
+def test_a_member_of_the_consumer_protocol_leaves_to_the_broker_what_the_broker_sets() -> None:
+    config = modern(assignor="range").config(0)
+    assert (config["group.protocol"], config["group.remote.assignor"]) == ("consumer", "range")
+    theirs = {"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"}
+    assert not theirs & config.keys()
+    assert "group.protocol" not in modern(protocol="classic").config(0)
+
+
+@pytest.mark.parametrize(
+    ("request_", "problem"),
+    [
+        (modern(), ""),
+        (modern("confluent:2,java:4.0.0:1"), ""),
+        (modern(scenario="migration", protocol="classic", assignor="cooperative-sticky"), ""),
+        (modern("confluent:2", cluster="mock"), "the mock cluster has no groups of the consumer protocol"),
+        (modern("confluent:2", cluster="mock", scenario="migration"), "--cluster kafka"),
+        (modern(kafka="3.9.1"), "Kafka 3.9.1 has no groups of the consumer protocol: 4.0.0 or newer"),
+        (modern("aiokafka:2"), "aiokafka does not speak the consumer protocol"),
+        (modern("java:3.9.1:2"), "java:3.9.1 does not speak the consumer protocol: kafka-clients 4.0.0"),
+        (modern(scenario="rolling-upgrade"), "a consumer group has the broker's"),
+        (modern(assignor="sticky"), "sticky is no assignor of the broker: uniform, range"),
+        (modern(protocol="classic", assignor="uniform"), "--group-protocol consumer"),
+    ],
+)
+def test_who_can_be_a_member_of_the_consumer_protocol(request_: Request, problem: str) -> None:
+    reason = request_.problem()
+    assert problem in reason
+    assert bool(problem) == bool(reason)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("client", ["confluent", "kafka-python"])
 def test_that_is_what_clients_say_to_a_mixed_list(client: str) -> None:
@@ -262,8 +311,10 @@ def test_what_was_recorded_can_be_asked_for_again(tmp_path: Path) -> None:
     played = list(SCENARIOS["crash"].steps(RecordingPlan(members=tuple(request.members))))
     kept = json.loads(json.dumps(run_data(Recorded(request=request, out=tmp_path, played=played))))
     assert again(kept) == replace(request, steps=tuple(played))
-    del kept["request"]["kafka"], kept["request"]["nodes"]  # as recordings once were
-    assert (again(kept).kafka, again(kept).nodes) == (KAFKA, 1)
+    assert kept["protocols"] == ["classic"]
+    for name in ("kafka", "nodes", "protocol"):  # as recordings once were
+        del kept["request"][name]
+    assert (again(kept).kafka, again(kept).nodes, again(kept).protocol) == (KAFKA, 1, "classic")
     kept["cluster"] = {"kind": "kafka", "version": "3.7.0"}
     kept["request"]["scenario"] = "failover"
     assert (again(kept).kafka, again(kept).nodes) == ("3.7.0", 3)
