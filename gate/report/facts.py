@@ -96,10 +96,20 @@ def _because(result: Result) -> str:
             others = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
             return "is not judged: " + cut(clean((*reasons, "no reason given")[0]), 50) + others
         case Verdict.CONFORMANT:
-            passed = count(len(having(result, Status.PASSED)), "clause")
             weaker = len(informational(result))
             more = f", with {count(weaker, 'finding')} below the level" if weaker else ""
-            return f"keeps {passed} in {count(result.scenarios, 'scenario')}{more}"
+            return f"{_kept(result)} in {count(result.scenarios, 'scenario')}{more}"
+
+
+def _kept(result: Result) -> str:
+    """How many clauses hold, and how many are known to break: no others do that matter."""
+    kept, known = len(having(result, Status.PASSED, Status.FIXED)), len(having(result, Status.KNOWN))
+    broken = f"that {'is' if known == 1 else 'are'} known to break"
+    if not known:
+        return f"keeps {count(kept, 'clause')}"
+    if not kept:
+        return f"breaks {count(known, 'clause')} {broken}, and no other,"
+    return f"keeps {count(kept, 'clause')} and breaks {known} {broken}"
 
 
 def tally(result: Result) -> str:

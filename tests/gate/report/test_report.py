@@ -129,10 +129,24 @@ def test_known_failures_are_one_line_unless_asked_for():
     assert "KNOWN assign/1" in text.render(result(shown), verbose=2)
 
 
+@pytest.mark.parametrize(
+    ("known", "passed", "line"),
+    [
+        (1, 0, "breaks 1 clause that is known to break, and no other, in 300 scenarios"),
+        (2, 0, "breaks 2 clauses that are known to break, and no other, in 300 scenarios"),
+        (2, 3, "keeps 3 clauses and breaks 2 that are known to break in 300 scenarios"),
+    ],
+)
+def test_the_first_line_counts_what_is_known_to_break(known, passed, line):
+    statuses = [Status.KNOWN] * known + [Status.PASSED] * passed
+    made = result(*(row(c.id, status=s) for c, s in zip(TABLE, statuses, strict=False)))
+    assert text.render(made).splitlines()[0] == f"CONFORMANT  acme 1.4.2 {line}"
+
+
 def test_stale_entries_are_named():
     fixed = row("assign/1", status=Status.FIXED, note="assign/1 (known.txt:3)")
     shown = text.render(result(fixed, stale_known=("assing/2 (known.txt:4)",), exit=Exit.VIOLATION))
-    assert "CONFORMANT  acme 1.4.2 keeps 0 clauses in 300 scenarios; known list out of date, 2 lines" in shown
+    assert "CONFORMANT  acme 1.4.2 keeps 1 clause in 300 scenarios; known list out of date, 2 lines" in shown
     assert "fixed    assign/1-cooperative holds: remove line assign/1 (known.txt:3)" in shown
     assert "stale    assing/2 (known.txt:4) matches no clause: remove line" in shown
     assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; CONFORMANT, exit 1"
