@@ -45,6 +45,7 @@ TAIL = 64 * 2**10
 """How much of a child's stderr is kept, in bytes."""
 
 _TICK = 0.02  # seconds between two looks at a child that is silent
+_LOOKS = 50  # it waits for the next look so many times as long as one takes, as of a JVM with its threads
 _RARELY = 1.0  # the same, where only its end is looked for, which its stdout tells mostly
 _SELDOM = 0.2  # the same for shared memory that nobody has mapped
 _SHARED_MIB = 512  # the size of /dev/shm in a sandbox, at most
@@ -277,14 +278,17 @@ class Child:
         now = time.monotonic()
         if now < self._next_look and seconds > 0:
             return
-        self._next_look = now + tick
-        self._look(heard)
-        # What has been heard may be the whole reply, so time counts only without a newline.
-        if self._received.find(b"\n", self._searched) >= 0:
-            return
-        self._used = self._used or TimeUsed(self._process.pid)
-        if self._used.look() >= seconds:
-            raise Gone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
+        began = time.thread_time()
+        try:
+            self._look(heard)
+            # What has been heard may be the whole reply, so time counts only without a newline.
+            if self._received.find(b"\n", self._searched) >= 0:
+                return
+            used, self._used = self._used, self._used or TimeUsed(self._process.pid)
+            if (used.look() if used else 0.0) >= seconds:
+                raise Gone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
+        finally:
+            self._next_look = now + max(tick, _LOOKS * (time.thread_time() - began))
 
     def _look(self, heard: bool) -> None:
         """Has it ended behind an open pipe, is it deaf, is it too big? Raises Gone."""
