@@ -85,6 +85,8 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
     "failover with a revocation pending": lambda s: _shared(s) > 1 and _fault("failover")(s),
     "revocation took too long": lambda s: _shared(s) > 1 and _fault("slow member")(s),
     "static member returns": lambda s: _static(s) and _fault("close")(s),
+    "heartbeat left behind": _fault("left behind"),
+    "request of a broken connection": _fault("left behind"),
 }
 """The same for a consumer group (KIP-848)."""
 

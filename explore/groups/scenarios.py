@@ -261,8 +261,11 @@ def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...]
     return tuple(sets), Parts(exist)
 
 
-CONSUMER_FAULTS = tuple(fault for fault in CONSUMER_KINDS if fault not in ("resubscribe", "topic grows"))
-"""Kinds of faults that mean something in every consumer group of one topic that does not grow."""
+CONSUMER_FAULTS = tuple(
+    fault for fault in CONSUMER_KINDS if fault not in ("resubscribe", "topic grows", *CONNECTION_FAULTS)
+)
+"""Kinds of faults that mean something in every consumer group of one topic that does not grow, on connections
+that hold."""
 
 MIGRATION_FAULTS = tuple(
     fault for fault in MIGRATION_KINDS if fault not in ("resubscribe", "failover", "group expires")
@@ -338,6 +341,9 @@ _TABLE = (
         lists=((UNIFORM,),), faults=CONSUMER_FAULTS),
     NamedScenario(name="consumer-static", sentence="a consumer group of static members", members=2,
         partitions=2, lists=((UNIFORM,),), static=True, faults=CONSUMER_FAULTS),
+    NamedScenario(name="consumer-connections", sentence="a consumer group on connections that break: a "
+        "heartbeat may arrive after later ones", members=2, partitions=2, lists=((UNIFORM,),),
+        faults=(*CONSUMER_FAULTS, "left behind")),
     NamedScenario(name="consumer-topics", sentence="a consumer group of two topics; members change their "
         "subscriptions, topics grow and go", members=2, partitions=2, lists=((UNIFORM,),), topics=2, spare=1,
         faults=("resubscribe", "topic grows", "topic deleted", "disconnect", "slow callback", "crash")),

@@ -97,9 +97,9 @@ class Agreement:
         self.threw.update(other.threw)
 
 
-POLL, ENFORCE, SESSION, EXPIRE, CRASH, BEAT = NO_STEPS = (
+POLL, ENFORCE, SESSION, EXPIRE, CRASH, BEAT, LEFT = NO_STEPS = (
     "polls in vain", "enforces in vain", "session ends in vain", "group expires in vain", "crashes in vain",
-    "heartbeats in vain",
+    "heartbeats in vain", "overtaken in vain",
 )  # fmt: skip
 """What is no step of the model."""
 

@@ -19,13 +19,14 @@ from rebalance.live.code.answers import (
     ServedMember,
 )
 from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
-from rebalance.live.lockstep.both import Agreement, Disagreement
+from rebalance.live.lockstep.both import LEFT, Agreement, Disagreement
 from rebalance.live.lockstep.deviations import COUNTED_ANEW
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.code_steps import GROUP_EXPIRY
 from rebalance.live.replay.naming import RunNames
 from rebalance.live.replay.scene import CannotForce
+from rebalance.model.consumer.connections import LeftBehind, connection_of
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import (
     Beat,
@@ -50,6 +51,7 @@ REBALANCE_MS = 60_000
 OF_THE_GROUP = frozenset(
     (
         *("heartbeat arrives", "late request arrives", "session expires", "session timeout", "slow member"),
+        "left heartbeat arrives",
         *("member removed", "close", "unsubscribe", "max poll", "poll interval", "failover"),
         *("group expires", "topic grows", "topic deleted"),
     )
@@ -82,6 +84,7 @@ class ServedLockstep(RunNames):
         self._started = self._stored = 0
         self._deleted = False
         self._answers: list[CellResponse] = []
+        self._overtaken: dict[int, Beat] = {}  # by slot, the last that the model believes nothing of
 
     # -- what a walk needs -------------------------------------------------------------------------------
 
@@ -105,11 +108,23 @@ class ServedLockstep(RunNames):
         return self._options
 
     def in_vain(self) -> list[Event]:
-        """Nothing is tried that is no step of the model."""
-        return []
+        """Heartbeats that were overtaken, where the model's coordinator refuses them."""
+        return [
+            Event(LEFT, slot)
+            for slot, beat in self._overtaken.items()
+            if find(self._part(self.state, "record", slot), beat.id) is not None
+        ]
 
     def try_in_vain(self, event: Event) -> Disagreement | None:
-        """There is none of these."""
+        """One of these arrives. Where something comes of it that is a disagreement."""
+        self.events.append(event)
+        try:
+            self._sends(event.who, self._overtaken[event.who], left=True)
+        except (CellRefused, CellBroken, CellDied) as why:
+            return Disagreement(events=tuple(self.events), sentences=(str(why),))
+        if differences := self._differ(self.state):
+            return Disagreement(events=tuple(self.events), sentences=tuple(differences))
+        self.seen.in_vain += 1
         return None
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
@@ -154,6 +169,11 @@ class ServedLockstep(RunNames):
 
     def _agreed(self, event: Event, after: State) -> None:
         self.events.append(event)
+        if self.setup.breaks_connections and event.action == "heartbeat arrives":
+            name = f"behind {letter(event.who)}"
+            before, left = (self.built.value(state, name) for state in (self.state, after))
+            if before != left:
+                self._overtaken[event.who] = before[-1]
         self.state = after
         self.seen.steps += 1
         self.seen.taken[event.action] += 1
@@ -161,9 +181,11 @@ class ServedLockstep(RunNames):
     def _outcomes(self, event: Event, first: Outcome) -> Iterator[Outcome]:
         """What the model may do in this step: whatever target there may be, where there is one."""
         yield first
-        if event.action in ("heartbeat arrives", *LEAVING):
+        if event.action in ("heartbeat arrives", "left heartbeat arrives", *LEAVING):
             action = self.built.by_name[event.action, event.who]
-            yield from (one for one in self.built.outcomes_of(action, self.state) if one != first)
+            for one in self.built.outcomes_of(action, self.state):
+                if one != first and connection_of(one.choice) == connection_of(event.choice):
+                    yield one
 
     # -- what is done ------------------------------------------------------------------------------------
 
@@ -178,6 +200,9 @@ class ServedLockstep(RunNames):
             raise CannotForce("offsets are stored, which keep the group")
         if event.action == "topic grows" and (self._deleted or not self.are_first(self._exist(after))):
             raise CannotForce("a topic that is made again is another one to Kafka")
+        now = self._lives[-1][0] if self._lives else NONE
+        if event.action == "left heartbeat arrives" and NONE != self._left(event).epoch < now:
+            raise CannotForce("Kafka counts epochs anew since, and would take an old one for one of now")
 
     def _take(self, event: Event, after: State) -> None:
         """Do it to the coordinator."""
@@ -186,6 +211,8 @@ class ServedLockstep(RunNames):
             case "heartbeat arrives":
                 assert isinstance(wire, Beat)
                 self._sends(who, wire)
+            case "left heartbeat arrives":
+                self._sends(who, self._left(event), left=True)
             case "late request arrives":
                 self._commits(who, self._part(self.state, "stray", who))
             case "session expires" | "session timeout":
@@ -216,7 +243,13 @@ class ServedLockstep(RunNames):
             kind = BeatKind.AWAY if static else BeatKind.LEAVE
             self._sends(who, Beat(kind, member.id, NONE, None, True, member.topics))
 
-    def _sends(self, who: int, beat: Beat) -> None:
+    def _left(self, event: Event) -> Beat:
+        """The heartbeat of a broken connection that arrives."""
+        behind: LeftBehind = self._part(self.state, "behind", event.who)
+        return behind[connection_of(event.choice)]
+
+    def _sends(self, who: int, beat: Beat, *, left: bool = False) -> None:
+        """``left``: on a connection that broke; it has every field, or no news of the subscription."""
         epochs = {BeatKind.JOIN: 0, BeatKind.LEAVE: -1, BeatKind.AWAY: -2}
         fields: JsonLine = {
             "member_id": self._real[who, beat.id],
@@ -224,7 +257,8 @@ class ServedLockstep(RunNames):
             "instance": self._instance(who),
         }
         if beat.kind in (BeatKind.JOIN, BeatKind.STEADY):
-            fields["topics"] = self.names(beat.topics)
+            if beat.full or not left:
+                fields["topics"] = self.names(beat.topics)
             if beat.owned is not None:
                 fields["partitions"] = self._partitions(beat.owned)
             if beat.full:

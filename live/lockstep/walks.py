@@ -47,6 +47,10 @@ A_HEARTBEAT_LATER = ("4.0.0", "4.0.1", "4.1.0", "4.1.1")
 """Releases in which a partition that returns to who was to revoke it comes a heartbeat later (KAFKA-19449),
 which costs time and nothing else, and so is no entry of the catalogue."""
 
+KEEPS_ITS_EPOCH = "4.2.0"
+"""The first release in which a member that is to give up more, behind what it has just given up, keeps its
+epoch; before, it has the next one, which is no mistake either."""
+
 IN_VAIN = 8
 """Before one of so many steps something is done that is no step of the model."""
 
@@ -180,6 +184,8 @@ def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
     decisions = chosen.coordinator
     if releases.coordinator in A_HEARTBEAT_LATER:
         decisions |= {"own_pending_is_unreleased"}
+    if version(releases.coordinator) < version(KEEPS_ITS_EPOCH):
+        decisions |= {"revocation_counts"}
     return replace(chosen, faults=tuple(faults), coordinator=decisions)
 
 

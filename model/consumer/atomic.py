@@ -36,6 +36,9 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
                 paid = at_a_cost("heartbeat", action, "budget")
                 yield chain("heartbeat lost", paid, drop, answer)
                 yield chain("heartbeat unanswered", paid, arrival, drop, answer)
+            if "left behind" in kinds:
+                paid, left = at_a_cost("heartbeat", action, "budget"), _free(by_name["left behind", who])
+                yield chain("heartbeat left behind", paid, left, answer)
             if "slow callback" in kinds:
                 late = chain("callback late", at_a_cost("heartbeat", action, "budget"), arrival, answer)
                 yield _fencing(late, f"member {letter(who)}")

@@ -6,7 +6,7 @@ inside follows the Java client; what other releases do differently is a named de
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from rebalance.model.consumer.conversion import may_upgrade
 from rebalance.model.consumer.coordinator import heartbeat as handled
@@ -223,16 +223,17 @@ def start(
     wire: BeatWire,
     stray: LateCommit,
     records: ConsumerRecords,
+    named: Iterable[int] = (),
 ) -> Iterator[Outcome]:
     """The process starts, with a member id of its own making; what the one before had sent has arrived or
-    is lost."""
+    is lost. ``named``: ids that something late names."""
     if member.life not in (Life.DOWN, Life.FAILED):
         return
     fresh = ConsumerMember(
         life=Life.UP,
         stage=member.stage,
         state=ClientState.JOINING,
-        id=unused(records),
+        id=unused(records, named),
         topics=me.consumer.subscriptions[0],
     )
     yield Outcome((fresh, None, None))

@@ -64,6 +64,7 @@ _PLAIN = {
     "close": "{} closes",
     "unsubscribe": "{} unsubscribes",
     "disconnect": "{} loses its connection to the coordinator",
+    "left behind": "{}'s connection breaks, its heartbeat stays under way",
     "join late": "{} sends JoinGroup, which is slow",
     "response late": "{}'s request arrives, and the answer is slow",
     "join unanswered": "{} joins, and the answer gets lost",
@@ -75,6 +76,7 @@ _SENT = {
     "heartbeat late": ", which is slow",
     "heartbeat lost": ", which gets lost",
     "heartbeat unanswered": ", whose answer gets lost",
+    "heartbeat left behind": ", and its connection breaks",
     "answer late": ", whose answer is slow",
     "callback late": ", and does not handle the answer yet",
 }
@@ -155,6 +157,8 @@ class _ConsumerScene:
         match action:
             case "heartbeat arrives":
                 return f"{name}'s heartbeat arrives{self._answer()}"
+            case "left heartbeat arrives":
+                return f"{name}'s heartbeat of a broken connection arrives{self._answer()}"
             case "answer":
                 return f"{name} hears the answer{self._answer()}"
             case "join":

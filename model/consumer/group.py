@@ -8,7 +8,7 @@ from itertools import permutations
 from math import factorial, prod
 from typing import NamedTuple
 
-from rebalance.model.consumer import client, coordinator, environment
+from rebalance.model.consumer import client, connections, coordinator, environment
 from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
 from rebalance.model.consumer.atomic import atomic
 from rebalance.model.consumer.client import ACTIVE
@@ -51,13 +51,15 @@ from rebalance.model.protocol.state import ClusterState, Late, Life, Parts, Slot
 FAULTS = (
     *("crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "disconnect"),
     *("slow network", "slow callback", "late request", "session timeout", "slow member", "leave lost"),
-    *("member removed", "failover", "group expires", "topic grows", "topic deleted"),
+    *("member removed", "failover", "group expires", "topic grows", "topic deleted", "left behind"),
 )
 """Every kind of fault of a consumer group; each draws one on the common budget. Those that the classic
 protocol has too are called the same."""
 
-MIGRATION_FAULTS = tuple(kind for kind in FAULTS if kind not in ("topic grows", "topic deleted"))
-"""Those of a group between the protocols, whose topics stay as they are."""
+MIGRATION_FAULTS = tuple(
+    kind for kind in FAULTS if kind not in ("topic grows", "topic deleted", "left behind")
+)
+"""Those of a group between the protocols, whose topics stay as they are, and whose connections hold."""
 
 
 def check(setup: Setup) -> None:
@@ -106,7 +108,7 @@ def consumer_machine(setup: Setup) -> Machine:
 
 def components(setup: Setup) -> tuple[str, ...]:
     """The values that a state has, in order."""
-    parts = ("member", "wire", "stray", "record")
+    parts = ("member", "wire", "stray", "record", *(("behind",) if setup.breaks_connections else ()))
     return ("budget", "cluster", "group", *(f"{part} {letter(s)}" for s in setup.slots for part in parts))
 
 
@@ -137,6 +139,7 @@ def initial_value(setup: Setup, name: str) -> Value:
         "wire": None,
         "stray": None,
         "record": (),
+        "behind": (),
     }
     return values[name.split()[0]]
 
@@ -169,12 +172,14 @@ def _hung(member: ConsumerMember) -> bool:
 def member_actions(me: MemberContext) -> Iterator[Action]:
     """What a slot does, and what is done to it, one message at a time."""
     m, w, s, r, book = slot_names(me)
+    broken = me.setup.breaks_connections
+    left = (me.name("behind"),) if broken else ()
     # What it reads, what it writes, what it does, its guard.
     own: tuple[tuple[str, Footprint, Footprint, Run, Callable[..., bool] | None], ...] = (
         ("heartbeat", (m, w), (m, w), client.send, _active),
         (
-            "heartbeat arrives", (w, "group", "cluster", *book), (w, "group", *book),
-            coordinator.arrives, _request,
+            "heartbeat arrives", (w, "group", "cluster", *left, *book), (w, "group", *left, *book),
+            connections.arrives if broken else coordinator.arrives, _request,
         ),
         ("answer", (w, m), (m, w), client.receive, _answer),
         ("lose", (m,), (m,), client.lose, _up),
@@ -189,18 +194,25 @@ def member_actions(me: MemberContext) -> Iterator[Action]:
             "poll interval", (m, w, s, "group", "cluster", *book), (m, w, s, "group", *book),
             client.poll_interval, _hung,
         ),
-        ("start", (m, w, s, r), (m, w, s), client.start, None),
+        (
+            "start", (m, w, s, r, *left), (m, w, s, *left),
+            connections.start_after if broken else client.start, None,
+        ),
         ("subscribe", (m,), (m,), client.subscribe, _up),
     )  # fmt: skip
-    left = ("budget", m, w, s, "group", *book)
+    if broken:
+        behind = (*left, "group", *book)
+        reads = (*left, "group", "cluster", *book)
+        own = (*own, ("left heartbeat arrives", reads, behind, connections.left_arrives, bool))
+    gone = ("budget", m, w, s, "group", *book)
     leaving = ("budget", m, w, s, "group", "cluster", *book)
     costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
         ("crash", ("budget", m, w, s), ("budget", m, w, s), client.crash),
         ("pause", ("budget", m), ("budget", m), client.pause),
         ("hang", ("budget", m), ("budget", m), client.hang),
-        ("close", leaving, left, client.close),
-        ("unsubscribe", leaving, left, client.unsubscribe),
-        ("max poll", leaving, left, client.max_poll),
+        ("close", leaving, gone, client.close),
+        ("unsubscribe", leaving, gone, client.unsubscribe),
+        ("max poll", leaving, gone, client.max_poll),
         ("resubscribe", ("budget", m), ("budget", m), client.resubscribe),
         ("disconnect", ("budget", m, w), ("budget", w), client.disconnect),
         ("late request", ("budget", m, s), ("budget", s), client.send_late),
@@ -208,6 +220,7 @@ def member_actions(me: MemberContext) -> Iterator[Action]:
         ("session timeout", ("budget", m, "group", r), ("budget", "group", r), environment.session_lost),
         ("slow member", ("budget", m, "group", r), ("budget", "group", r), environment.too_slow),
         ("member removed", ("budget", "group", r), ("budget", "group", r), environment.member_removed),
+        ("left behind", ("budget", m, w, *left), ("budget", w, *left), connections.leave_behind),
     )
     for name, reads, writes, run, guard in own:
         action = Action(name=name, who=me.slot, reads=reads, writes=writes, run=partial(run, me), guard=guard)

@@ -36,6 +36,13 @@ def reconcile(
     return _next(record, target, owned, epoch, shown, others, decisions)
 
 
+def _own(record: ConsumerRecord, decisions: Collection[str]) -> Generation:
+    """The epoch in which it is to give up more: its own. Before Kafka 4.2 the next one, where it has just
+    given something up."""
+    counts = record.state is RecordState.UNREVOKED and "revocation_counts" in decisions
+    return Generation(record.epoch + 1) if counts else record.epoch
+
+
 def _drop(
     record: ConsumerRecord, target: Parts, owned: Parts | None, shown: Generation, decisions: Collection[str]
 ) -> ConsumerRecord:
@@ -61,7 +68,8 @@ def _next(
     """``computeNextAssignment``: first it gives up, then it is given what is free."""
     kept, gone = Parts(record.assigned & target), Parts(record.assigned & ~target)
     if gone and (owned is None or owned & gone):
-        return _at(record, record.epoch, shown, RecordState.UNREVOKED, decisions, assigned=kept, pending=gone)
+        own = _own(record, decisions)
+        return _at(record, own, shown, RecordState.UNREVOKED, decisions, assigned=kept, pending=gone)
     wanted = target & ~kept
     free = wanted if "ignore_current_epoch" in decisions else wanted & ~others
     if "own_pending_is_unreleased" in decisions:

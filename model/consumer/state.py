@@ -7,7 +7,7 @@ as 0, -1 and -2 are no numbers here: a heartbeat joins, leaves or goes away.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
@@ -307,9 +307,10 @@ def put(records: ConsumerRecords, record: ConsumerRecord) -> ConsumerRecords:
     return tuple(sorted((*(r for r in records if r.id != record.id), record), key=lambda r: r.id))
 
 
-def unused(records: ConsumerRecords) -> int:
-    """A member id for a process that starts: the first that the coordinator does not know."""
-    taken = {record.id for record in records}
+def unused(records: ConsumerRecords, named: Iterable[int] = ()) -> int:
+    """A member id for a process that starts: the first that neither the coordinator knows nor anything
+    late names."""
+    taken = {record.id for record in records} | set(named)
     return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
 

@@ -152,6 +152,9 @@ WITNESSES = (
 )
 """Situations that runs of a consumer group should reach; which of them can be depends on the faults."""
 
+CONNECTION_WITNESSES = ("heartbeat left behind", "request of a broken connection")
+"""The same on connections that break."""
+
 MIGRATION_WITNESSES = (
     "classic generation",
     "upgrade of a group that is stable",
@@ -224,6 +227,7 @@ def rules(setup: Setup) -> Rules:
     """The rules that a consumer group of ``setup`` has to keep."""
     steps = [(clause.id, kind, check) for clause, kind, check in _STEPS]
     witnesses = (*WITNESSES, *(MIGRATION_WITNESSES if setup.migrates else ()))
+    witnesses += CONNECTION_WITNESSES if setup.breaks_connections else ()
     counted = setup.steps == "atomic"  # else heartbeats that change nothing are steps, too
     return Rules(
         always=tuple(_always(setup)),

@@ -109,7 +109,8 @@ def clause_named(name: str) -> ProtocolClause:
         where = name.removeprefix(OWN)
         sentence = f"what {where} asks holds in every state"
         return ProtocolClause(id=name, level=Level.SAFETY, kind="always", sentence=sentence, source=where)
-    if name in (*WITNESSES, *consumer.WITNESSES, *consumer.MIGRATION_WITNESSES):
+    served = (*consumer.WITNESSES, *consumer.CONNECTION_WITNESSES, *consumer.MIGRATION_WITNESSES)
+    if name in (*WITNESSES, *served):
         sentence = f"some run shows: {name}"
         return ProtocolClause(
             id=name, level=Level.QUALITY, kind="sometimes", sentence=sentence, source="witness"

@@ -47,6 +47,7 @@ GOLDEN = {
     "downgrade": (5137, 10838, 25, 4),
     "consumer": (6960, 18634, 17, 11),
     "consumer-static": (6080, 16544, 17, 11),
+    "consumer-connections": (7234, 19712, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
     "migration": (8601, 21400, 21, 10),
     "migration-upgrade": (95009, 333300, 33, 12),
@@ -61,7 +62,7 @@ GOLDEN = {
 BY_DAY = (
     *("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager"),
     *("leaving", "unsent-leave", "static-appends", "careless", "midway", "shrinking", "racks"),
-    *("consumer", "consumer-static", "consumer-topics"),
+    *("consumer", "consumer-static", "consumer-connections", "consumer-topics"),
     *("migration", "migration-failover", "migration-one-way", "migration-disabled"),
 )
 PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager", "consumer-topics", "migration")

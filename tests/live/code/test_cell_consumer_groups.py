@@ -13,12 +13,14 @@ pytestmark = pytest.mark.slow
 
 NEWEST = "4.4.0"
 RELEASES = ("4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST)
+FIRST = ("4.0.0", "4.1.0")
+"""In which a partition that returns comes a heartbeat later (KAFKA-19449)."""
 AT_ONCE = {"group.initial.rebalance.delay.ms": 0, "group.consumer.assignment.interval.ms": 0}
 
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[KafkaCell]:
-    with KafkaCell(RELEASES, [NEWEST]) as cell:
+    with KafkaCell((*FIRST, *RELEASES), [NEWEST]) as cell:
         yield cell
 
 
@@ -100,6 +102,92 @@ def test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes(
     [answer] = [one for one in jvm.command("deliver", member=0) if isinstance(one, CellResponse)]
     assert answer.error == "STALE_MEMBER_EPOCH", "its commits are refused"
     assert heartbeat(jvm, 0, again.generation or 0).error == "FENCED_MEMBER_EPOCH", "and its next heartbeat"
+
+
+def left_behind(cell: KafkaCell, member: int, epoch: int, **fields: Any) -> int:
+    """A heartbeat whose connection breaks: its number, by which it arrives later."""
+    said: dict[str, Any] = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": f"m{member}"} | fields
+    [request] = cell.command("send", member=member, generation=epoch, **said)
+    assert isinstance(request, CellRequest)
+    return request.id
+
+
+FULL: dict[str, Any] = {"topics": ["t"], "rebalance_ms": 60_000}
+"""What a heartbeat carries besides when the answer to the one before was lost."""
+
+
+@pytest.mark.parametrize("release", [*FIRST, *RELEASES])
+def test_a_join_that_was_overtaken_releases_what_its_sender_consumes(jvm: KafkaCell, release: str) -> None:
+    """The smallest: epoch 0 says that nothing is owned, and of a member that is known it is believed."""
+    made(jvm, release)
+    behind = left_behind(jvm, 0, 0, partitions=[], **FULL)
+    owner = heartbeat(jvm, 0, 0)
+    newcomer = heartbeat(jvm, 2, 0)
+    assert (len(owner.assignment or ()), newcomer.assignment) == (4, frozenset())
+    jvm.command("deliver", id=behind)
+    given = heartbeat(jvm, 2, newcomer.generation or 0)
+    assert given.assignment, "and the first one consumes it"
+    assert heartbeat(jvm, 0, owner.generation or 0).error == "FENCED_MEMBER_EPOCH"
+
+
+@pytest.mark.parametrize("release", [*FIRST, *RELEASES])
+def test_so_does_one_that_was_overtaken_at_the_members_present_epoch(jvm: KafkaCell, release: str) -> None:
+    """To believe only what is shown at the present epoch does not help: it stays when more is given."""
+    made(jvm, release)
+    by_name: dict[str, Any] = {"assignor": "range"}
+    first = heartbeat(jvm, 0, 0, **by_name)
+    second = heartbeat(jvm, 2, 0, **by_name)
+    assert second.assignment == frozenset()
+    behind = left_behind(jvm, 2, second.generation or 0, partitions=[], **FULL)
+    kept = heartbeat(jvm, 0, first.generation or 0).assignment or frozenset()
+    heartbeat(jvm, 0, first.generation or 0, partitions=sorted(kept))
+    owner = heartbeat(jvm, 2, second.generation or 0, partitions=[], **FULL)
+    assert (owner.generation, owner.assignment) == (second.generation, frozenset({"t-2", "t-3"}))
+    newcomer = heartbeat(jvm, 1, 0, **by_name)
+    assert newcomer.assignment == frozenset()
+    jvm.command("deliver", id=behind)
+    given = heartbeat(jvm, 1, newcomer.generation or 0)
+    assert given.assignment == frozenset({"t-2"}), "and the other one consumes it"
+    assert heartbeat(jvm, 2, owner.generation or 0).error == "FENCED_MEMBER_EPOCH"
+
+
+@pytest.mark.parametrize("release", [*FIRST, *RELEASES])
+def test_one_that_says_nothing_takes_the_news_with_it(jvm: KafkaCell, release: str) -> None:
+    """Its answer is the only one with the new assignment, and its sender, who waits for none, is expelled."""
+    made(jvm, release)
+    owner = heartbeat(jvm, 0, 0)
+    behind = left_behind(jvm, 0, owner.generation or 0)
+    heartbeat(jvm, 0, owner.generation or 0, partitions=sorted(owner.assignment or ()), **FULL)
+    newcomer = heartbeat(jvm, 2, 0)
+    jvm.command("deliver", id=behind)
+    for _ in range(3):
+        assert heartbeat(jvm, 0, owner.generation or 0).assignment is None
+        assert heartbeat(jvm, 2, newcomer.generation or 0).assignment is None
+    assert {one.id: one.state for one in group(jvm).members}["m0"] == "UNREVOKED_PARTITIONS"
+    timers = [one for one in jvm.state().coordinator.timers if one.startswith("rebalance-timeout-")]
+    jvm.command("expire", timer=timers[0])
+    assert heartbeat(jvm, 0, owner.generation or 0).error == "UNKNOWN_MEMBER_ID"
+
+
+@pytest.mark.parametrize("release", RELEASES)
+def test_a_commit_for_what_was_given_up_is_stored_where_the_epoch_stays(jvm: KafkaCell, release: str) -> None:
+    """N12, since 4.2.0: before, who has to give up more behind a revocation has the next epoch by then."""
+    made(jvm, release)
+    by_name: dict[str, Any] = {"assignor": "range"}
+    epoch = heartbeat(jvm, 2, 0, **by_name).generation or 0
+    heartbeat(jvm, 1, 0, **by_name)
+    kept = heartbeat(jvm, 2, epoch).assignment
+    assert kept == frozenset({"t-2", "t-3"})
+    newcomer = heartbeat(jvm, 0, 0, **by_name).generation or 0
+    more = heartbeat(jvm, 2, epoch, partitions=sorted(kept))
+    assert more.assignment == frozenset({"t-3"})
+    assert heartbeat(jvm, 0, newcomer).assignment == frozenset({"t-0", "t-1"})
+    commit: dict[str, Any] = {"api": "OFFSET_COMMIT", "member_id": "m2", "partitions": ["t-0"]}
+    jvm.command("send", member=2, generation=epoch, **commit)
+    [answer] = [one for one in jvm.command("deliver", member=2) if isinstance(one, CellResponse)]
+    stays = release >= "4.2"
+    assert more.generation == (epoch if stays else epoch + 1)
+    assert answer.error == ("NONE" if stays else "STALE_MEMBER_EPOCH")
 
 
 def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:

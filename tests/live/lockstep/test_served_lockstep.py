@@ -10,6 +10,7 @@ import pytest
 from rebalance.explore.groups.bugs import without
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
 from rebalance.live.code.cell import KafkaCell
+from rebalance.live.lockstep.both import LEFT
 from rebalance.live.lockstep.served import ServedLockstep
 from rebalance.live.lockstep.walks import LockstepPlan, drawn, lockstep, lockstep_setup, walk
 from rebalance.live.replay.code_group import CodeReleases
@@ -35,11 +36,11 @@ def setup_of(name: str, releases: CodeReleases = NOW, members: int = 2, partitio
 
 
 def walked(
-    cell: KafkaCell, setup: Setup, walks: int, kind: type[ServedLockstep] = ServedLockstep
+    cell: KafkaCell, setup: Setup, walks: int, kind: type[ServedLockstep] = ServedLockstep, first: int = 0
 ) -> ServedLockstep | None:
     """The first walk that disagrees."""
     built = machine(setup)
-    for number in range(walks):
+    for number in range(first, first + walks):
         one = kind(cell, setup, built, NOW)
         if walk(one, drawn(0, number), 100) is not None:
             return one
@@ -78,7 +79,7 @@ def test_the_epochs_of_a_member_are_as_kafka_counts(record: ConsumerRecord, seen
 
 @needs_java
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-topics"])
+@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-connections", "consumer-topics"])
 def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
     assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
 
@@ -87,10 +88,22 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaC
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "switch"),
-    [("consumer", "previous_epoch_overwritten"), ("consumer-static", "static_rejoin_unreleased")],
+    [
+        ("consumer", "previous_epoch_overwritten"),
+        ("consumer-static", "static_rejoin_unreleased"),
+    ],
 )
 def test_a_model_without_what_is_known_of_it_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
     assert walked(jvm, without(setup_of(name, members=2), switch), 40) is not None
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_model_that_refuses_what_was_overtaken_is_not_either(jvm: KafkaCell) -> None:
+    setup = without(setup_of("consumer-connections"), "overtaken_heartbeat_believed")
+    found = walked(jvm, setup, 10, first=100)
+    assert found is not None
+    assert found.events[-1].action == LEFT
 
 
 @needs_java

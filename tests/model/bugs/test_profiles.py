@@ -33,8 +33,8 @@ FAITHFUL = {
         *("claims_reconciled_only", "group_not_found_fatal", "unreleased_fatal"),
     },
     "broker": {
-        *("commit_any_at_epoch", "commit_epoch_equality"),
-        *("previous_epoch_overwritten", "reject_epoch0_of_known"),
+        "commit_epoch_equality",
+        *("overtaken_heartbeat_believed", "previous_epoch_overwritten", "reject_epoch0_of_known"),
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
         *("upgrade_keeps_target", "upgrade_needs_protocol", "static_rejoin_unreleased"),

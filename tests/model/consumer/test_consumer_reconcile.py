@@ -48,6 +48,13 @@ def test_it_waits_for_the_acknowledgement() -> None:
     assert step(waits, 0b001, 0b001) == (STABLE, 2, 0b001, 0)
 
 
+def test_who_gives_up_more_behind_a_revocation_keeps_its_epoch_since_kafka_4_2() -> None:
+    waits = record(state=UNREVOKED, assigned=Parts(0b001), pending=Parts(0b010))
+    assert step(waits, 0b100, 0b001) == (UNREVOKED, 1, 0, 0b001)
+    assert step(waits, 0b100, 0b001, 0, "revocation_counts") == (UNREVOKED, 2, 0, 0b001)
+    assert step(record(), 0b100, None, 0, "revocation_counts") == (UNREVOKED, 1, 0, 0b011)
+
+
 def test_what_others_hold_is_waited_for_at_the_new_epoch() -> None:
     assert step(record(), 0b111, None, 0b100) == (UNRELEASED, 2, 0b011, 0)
     waits = record(state=UNRELEASED, epoch=Generation(2))
