@@ -7,9 +7,10 @@ Nothing here prints; ``gate.report.terminal.proof`` renders what comes out.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from rebalance.properties.verdict import Exit, Verdict
 from rebalance.specs.logic.limit import LIMIT
@@ -32,14 +33,46 @@ ReportProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)
+class Assumption:
+    """A clause of the assignor's contract, what it says, and for which theorems it is assumed: for every one,
+    for convergence, or both."""
+
+    name: str
+    sentence: str
+    every: bool
+    converging: bool
+
+
+def clauses(
+    every: Mapping[str, Callable[..., Any]], converging: Mapping[str, Callable[..., Any]]
+) -> tuple[Assumption, ...]:
+    """The contract of an assignor: what every theorem assumes, and what convergence does."""
+    return tuple(
+        Assumption(
+            name=name,
+            sentence=" ".join((clause.__doc__ or "").split("\n\n")[0].split()),
+            every=name in every,
+            converging=name in converging,
+        )
+        for name, clause in {**every, **converging}.items()
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
 class ProofPlan:
-    """What to prove and how. ``without``: the clauses that the assignor is not assumed to keep; ``checks``:
-    what is asked so that nothing is proved of nothing; ``samples``: runs of the executable model, each step
-    of which has to be one of the logic, as ``sample`` finds out."""
+    """What to prove and how.
+
+    ``contract``: the clauses that every theorem assumes of the assignor; ``without``: those that it is not
+    assumed to keep; ``clauses``: all there are; ``besides``: what else is assumed. ``checks``: what is asked
+    so that nothing is proved of nothing; ``samples``: runs of the executable model, each step of which has to
+    be one of the logic, as ``sample`` finds out.
+    """
 
     theorems: tuple[Theorem, ...]
     contract: tuple[str, ...]
     without: tuple[str, ...] = ()
+    clauses: tuple[Assumption, ...] = ()
+    besides: tuple[str, ...] = ()
     checks: tuple[VacuityCheck, ...] = ()
     samples: tuple[ModelSample, ...] = ()
     sample: Callable[[ModelSample], SampledModel] = sampled

@@ -31,13 +31,24 @@ def has(s: State, m: Term, p: Term) -> Term:
     return Or(s.owned(m, p), s.claim(m, p), s.goal(m, p), s.received(m, p))
 
 
-def put(t: After, m: Term, wire: Term, *, epoch: Term = none, carries: Term = NO, sent: Term = NO) -> None:
+def put(
+    t: After,
+    m: Term,
+    wire: Term,
+    *,
+    epoch: Term = none,
+    carries: Term = NO,
+    asks: Term = NO,
+    sent: Term = NO,
+    granted: Term = NO,
+) -> None:
     """This is under way for ``m`` now, and nothing else."""
     t.wire[m] = wire
     t.wire_epoch[m] = epoch
     t.carries[m] = carries
+    t.asks[m] = asks
     t.sent[m, P] = sent
-    t.granted[m, P] = False
+    t.granted[m, P] = granted
 
 
 def forget(t: After, m: Term) -> None:
@@ -46,6 +57,8 @@ def forget(t: After, m: Term) -> None:
     t.received[m, P] = False
     t.reconciling[m] = False
     t.goal[m, P] = False
+    for flag in ("fresh", "unsent", "full"):
+        getattr(t, flag)[m] = False
 
 
 def blank(t: After, m: Term) -> None:
@@ -63,32 +76,63 @@ def join(s: State, t: After, m: Term) -> None:
     """A heartbeat of epoch 0 leaves: it joins, and owns nothing."""
     t.when(s.runs(m), s.state(m) == JOINING, s.wire(m) == IDLE)
     put(t, m, JOIN, carries=YES)
+    t.full[m] = False
+
+
+def has_news(s: State, m: Term) -> Term:
+    """Its next heartbeat carries partitions."""
+    return Or(s.unsent(m), s.full(m))
 
 
 def heartbeat(s: State, t: After, m: Term) -> None:
     """A heartbeat leaves that has no news."""
-    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE)
+    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE, Not(has_news(s, m)))
     put(t, m, BEAT, epoch=s.epoch(m))
 
 
 def full_heartbeat(s: State, t: After, m: Term) -> None:
     """One that acknowledges, or follows a lost answer: it claims what its sender has, or may come to have."""
-    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE)
-    put(t, m, BEAT, epoch=s.epoch(m), carries=YES, sent=has(s, m, P))
+    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE, has_news(s, m))
+    send_all(s, t, m, has(s, m, P))
+
+
+def send_all(s: State, t: After, m: Term, claims: Term) -> None:
+    """A heartbeat leaves that claims these."""
+    put(t, m, BEAT, epoch=s.epoch(m), carries=YES, asks=s.full(m), sent=claims)
+    t.full[m] = False
+    t.unsent[m] = False
+
+
+def hears(s: State, m: Term) -> Term:
+    """Its process waits for what is under way."""
+    return And(s.runs(m), Or(s.state(m) == JOINING, s.state(m) == INSIDE))
+
+
+def differs(s: State, m: Term) -> Term:
+    """The answer on its way brings another assignment than the client has received."""
+    other = Exists([P], s.granted(m, P) != s.received(m, P))
+    return And(s.carries(m), Or(s.state(m) == JOINING, other))
 
 
 def answered(s: State, t: After, m: Term) -> None:
     """The answer: a new assignment is stored, and never interrupts a reconciliation."""
-    t.when(s.runs(m), Or(s.state(m) == JOINING, s.state(m) == INSIDE), s.wire(m) == ANSWER)
+    t.when(hears(s, m), s.wire(m) == ANSWER)
     t.state[m] = INSIDE
     t.epoch[m] = s.wire_epoch(m)
     t.received[m, P] = If(s.carries(m), s.granted(m, P), s.received(m, P))
+    t.fresh[m] = Or(s.fresh(m), differs(s, m))
+    put(t, m, IDLE)
+
+
+def unheard(s: State, t: After, m: Term) -> None:
+    """Nobody waits any more for what is under way: it is lost, or answered in vain."""
+    t.when(s.wire(m) != IDLE, Not(hears(s, m)))
     put(t, m, IDLE)
 
 
 def refused(s: State, t: After, m: Term) -> None:
     """The heartbeat was refused: the client is fenced."""
-    t.when(s.runs(m), Or(s.state(m) == JOINING, s.state(m) == INSIDE), s.wire(m) == REFUSAL)
+    t.when(hears(s, m), s.wire(m) == REFUSAL)
     t.state[m] = FENCED
     forget(t, m)
     put(t, m, IDLE)
@@ -107,7 +151,8 @@ def lose(s: State, t: After, m: Term) -> None:
 
 def begin(s: State, t: After, m: Term) -> None:
     """``maybeReconcile`` takes the newest assignment, if none is being reconciled."""
-    t.when(s.runs(m), s.state(m) == INSIDE, Not(s.reconciling(m)))
+    t.when(s.runs(m), s.state(m) == INSIDE, s.fresh(m), Not(s.reconciling(m)))
+    t.fresh[m] = False
     t.reconciling[m] = True
     t.goal[m, P] = s.received(m, P)
 
@@ -130,6 +175,7 @@ def acknowledge(s: State, t: After, m: Term) -> None:
     t.when(s.runs(m), s.state(m) == INSIDE, s.reconciling(m))
     t.when(ForAll([P], s.owned(m, P) == s.goal(m, P)))
     t.claim[m, P] = s.goal(m, P)
+    t.unsent[m] = True
     t.reconciling[m] = False
     t.goal[m, P] = False
 
@@ -171,8 +217,9 @@ def ends(s: State, t: After, m: Term) -> None:
 
 
 def disconnected(s: State, t: After, m: Term) -> None:
-    """What is under way is lost: a heartbeat, or its answer. In a failover so for everybody."""
-    t.when(s.wire(m) != IDLE)
+    """A connection breaks: what is under way is lost, and its client sends every field next time. In a
+    failover so for everybody."""
+    t.full[m] = Or(s.full(m), hears(s, m))
     put(t, m, IDLE)
 
 

@@ -14,7 +14,9 @@ from rebalance.specs.consumer.client import NO, put
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
     BEAT,
+    IDLE,
     JOIN,
+    OUT,
     REFUSAL,
     STABLE,
     UNRELEASED,
@@ -95,21 +97,36 @@ def retargeted(s: State, t: After) -> None:
     t.where(Implies(t.target(M, P), s.member(M)))
 
 
-def joined(s: State, t: After, m: Term) -> None:
-    """A new member: its heartbeat is handled by a later step."""
+def joined(s: State, t: After, m: Term, g: Term) -> None:
+    """A new member, and what it subscribes to: its heartbeat is handled by a later step."""
     t.when(s.wire(m) == JOIN, Not(s.member(m)))
+    raised(s, t, g)
     t.member[m] = True
-
-
-def subscribed(s: State, t: After, m: Term) -> None:
-    """A heartbeat brings another subscription."""
-    t.when(s.member(m))
     t.subscribed[m, P] = ANY
 
 
-def removed(s: State, t: After, m: Term) -> None:
+def subscribed(s: State, t: After, m: Term, g: Term) -> None:
+    """A heartbeat brings another subscription."""
+    t.when(s.member(m))
+    raised(s, t, g)
+    t.subscribed[m, P] = ANY
+
+
+def gone(s: State, m: Term) -> Term:
+    """Its process has ended, or is in no group."""
+    return Or(Not(s.runs(m)), s.state(m) == OUT)
+
+
+def expired(s: State, t: After, m: Term, g: Term) -> None:
+    """The session ends of a member that is gone, of which nothing is under way."""
+    t.when(gone(s, m), s.wire(m) == IDLE)
+    removed(s, t, m, g)
+
+
+def removed(s: State, t: After, m: Term, g: Term) -> None:
     """A member is removed: it left, its session ended, it revoked too slowly, an administrator did it."""
     t.when(s.member(m))
+    raised(s, t, g)
     t.member[m] = False
     t.at[m] = none
     t.previous[m] = none
@@ -122,10 +139,10 @@ def removed(s: State, t: After, m: Term) -> None:
 
 
 def answer(s: State, t: After, m: Term, epoch: Term, assigned: Term) -> None:
-    """The answer leaves, with or without the assignment."""
-    put(t, m, ANSWER, epoch=epoch, carries=ANY)
-    t.granted[m, P] = ANY
-    t.where(t.granted(m, P) == And(t.carries(m), assigned))
+    """The answer leaves; with the assignment if that is another one now, or the heartbeat asks for it."""
+    changed = Exists([P], s.assigned(m, P) != assigned)
+    news = Or(s.wire(m) == JOIN, s.asks(m), changed)
+    put(t, m, ANSWER, epoch=epoch, carries=news, granted=And(news, assigned))
 
 
 def unknown(s: State, t: After, m: Term) -> None:

@@ -16,7 +16,6 @@ from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surpl
 from rebalance.specs.consumer.proof import proof
 from rebalance.specs.consumer.safety import Effect, IsStored, closed, properties_of, specification
 from rebalance.specs.consumer.vocabulary import (
-    BEAT,
     FENCED,
     IDLE,
     INSIDE,
@@ -37,7 +36,7 @@ from z3 import And, ForAll, Implies, Not, Or
 SIZES = {"Member": 2, "Partition": 2, "Generation": 6}
 """The groups of the runs."""
 
-OWNS = "start join joined subscribed raised retargeted given answered begin assign"
+OWNS = "start join joined retargeted given answered begin assign"
 """A member comes, and owns something."""
 
 TAKEN = "raised retargeted"
@@ -101,8 +100,8 @@ def _forgets_pending(effect: Effect, s: State, t: After, m: Term) -> None:
 
 @instead_of(client.full_heartbeat)
 def _claims_reconciled_only(s: State, t: After, m: Term) -> None:
-    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE)
-    client.put(t, m, BEAT, epoch=s.epoch(m), carries=client.YES, sent=s.claim(m, P))
+    t.when(s.runs(m), s.state(m) == INSIDE, s.wire(m) == IDLE, client.has_news(s, m))
+    client.send_all(s, t, m, s.claim(m, P))
 
 
 @instead_of(client.join)
@@ -172,8 +171,8 @@ GUARDS: dict[str, GuardLeftOut] = {
             name="claims_reconciled_only",
             sentence="a client claims what it reconciled last, not what it has received",
             instead=(_claims_reconciled_only,),
-            path="start join joined subscribed raised retargeted given answered "
-            f"{TAKEN} full_heartbeat given disconnected begin assign {OWNS}",
+            path="start join joined retargeted given answered "
+            f"disconnected {TAKEN} full_heartbeat given disconnected begin assign {OWNS}",
             switch=True,
         ),
         GuardLeftOut(
@@ -187,7 +186,7 @@ GUARDS: dict[str, GuardLeftOut] = {
             name="no_rejoin_flag",
             sentence="a reconciliation goes on in the next membership",
             instead=(_goes_on_reconciling,),
-            path="start join joined subscribed raised retargeted given answered begin poll_too_late lose "
+            path="start join joined retargeted given answered begin poll_too_late lose "
             f"{TAKEN} join given answered assign {OWNS}",
             switch=True,
         ),
@@ -201,14 +200,14 @@ GUARDS: dict[str, GuardLeftOut] = {
             name="epoch_falls",
             sentence="the group's next epoch need not be newer",
             instead=(_falls,),
-            path="raised retargeted raised start join joined",
+            path="start join joined retargeted raised",
             breaks="order of epochs",
         ),
         GuardLeftOut(
             name="commit_any_at_epoch",
             sentence="a commit of the present epoch is stored for any partition",
             stored=_any_at_epoch,
-            path=f"{OWNS} acknowledge commit_late {TAKEN} heartbeat must_revoke answered begin revoke "
+            path=f"{OWNS} acknowledge commit_late {TAKEN} full_heartbeat must_revoke answered begin revoke "
             f"acknowledge {TAKEN} full_heartbeat must_revoke {OWNS}",
             breaks="commit fencing",
             switch=True,

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from rebalance.model.consumer.client import FENCING
+from rebalance.model.consumer.client import ACTIVE, FENCING
 from rebalance.model.consumer.state import (
     INSIDE,
     BeatError,
@@ -102,6 +102,9 @@ class GroupPicture:
             yield "state", (m,), CLIENT_STATES[member.state]
             yield "epoch", (m,), self.epoch(member.epoch)
             yield "reconciling", (m,), member.goal is not None
+            yield "fresh", (m,), member.fresh
+            yield "unsent", (m,), member.unsent
+            yield "full", (m,), member.full or _unheard(here)
             for name, some in (
                 ("owned", member.owned), ("received", member.target), ("goal", member.goal),
                 ("claim", member.claim),
@@ -131,6 +134,7 @@ class GroupPicture:
             raise NoCounterpartError(f"in the logic a heartbeat that is to {wire.kind} arrives at once")
         yield "wire", (m,), "join" if wire.kind is BeatKind.JOIN else "heartbeat"
         yield "carries", (m,), wire.owned is not None
+        yield "asks", (m,), wire.full and wire.kind is BeatKind.STEADY
         yield from self._parts("sent", m, wire.owned)
 
     def _records(self, slot: int, here: SlotState) -> Iterator[tuple[str, tuple[int, ...], Value]]:
@@ -151,6 +155,17 @@ class GroupPicture:
 
     def _parts(self, name: str, m: int, some: int | None) -> Iterator[tuple[str, tuple[int, ...], Value]]:
         return ((name, (m, p), True) for p in self.partitions if (some or 0) >> p & 1)
+
+
+def _unheard(here: SlotState) -> bool:
+    """Whether the client will notice that its connection broke."""
+    member, wire = here.member, here.wire
+    return (
+        isinstance(wire, BeatRefused)
+        and wire.error is BeatError.DISCONNECT
+        and wire.id == member.id
+        and member.state in ACTIVE
+    )
 
 
 def under_way(wire: BeatWire) -> bool:

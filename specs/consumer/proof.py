@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from rebalance.specs.consumer.safety import STEPS_KEEP, specification
+from rebalance.specs.consumer.convergence import convergence
+from rebalance.specs.consumer.order import ORDER, assuming
+from rebalance.specs.consumer.safety import STEPS_KEEP, closed, specification
 from rebalance.specs.logic.specification import Specification, Theorem
 from rebalance.specs.necessity import vacuity
 from rebalance.specs.necessity.vacuity import VacuityCheck
@@ -26,6 +28,13 @@ SENTENCES = {
 }  # fmt: skip
 """Of each property: what it says, and who demands it."""
 
+ASSUMED = (
+    "one heartbeat of a process is under way at a time; members are dynamic",
+    "as corrected: what is claimed is all that a client has (N1), what is committed is held (N12)",
+    "as corrected: the previous epoch is the one that was shown (N2)",
+)
+"""What is assumed besides the contract of the assignor."""
+
 GRANTED = "given when it is free"
 
 WITNESSES: Mapping[str, str] = {
@@ -40,11 +49,13 @@ WITNESSES: Mapping[str, str] = {
     "joined": "join",
     "subscribed": "joined",
     "removed": "joined",
+    "expired": "joined ends disconnected",
+    "unheard": "join ends",
     "retargeted": "raised",
     "given": "joined",
     "answered": "given",
     "heartbeat": "answered",
-    "full_heartbeat": "answered",
+    "full_heartbeat": "answered disconnected",
     "nothing_new": "heartbeat",
     "unknown": "heartbeat removed",
     "refused": "unknown",
@@ -55,11 +66,11 @@ WITNESSES: Mapping[str, str] = {
     "acknowledge": "begin",
     "poll_too_late": "answered",
     "commit_late": "answered",
-    "commit_stored": "subscribed raised retargeted given answered begin assign commit_late",
+    "commit_stored": "joined retargeted given answered begin assign commit_late",
     "commit_refused": "commit_stored removed",
-    "must_revoke": "subscribed raised retargeted given answered raised retargeted heartbeat",
-    "must_drop": "subscribed raised retargeted given answered subscribed heartbeat",
-    "has_dropped": "subscribed raised retargeted given answered poll_too_late lose join subscribed",
+    "must_revoke": "joined retargeted given answered start join joined retargeted heartbeat",
+    "must_drop": "joined retargeted given answered subscribed heartbeat",
+    "has_dropped": "joined retargeted given answered poll_too_late lose join subscribed",
 }
 """Actions from which the action is possible; the first of them begins where its own run ends, and so on."""
 
@@ -78,6 +89,7 @@ def proof(spec: Specification | None = None) -> tuple[Theorem, ...]:
             "KIP-848, reconciliation",
             {GRANTED: STEPS_KEEP[GRANTED]},
         ),
+        *convergence(spec),
     )
 
 
@@ -87,9 +99,14 @@ def _named(theorem: Theorem) -> Theorem:
 
 
 def checks(spec: Specification) -> tuple[VacuityCheck, ...]:
-    """That the assumptions are consistent, every action is taken in a run from the beginning, and every
-    formula can fail."""
-    assumed = {"axioms": [], "initial state": [spec.initial], "invariants": [*spec.invariants.values()]}
+    """That the assumptions are consistent, every action is taken in a run from the beginning whose assignor
+    keeps its contract, and every formula can fail."""
+    spec = assuming(spec)
+    invariants, order = [*spec.invariants.values()], closed(ORDER)
+    assumed = {
+        "axioms": [], "initial state": [spec.initial], "invariants": invariants,
+        "in step": [*invariants, *order.values()],
+    }  # fmt: skip
     return (
         VacuityCheck("assumption", tuple(assumed), lambda: vacuity.consistent(spec, assumed)),
         *vacuity.actions(spec, WITNESSES, {}),
@@ -97,6 +114,11 @@ def checks(spec: Specification) -> tuple[VacuityCheck, ...]:
             "invariant",
             tuple(spec.invariants),
             lambda: vacuity.formulas(spec, "invariant", spec.invariants),
+        ),
+        VacuityCheck(
+            "invariant",
+            tuple(order),
+            lambda: vacuity.formulas(spec, "invariant", order, spec.invariants),
         ),
         VacuityCheck(
             "property", tuple(spec.properties), lambda: vacuity.formulas(spec, "property", spec.properties)

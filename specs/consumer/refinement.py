@@ -14,6 +14,7 @@ from functools import cache
 from typing import Any, cast
 
 import z3
+from rebalance.model.consumer.client import ACTIVE
 from rebalance.model.consumer.group import consumer_machine
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import Beat, BeatKind, BeatOk, BeatRefused, ConsumerGroup, find
@@ -21,8 +22,8 @@ from rebalance.model.machine import Event, Machine
 from rebalance.model.protocol.describe import event_text
 from rebalance.model.protocol.setup import Setup, letter
 from rebalance.model.protocol.state import each
+from rebalance.specs.consumer.order import in_step
 from rebalance.specs.consumer.picture import GroupPicture, SlotState, ids_in, under_way
-from rebalance.specs.consumer.safety import specification
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.logic.universe import Structure, call
@@ -91,8 +92,9 @@ def steps(move: ConsumerMove) -> Iterator[Step]:
         return
     if name == "failover":
         for slot, here in enumerate(move.before):
-            if here.wire is not None and under_way(here.wire):
-                yield ("disconnected",), (move.map.id(slot, here.wire.id),)
+            ids = {here.member.id} if here.member.state in ACTIVE else set()
+            ids |= {here.wire.id} if here.wire is not None and under_way(here.wire) else set()
+            yield from ((("disconnected",), (move.map.id(slot, one),)) for one in sorted(ids))
     elif name in OWN:
         yield (OWN[name],), (move.id(me.id),)
     elif name in LEAVES or name == "leave lost":
@@ -121,13 +123,14 @@ def _arrives(move: ConsumerMove) -> Iterator[Step]:
     if isinstance(move.new.wire, BeatRefused) or not known:
         yield ("unknown",), (m,)
         return
+    epoch = move.map.epoch(after.assigned)
     if record is None:
-        yield ("joined",), (m,)
-    if record is None or record.topics != beat.topics:
-        yield ("subscribed",), (m,)
+        yield ("joined",), (m, epoch)
+    elif record.topics != beat.topics:
+        yield ("subscribed",), (m, epoch)
+    elif after.assigned not in (group.assigned, group.epoch):
+        yield ("raised",), (epoch,)
     if after.assigned != group.assigned:
-        if after.assigned != group.epoch:
-            yield ("raised",), (move.map.epoch(after.assigned),)
         yield ("retargeted",), ()
     yield (*HANDLED, "unknown"), (m,)
 
@@ -138,7 +141,7 @@ def _heard(move: ConsumerMove) -> Iterator[Step]:
         return
     heard = move.new.member != me or (isinstance(wire, BeatOk) and wire.id == me.id)
     action = "answered" if isinstance(wire, BeatOk) else "refused"
-    yield (action if heard else "disconnected", "disconnected"), (move.id(wire.id),)
+    yield (action if heard else "unheard",), (move.id(wire.id),)
 
 
 def _leaves(move: ConsumerMove) -> Iterator[Step]:
@@ -156,20 +159,19 @@ def _leaves(move: ConsumerMove) -> Iterator[Step]:
     if find(move.new.records, old.member.id) is None and (
         joined or find(old.records, old.member.id) is not None
     ):
-        yield ("removed",), (move.id(old.member.id),)
-        yield ("raised",), (move.map.epoch(move.group_after.epoch),)
+        yield ("removed",), (move.id(old.member.id), move.map.epoch(move.group_after.epoch))
 
 
 def _removed(move: ConsumerMove) -> Iterator[Step]:
     left = {record.id for record in move.new.records}
     for record in move.old.records:
         if record.id not in left:
-            yield ("removed",), (move.id(record.id),)
-    yield ("raised",), (move.map.epoch(move.group_after.epoch),)
+            yield ("expired", "removed"), (move.id(record.id), move.map.epoch(move.group_after.epoch))
 
 
 def _started(move: ConsumerMove) -> Iterator[Step]:
-    yield from _lost(move)
+    if move.old.wire is not None and under_way(move.old.wire):
+        yield ("unheard",), (move.id(move.old.wire.id),)
     yield from _commits_end(move)
     yield ("start",), (move.id(move.new.member.id),)
 
@@ -349,4 +351,4 @@ def sampled(sample: ModelSample) -> SampledModel:
 
 @cache
 def _protocol() -> Specification:
-    return specification()
+    return in_step()

@@ -46,10 +46,10 @@ IsStored = Callable[[State, Term, Term, Term], Term]
 """Whether a commit of a member, with an epoch, for a partition would be stored."""
 
 STEPS = (
-    client.join, client.heartbeat, client.full_heartbeat, client.answered, client.refused, client.lose,
-    client.begin, client.revoke, client.assign, client.acknowledge, coordinator.retargeted,
-    coordinator.joined, coordinator.unknown, coordinator.nothing_new, coordinator.must_drop,
-    coordinator.has_dropped, coordinator.must_revoke, coordinator.given,
+    client.join, client.heartbeat, client.full_heartbeat, client.answered, client.unheard, client.refused,
+    client.lose, client.begin, client.revoke, client.assign, client.acknowledge, coordinator.retargeted,
+    coordinator.joined, coordinator.expired, coordinator.unknown, coordinator.nothing_new,
+    coordinator.must_drop, coordinator.has_dropped, coordinator.must_revoke, coordinator.given,
     coordinator.commit_stored, coordinator.commit_refused,
 )  # fmt: skip
 """What client and coordinator do by themselves."""

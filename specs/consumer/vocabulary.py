@@ -56,12 +56,16 @@ _v.relation("received", Member, Partition, meaning="the newest assignment that i
 _v.relation("reconciling", Member, meaning="it is reconciling an assignment")
 _v.relation("goal", Member, Partition, meaning="that assignment")
 _v.relation("claim", Member, Partition, meaning="the assignment that it reconciled last")
+_v.relation("fresh", Member, meaning="it has received one that it has not begun to reconcile")
+_v.relation("unsent", Member, meaning="it has reconciled one and not acknowledged it")
+_v.relation("full", Member, meaning="its next heartbeat has every field, since an answer may be lost")
 
 # -- its one heartbeat, and its commits ----------------------------------------------------------------
 
 _v.function("wire", Member, value=BeatWire, meaning="its heartbeat, or the answer")
 _v.function("wire_epoch", Member, value=Generation, meaning="the epoch in it")
 _v.relation("carries", Member, meaning="the heartbeat, or the answer, carries partitions")
+_v.relation("asks", Member, meaning="the heartbeat has every field, and is answered with the assignment")
 _v.relation("sent", Member, Partition, meaning="those that the heartbeat gives as owned")
 _v.relation("granted", Member, Partition, meaning="those that the answer assigns")
 _v.relation("late", Member, Generation, Partition, meaning="a commit of that epoch for it is under way")

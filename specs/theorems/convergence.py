@@ -21,7 +21,6 @@ the clauses ``contract.LIVENESS``, and that it answers.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import NamedTuple
 
 import z3
 from rebalance.specs.logic.language import State, Term
@@ -66,6 +65,7 @@ from rebalance.specs.protocol.vocabulary import (
     of,
 )
 from rebalance.specs.protocol.wire import wire_in
+from rebalance.specs.theorems.ranking import RankingSet, Situation
 from rebalance.specs.theorems.safety import deciding
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
@@ -246,14 +246,6 @@ CALM: Mapping[str, Term] = calm(VOCABULARY.state())
 # -- the measure ---------------------------------------------------------------------------------------
 
 
-class RankingSet(NamedTuple):
-    """One set of the measure: the tuples of ``letters`` of which ``formula`` holds."""
-
-    name: str
-    letters: tuple[Term, ...]
-    formula: Term
-
-
 def measure(s: State) -> tuple[RankingSet, ...]:
     """What is still to be done, the weightiest first."""
     c = of(M)
@@ -380,21 +372,12 @@ not named are not possible in a calm group."""
 # -- something can always be done ----------------------------------------------------------------------
 
 
-class Situation(NamedTuple):
-    """Where the group is not settled, one of ``steps`` is possible, with these parameters.
-
-    ``given`` says of whom it speaks; what exists there follows from calm: the id of a consumer that has one,
-    the leader, a partition to be revoked if there is one. That there is an id not in use and a generation
-    to come is what unbounded means.
-    """
-
-    name: str
-    given: Term
-    steps: Mapping[str, tuple[Term, ...]]
-
-
 def situations(s: State) -> tuple[Situation, ...]:
-    """Every way not to be settled."""
+    """Every way not to be settled.
+
+    What exists there follows from calm: the id of a consumer that has one, the leader, a partition to be
+    revoked if there is one. That there is an id not in use and a generation to come is what unbounded means.
+    """
     c, m, l, f, p, g = (  # noqa: E741
         VOCABULARY.parameter(name) for name in ("c", "m", "l", "n", "p", "g")
     )

@@ -11,7 +11,6 @@ from rebalance.specs.logic.language import SpecAction, Term, symbols_of
 from rebalance.specs.logic.specification import (
     IMPLIES,
     INIT,
-    PROGRESS,
     STEP,
     ProofCase,
     Specification,
@@ -30,11 +29,12 @@ from rebalance.specs.theorems import (
     zombies,
 )
 from rebalance.specs.theorems.outline import RESTS_ON
+from rebalance.specs.theorems.ranking import Ranking
 from rebalance.specs.theorems.safety import specification
 from rebalance.specs.theorems.theorems import INVARIANTS, every_step, theorems
 
-CALM, MEASURE = "calm", "measure"
-"""Kinds of cases: a calm group stays calm; a step makes the measure smaller."""
+CALM = "calm"
+"""Kind of a case: a calm group stays calm."""
 
 STALE = ("stale claims",)
 
@@ -122,12 +122,13 @@ def _convergence(clauses: Mapping[str, ContractClause], build: Build, holds: Map
     calm = {name: close(formula) for name, formula in holds.items()}
     given = {**spec.invariants, **calm}
     cases = [_calm_at_first(spec, calm)]
+    ranking = Ranking(spec=spec, measure=convergence.MEASURE, given=given, near=_near)
     for action in spec.actions:
         if action.name in convergence.GENTLE:
-            cases.append(_stays_calm(spec, action, calm, given))
+            cases.append(ranking.keeps(CALM, action, calm))
         elif not action.fault:
-            cases += _of_step(spec, action, calm, given)
-    cases += [_possible(spec, situation, given) for situation in convergence.SITUATIONS]
+            cases += _of_step(ranking, action, calm)
+    cases += [ranking.possible(situation) for situation in convergence.SITUATIONS]
     state = spec.vocabulary.state()
     at_rest = {f"at rest {i}": fact for i, fact in enumerate(convergence.nothing_to_do(state))}
     ends = {name: partial(close, formula) for name, formula in convergence.settled(state).items()}
@@ -152,60 +153,14 @@ def _calm_at_first(spec: Specification, calm: Mapping[str, Term]) -> ProofCase:
     )
 
 
-def _stays_calm(
-    spec: Specification, action: SpecAction, calm: Mapping[str, Term], given: Mapping[str, Term]
-) -> ProofCase:
-    kept = {
-        name: partial(action.after, spec.vocabulary, formula)
-        for name, formula in calm.items()
-        if symbols_of(formula) & set(action.updates)
-    }
-    return spec.case(CALM, kept, action=action, given=given, near=_near(kept))
-
-
-def _of_step(
-    spec: Specification, action: SpecAction, calm: Mapping[str, Term], given: Mapping[str, Term]
-) -> Iterator[ProofCase]:
+def _of_step(ranking: Ranking, action: SpecAction, calm: Mapping[str, Term]) -> Iterator[ProofCase]:
     smaller = convergence.DECREASES.get(action.name)
     if smaller is None:
         never = {f"{action.name} is not possible": partial(z3.BoolVal, False)}
-        yield spec.case(CALM, never, action=action, given=given, near=_near(never))
+        yield ranking.spec.case(CALM, never, action=action, given=ranking.given, near=_near(never))
         return
-    yield _stays_calm(spec, action, calm, given)
-    not_yet: list[Term] = []
-    waiting = list(smaller)
-    goals = {}
-    for ranking in convergence.MEASURE:
-        if symbols_of(ranking.formula) & set(action.updates):
-            goals[f"no more of: {ranking.name}"] = partial(_not_larger, spec, action, ranking, tuple(not_yet))
-        if ranking.name == waiting[0]:
-            not_yet.append(_smaller(spec, action, ranking))
-            waiting.pop(0)
-            if not waiting:
-                break
-    goals[f"less of: {' or '.join(smaller)}"] = partial(z3.Or, *not_yet)
-    yield spec.case(MEASURE, goals, action=action, given=given, near=_near(goals))
-
-
-def _not_larger(
-    spec: Specification, action: SpecAction, ranking: convergence.RankingSet, unless: tuple[Term, ...]
-) -> Term:
-    """The set does not grow, unless a weightier one has shrunk."""
-    grows = z3.And(action.after(spec.vocabulary, ranking.formula), z3.Not(ranking.formula))
-    grown = z3.Exists([*ranking.letters], grows) if ranking.letters else grows
-    return z3.Or(z3.Not(grown), *unless)
-
-
-def _smaller(spec: Specification, action: SpecAction, ranking: convergence.RankingSet) -> Term:
-    """Something is in the set before the step and not after it."""
-    less = z3.And(ranking.formula, z3.Not(action.after(spec.vocabulary, ranking.formula)))
-    return z3.Exists([*ranking.letters], less) if ranking.letters else less
-
-
-def _possible(spec: Specification, situation: convergence.Situation, given: Mapping[str, Term]) -> ProofCase:
-    guards = [spec.action(name).guard_of(*who) for name, who in situation.steps.items()]
-    goals = {situation.name: partial(z3.Or, *guards)}
-    return spec.case(PROGRESS, goals, facts={"given": situation.given}, given=given, near=_near(goals))
+    yield ranking.keeps(CALM, action, calm)
+    yield ranking.decreases(action, smaller)
 
 
 def _near(goals: Collection[str]) -> dict[str, tuple[str, ...]]:

@@ -141,8 +141,8 @@ def _contract(without: Sequence[str]) -> dict[str, Any]:
 
 def _plan(options: argparse.Namespace) -> ProofPlan:
     from rebalance.specs.necessity import vacuity
-    from rebalance.specs.protocol.contract import LIVENESS
-    from rebalance.specs.proving import ProofPlan
+    from rebalance.specs.protocol.contract import LIVENESS, SAFETY
+    from rebalance.specs.proving import ProofPlan, clauses
     from rebalance.specs.theorems.safety import specification
 
     contract = _contract(options.without)
@@ -150,6 +150,7 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         theorems=theorems(options.theorem, options.without),
         contract=tuple(contract),
         without=tuple(dict.fromkeys(options.without)),
+        clauses=clauses(SAFETY, LIVENESS),
         limit=options.solver_units,
         checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
         samples=model_samples(options.model_steps, options.seed),
@@ -158,14 +159,17 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
 
 
 def _consumer_plan(options: argparse.Namespace) -> ProofPlan:
-    from rebalance.specs.consumer.proof import checks
+    from rebalance.specs.consumer.order import CONTRACT
+    from rebalance.specs.consumer.proof import ASSUMED, checks
     from rebalance.specs.consumer.refinement import sampled
     from rebalance.specs.consumer.safety import specification
-    from rebalance.specs.proving import ProofPlan
+    from rebalance.specs.proving import ProofPlan, clauses
 
     return ProofPlan(
         theorems=consumer_theorems(options.theorem),
         contract=(),
+        clauses=clauses({}, CONTRACT),
+        besides=ASSUMED,
         limit=options.solver_units,
         checks=checks(specification()),
         samples=model_samples(options.model_steps, options.seed, consumer=True),

@@ -22,7 +22,6 @@ from rebalance.gate.report.terminal.proof import (
 from rebalance.specs.logic.counterexample import lines as group_lines
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version
 from rebalance.specs.logic.specification import Theorem
-from rebalance.specs.protocol.contract import LIVENESS, SAFETY
 from rebalance.specs.proving import Proof
 
 MOST_DRAWN = 20
@@ -111,16 +110,17 @@ def _theorems(proof: Proof) -> Markup:
 
 
 def _assumed(proof: Proof) -> Markup:
-    if not (proof.plan.contract or proof.plan.without):
-        return tag("p", "Of the assignor nothing is assumed.")
+    plan = proof.plan
+    besides = [tag("p", sentence) for sentence in plan.besides]
+    if not (plan.contract or plan.clauses):
+        return join(tag("p", "Of the assignor nothing is assumed."), *besides)
     rows = []
-    for name, clause in {**SAFETY, **LIVENESS}.items():
-        for_what = "every theorem" if name in SAFETY else "convergence"
-        if name in SAFETY and name in LIVENESS:
-            for_what = "every theorem, convergence"
-        taken = "✗ not assumed here" if name in proof.plan.without else for_what
-        rows.append((name, " ".join((clause.__doc__ or "").split("\n\n")[0].split()), taken))
-    return page.table("What is assumed of the assignor", ("clause", "what it says", "assumed for"), rows)
+    for one in plan.clauses:
+        purposes = [("every theorem", one.every), ("convergence", one.converging)]
+        for_what = ", ".join(purpose for purpose, so in purposes if so)
+        rows.append((one.name, one.sentence, "✗ not assumed here" if one.name in plan.without else for_what))
+    heads = ("clause", "what it says", "assumed for")
+    return join(page.table("What is assumed of the assignor", heads, rows), *besides)
 
 
 def _vacuity(proof: Proof) -> Markup:

@@ -15,7 +15,6 @@ from rebalance.specs.logic.counterexample import lines as group_lines
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version, verdict
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import KINDS
-from rebalance.specs.protocol.contract import LIVENESS, SAFETY
 from rebalance.specs.proving import Proof
 from rebalance.specs.refinement.sampling import ModelDeviation, SampledModel
 
@@ -57,11 +56,14 @@ def _header(proof: Proof) -> list[str]:
     plan = proof.plan
     suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:,} units"
     rows = [suite, *labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
-    if any(theorem.name == "convergence" for theorem in plan.theorems):
-        rows += labelled("", f"for convergence also: {', '.join(LIVENESS)}")
-    for name in plan.without:
-        sentence = " ".join((SAFETY[name].__doc__ or "").split("\n\n")[0].split())
-        rows += labelled("not", f"{name}: {sentence}")
+    also = [one.name for one in plan.clauses if one.converging and one.name not in plan.without]
+    if also and any(theorem.name == "convergence" for theorem in plan.theorems):
+        rows += labelled("", f"for convergence also: {', '.join(also)}")
+    for sentence in plan.besides:
+        rows += labelled("", sentence)
+    for one in plan.clauses:
+        if one.name in plan.without:
+            rows += labelled("not", f"{one.name}: {one.sentence}")
     return rows
 
 
@@ -187,6 +189,7 @@ def data(proof: Proof) -> dict[str, Any]:
         "solver": {"name": "z3", "version": solver_version()},
         "contract": list(proof.plan.contract),
         "without": list(proof.plan.without),
+        "besides": list(proof.plan.besides),
         "limit": proof.plan.limit,
         "verdict": proof.verdict.value,
         "exit": int(proof.exit),

@@ -20,6 +20,7 @@ from rebalance.gate.traces.runs import run_id
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.steps import steps
 from rebalance.specs import proving
+from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.theorems.theorems import theorems
 
 from tests.command import Rebalance
@@ -109,7 +110,10 @@ def test_of_a_long_run_the_first_and_last_steps_are_shown(monkeypatch: pytest.Mo
 def proof(**how: bool) -> proving.Proof:
     """Of a toy in place of the protocol."""
     plan = proving.ProofPlan(
-        theorems=theorems(locks(**how))[:3], contract=("once",), without=("newest_claim",)
+        theorems=theorems(locks(**how))[:3],
+        contract=("once",),
+        without=("newest_claim",),
+        clauses=proving.clauses(SAFETY, {}),
     )
     return proving.run_proof(plan)
 

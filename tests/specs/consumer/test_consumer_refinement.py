@@ -19,13 +19,14 @@ RARE = (
 """Groups with the faults that refused commits take, and subscriptions that change in a revocation."""
 
 
-def looked_at(setup: Setup, steps: int) -> tuple[SampledModel, dict[str, int]]:
+def looked_at(setup: Setup, steps: int, seed: int = 0) -> tuple[SampledModel, dict[str, int]]:
     refinement = ConsumerRefinement(setup)
-    found = sampled_by(ModelSample(group="", setup=setup, seed=0, steps=steps), refinement)
+    found = sampled_by(ModelSample(group="", setup=setup, seed=seed, steps=steps), refinement)
     return found, dict(refinement.report.taken)
 
 
 def test_random_runs_are_runs_of_the_logic_and_take_every_action_but_one():
+    """In step all the time, and the assignor of the model keeps what convergence assumes of it."""
     taken = set()
     for _, setup in sampled_groups((*CONSUMER_SAMPLED, *RARE)):
         found, counted = looked_at(setup, 6_000)
@@ -59,7 +60,7 @@ def test_many_random_runs_are_runs_of_the_logic():
 )
 def test_a_step_as_shipped_is_none_of_the_logic(switch, name, breach):
     """And where it breaks safety, so do the properties of the theorems in the model."""
-    found, _ = looked_at(SHOWN[switch].setup(), 4_000)
+    found, _ = looked_at(SHOWN[switch].setup(), 4_000, seed=1)
     assert found.deviation is not None
     assert found.deviation.failure.name == name
     assert (found.breach is not None) is breach

@@ -23,7 +23,8 @@ from rebalance.specs.protocol.vocabulary import VOCABULARY, A
 from rebalance.specs.refinement.refinement import Report
 from rebalance.specs.theorems import convergence
 from rebalance.specs.theorems import proof as proofs
-from rebalance.specs.theorems.proof import CALM, MEASURE, proof
+from rebalance.specs.theorems.proof import CALM, proof
+from rebalance.specs.theorems.ranking import MEASURE
 from rebalance.specs.theorems.safety import specification
 
 from tests.specs.refinement.explorations import check_exploration
