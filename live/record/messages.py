@@ -36,6 +36,8 @@ class GroupMessages:
         self.group, self.log = group, log
         self.topics: dict[bytes, str] = {}
         """Topic id -> name."""
+        self.spelled: dict[str, str] = {}
+        """The same, with ids as Kafka writes them."""
         self._number = 0
         self._open: dict[tuple[int, int, int], tuple[int, str]] = {}
         """Connection and correlation id of a request -> its number, and its member id."""
@@ -46,6 +48,7 @@ class GroupMessages:
         """Learn the id of a topic, as Kafka writes it."""
         if identity:
             self.topics[base64.urlsafe_b64decode(identity + "==")] = topic
+            self.spelled[identity] = topic
 
     def heard(self, frame: Frame) -> None:
         """One more message that a proxy has seen."""

@@ -12,6 +12,7 @@ from typing import Any
 from rebalance.live.clusters.cluster import LiveCluster, Unsupported
 from rebalance.live.processes.program import CommandRefused, JsonLine
 from rebalance.live.processes.tools import ToolError
+from rebalance.live.record.coordinator import COORDINATOR
 from rebalance.live.record.judge import CheckFinding, HandOver, QuiescencePoint, hand_overs, judge
 from rebalance.live.record.messages import MESSAGES, with_epochs
 from rebalance.live.record.request import AGAIN, CLUSTER, Request
@@ -100,11 +101,11 @@ def play(request: Request, cluster: LiveCluster, out: Path, report_progress: Pro
         made.unsupported = str(error)
     finally:
         doing.end()
-        timed = with_epochs(
-            sorted((one for one in doing.log.lines if "at" in one), key=lambda one: str(one["at"]))
-        )
-        made.messages = [line for line in timed if line["event"] in MESSAGES]
-        made.lines = [line for line in timed if line["event"] not in MESSAGES]
+        lines = [line for line in (*doing.log.lines, *doing.coordinated()) if "at" in line]
+        timed = with_epochs(sorted(lines, key=lambda one: str(one["at"])))
+        kept = (*MESSAGES, *COORDINATOR)
+        made.messages = [line for line in timed if line["event"] in kept]
+        made.lines = [line for line in timed if line["event"] not in kept]
     made.findings = judge(made.lines, made.rests)
     made.hand_overs = hand_overs(made.lines)
     for line in made.lines:

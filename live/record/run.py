@@ -11,6 +11,7 @@ from rebalance.live.clusters.cluster import LiveCluster
 from rebalance.live.consumers.member import LiveMember, Log
 from rebalance.live.processes.program import CommandRefused, JsonLine
 from rebalance.live.processes.tools import ToolError
+from rebalance.live.record.coordinator import coordinated
 from rebalance.live.record.judge import QuiescencePoint
 from rebalance.live.record.messages import GroupMessages
 from rebalance.live.record.request import Request
@@ -234,6 +235,18 @@ class RecordingRun:
         """Be rid of everybody."""
         for member in self.members.values():
             member.end()
+
+    def coordinated(self) -> list[JsonLine]:
+        """What the brokers have logged of the group, where somebody speaks the consumer protocol."""
+        if not isinstance(self.cluster, WatchedKafka) or self.cluster.logs is None:
+            return []
+        return [
+            line
+            for path in sorted(self.cluster.logs.glob("*.log"))
+            for line in coordinated(
+                path.read_text(encoding="utf-8", errors="replace").splitlines(), GROUP, self.messages.spelled
+            )
+        ]
 
 
 class _View:
