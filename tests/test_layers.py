@@ -83,6 +83,7 @@ ORDER = {
         "live.search",
         "live.lockstep",
         "live.conformance",
+        "live.conformance.wire",
     ),
     "pipeline": (
         *("pipeline", "pipeline.campaign", "pipeline.exploration", "pipeline.audit.kernel"),

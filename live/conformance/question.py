@@ -159,12 +159,12 @@ def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSl
         if not line.consumer or (line.event != "started" and line.consumer in lives):
             continue
         several = lives.setdefault(line.consumer, [])
-        reported = _profile(line.detail)
-        profile = _last(choices.profiles, line.consumer) or reported
+        reported = profile_of(line.detail)
+        profile = last_given(choices.profiles, line.consumer) or reported
         release = client(profile)
         mine = [step for step in steps if step.get("member") == line.consumer]
         stage = mine[len(several)].get("stage", 0) if len(several) < len(mine) else 0
-        assignors = _last(choices.assignors, line.consumer)
+        assignors = last_given(choices.assignors, line.consumer)
         if assignors is None and isinstance(stages, list) and stages:
             assignors = tuple(stages[min(stage, len(stages) - 1)])
         assignors = assignors or release.default_assignors
@@ -175,7 +175,7 @@ def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSl
     return lives
 
 
-def _profile(reported: str) -> str:
+def profile_of(reported: str) -> str:
     """The profile of a client by what it says that it is."""
     name, _, release = reported.partition(" ")
     if name == "kafka-clients" and re.fullmatch(r"\d+\.\d+\.\d+", release):
@@ -183,7 +183,7 @@ def _profile(reported: str) -> str:
     return BY_REPORT[name].profile if name in BY_REPORT else AS_SPECIFIED
 
 
-def _last(given: Sequence[tuple[str, Any]], name: str) -> Any:
+def last_given(given: Sequence[tuple[str, Any]], name: str) -> Any:
     return next((value for pattern, value in reversed(given) if fnmatchcase(name, pattern)), None)
 
 

@@ -87,6 +87,8 @@ def target_members(setup: Setup, book: Book, cluster: Parts) -> tuple[TargetMemb
 def targets(setup: Setup, members: tuple[TargetMember, ...]) -> tuple[tuple[Parts, ...], ...]:
     """Every target that the group's assignor may compute, since ids are random and decide the order; under
     given names one."""
+    if setup.targets is not None:
+        return tuple(setup.targets(members))
     return _targets(setup.topics, setup.server_assignor, setup.naming, members)
 
 
@@ -125,10 +127,12 @@ def spelled(setup: Setup, members: Sequence[TargetMember], parts: Sequence[Parts
 def retarget(
     setup: Setup, group: ConsumerGroup, book: Book, cluster: Parts
 ) -> Iterator[tuple[ConsumerGroup, Book, str]]:
-    """The group with a target of its epoch; several where the assignor has a choice."""
+    """The group with a target of its epoch; several where the assignor has a choice, or it is delayed."""
     if group.epoch == group.assigned:
         yield group, book, ""
         return
+    if setup.delays:
+        yield group, book, ""
     members = target_members(setup, book, cluster)
     group = group._replace(assigned=group.epoch)
     for parts in targets(setup, members):

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from itertools import permutations, product
+from typing import Any
 
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import reference
@@ -34,6 +35,9 @@ settled, or all stopped before the first is started."""
 
 AssignorFactory = Callable[[str, tuple[str, ...]], Assignor]
 """Protocol name and assignor switches to the assignor that the leader runs; ``switched`` by default."""
+
+Targets = Callable[[Sequence[Any]], Iterable[tuple[Parts, ...]]]
+"""Members of a consumer group (``TargetMember``) to the targets that the coordinator may compute for them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +101,9 @@ class Setup:
     ``max_size`` is group.max.size; where it ``lowers``, only of a broker that a failover moves the group to.
     ``racks[p]`` are the racks of partition ``p``, as long as they do not change, and ``moved[p]`` afterwards.
     ``policy`` is group.consumer.migration.policy: which conversions between the two protocols there are.
-    ``rollout`` is how members go from one protocol to the other, of ``ROLLOUTS``.
+    ``rollout`` is how members go from one protocol to the other, of ``ROLLOUTS``. ``delays``: a consumer
+    group may get its target later than that is due (group.consumer.assignment.interval.ms, KIP-1263).
+    ``targets``: what the assignor of a consumer group may compute, where that is known.
     """
 
     consumers: tuple[Consumer, ...]
@@ -114,6 +120,8 @@ class Setup:
     moved: tuple[tuple[str, ...], ...] = ()
     policy: str = "bidirectional"
     rollout: str = "any"
+    delays: bool = False
+    targets: Targets | None = None
     factory: AssignorFactory = switched
 
     @property

@@ -73,6 +73,7 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.live.conformance.ask import ask
     from rebalance.live.conformance.log import LogError, read
     from rebalance.live.conformance.question import build_question
+    from rebalance.live.conformance.wire.question import ask_wire, build_wire_question, has_messages
 
     if (options.events is None) == (options.code is None):
         raise UsageError("name a log, or with --code the releases of Kafka to walk with")
@@ -88,10 +89,11 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"{error.filename}: {error.strerror}") from error
     except (LogError, ValueError) as error:
         raise UsageError(str(error)) from error
+    how: Any = (build_wire_question, ask_wire) if has_messages(recorded) else (build_question, ask)
     with usage_errors(LogError, ValueError):
-        question = build_question(recorded, choices(options))
+        question = how[0](recorded, choices(options))
     with progress(options) as show:
-        found = ask(
+        found = how[1](
             question,
             choices(options),
             lambda explained, events, states: show(

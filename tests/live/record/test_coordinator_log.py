@@ -66,7 +66,7 @@ def removed(detail: str) -> dict[str, Any]:
             removed("temporarily left"),
         ),
         (
-            "[Group recorded] Member d has left group through explicit `LeaveGroup` request; client reason: -",
+            "[Group recorded] Member d has left group through explicit `LeaveGroup` request; client reason",
             removed("left"),
         ),
         (

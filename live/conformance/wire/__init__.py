@@ -1,0 +1,1 @@
+"""Conformance of groups in which somebody speaks the consumer protocol: message by message."""

@@ -1,0 +1,202 @@
+"""A recording with messages as lanes of items: what the model has to show, in which order.
+
+Each consumer has two lanes, of what it sends and is answered, and of what its application sees, since both
+run in threads of their own; the coordinator has one. Items of one lane are in order.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from rebalance.live.conformance.log import LogError, LogLine, RecordedLog, seconds_of
+
+MESSAGES = "messages.jsonl"
+COORDINATOR = ("target", "state", "removed", "converted", "stable")
+CALLBACKS = ("assigned", "revoked", "lost")
+LEAVES = ("LeaveGroup",)
+
+Lane = tuple[str, int]
+"""``wire`` or ``app`` and a slot, or ``coordinator`` and -1."""
+
+
+class Item(NamedTuple):
+    """One thing that was seen. ``kind``: ``beat``, ``beat answer``, ``join``, ``join answer``, ``sync``,
+    ``sync answer``, ``heartbeat`` (of the classic protocol, with its answer), ``leave``, or an event of a
+    consumer or of the coordinator. ``data`` is its line, ``line`` where that is."""
+
+    kind: str
+    at: float
+    data: Mapping[str, Any]
+    line: LogLine
+
+    def __str__(self) -> str:
+        return str(self.line)
+
+
+@dataclass(frozen=True, kw_only=True)
+class WireRecording:
+    """A recording as lanes. ``names``: the consumers by slot; ``members``: member id -> slot; ``stages``:
+    of each slot the stages of its lives; ``plans``: what leaders assigned, by generation and leader."""
+
+    log: RecordedLog
+    names: tuple[str, ...]
+    lanes: Mapping[Lane, Sequence[Item]]
+    members: Mapping[str, int]
+    stages: Sequence[Sequence[int]]
+    plans: Mapping[int, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """How many there are."""
+        return sum(map(len, self.lanes.values()))
+
+
+def has_messages(log: RecordedLog) -> bool:
+    """Whether ``rebalance record`` has kept what the group sent."""
+    return (log.path.parent / MESSAGES).is_file()
+
+
+def read_wire(log: RecordedLog) -> WireRecording:
+    """The lanes of a recording. Raises LogError for what is none."""
+    names = tuple(dict.fromkeys(line.consumer for line in log.lines if line.consumer))
+    slots = {name: slot for slot, name in enumerate(names)}
+    lines = list(_messages(log.path.parent / MESSAGES, log.group))
+    lanes: dict[Lane, list[Item]] = {("coordinator", -1): []}
+    for slot in slots.values():
+        lanes["wire", slot], lanes["app", slot] = [], []
+    members: dict[str, int] = {}
+    plans: dict[int, dict[str, Sequence[str]]] = {}
+    for item in _paired(lines):
+        if item.kind in COORDINATOR:
+            lanes["coordinator", -1].append(item)
+            continue
+        slot = slots.get(item.line.consumer, -1)
+        if slot < 0:
+            continue
+        lanes["wire", slot].append(item)
+        for name in (item.data.get("member"), *item.data.get("members", ())):
+            if name:
+                members[name] = slot
+        if item.kind == "sync" and item.data.get("plan"):
+            plans.setdefault(item.data["generation"], {}).update(item.data["plan"])
+    leaves = {slot: [one.at for one in lanes["wire", slot] if one.kind == "leave"] for slot in slots.values()}
+    for line in log.lines:
+        mine = _of_application(line, leaves[slots[line.consumer]]) if line.consumer else None
+        if mine is not None:
+            lanes["app", slots[line.consumer]].append(mine)
+    for lane in lanes.values():
+        lane.sort(key=lambda one: one.at)
+    return WireRecording(
+        log=log,
+        names=names,
+        lanes={lane: tuple(several) for lane, several in lanes.items()},
+        members=members,
+        stages=[_stages(log, name) for name in names],
+        plans=plans,
+    )
+
+
+def _stages(log: RecordedLog, name: str) -> list[int]:
+    return [
+        int(step.get("stage", 0))
+        for step in log.run.get("steps", ())
+        if step.get("do") == "start" and step.get("member") == name
+    ]
+
+
+def _messages(path: Path, group: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LogError(f"{path}: {error}") from error
+    for number, row in enumerate(text.splitlines(), 1):
+        try:
+            data = json.loads(row)
+        except ValueError as error:
+            raise LogError(f"{path}:{number}: not JSON: {error}") from error
+        if not isinstance(data, dict) or not isinstance(data.get("event"), str):
+            raise LogError(f"{path}:{number}: no message")
+        if data.get("group") == group:
+            yield number, data
+
+
+KINDS = {"ConsumerGroupHeartbeat": "beat", "JoinGroup": "join", "SyncGroup": "sync"}
+
+
+UNSEEN = (
+    "MEMBER_ID_REQUIRED",
+    "NOT_COORDINATOR",
+    "COORDINATOR_NOT_AVAILABLE",
+    "COORDINATOR_LOAD_IN_PROGRESS",
+)
+"""Errors of requests that change nothing in the group, and are sent again."""
+
+
+def _paired(lines: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Item]:
+    """The messages and the coordinator's lines as items."""
+    answers = {data["number"]: data for _, data in lines if data["event"] == "answer"}
+    unseen = {number for number, data in answers.items() if data.get("error") in UNSEEN}
+    last: dict[int, str] = {}
+    asks: dict[int, Mapping[str, Any]] = {}
+    for number, data in lines:
+        line = _line(number, data)
+        if data["event"] in COORDINATOR:
+            yield Item(data["event"], line.at, data, line)
+            continue
+        api, exchange = str(data.get("api")), int(data.get("number", 0))
+        if exchange in unseen or api == "OffsetCommit":
+            continue
+        if data["event"] == "request":
+            asks[exchange] = data
+            if api == "Heartbeat":
+                continue
+            leaves = api in LEAVES or (api == "ConsumerGroupHeartbeat" and data["generation"] < 0)
+            last[exchange] = "leave" if leaves else KINDS[api]
+            yield Item(last[exchange], line.at, data, line)
+        elif data["event"] == "answer":
+            if api == "Heartbeat" and exchange in asks:
+                generation = asks[exchange]["generation"]
+                yield Item("heartbeat", line.at, {**data, "generation": generation}, line)
+            elif last.get(exchange, "leave") != "leave":
+                yield Item(f"{last[exchange]} answer", line.at, data, line)
+
+
+def _line(number: int, data: Mapping[str, Any]) -> LogLine:
+    """The line as people see it."""
+    what = " ".join(filter(None, (data.get("api", ""), data["event"])))
+    parts = [f"from {data['previous']}" if "previous" in data else "", str(data.get("state", ""))]
+    parts += [data["error"] if data.get("error", "NONE") != "NONE" else ""]
+    parts += [f"to revoke {' '.join(data['pending'])}" if data.get("pending") else ""]
+    parts += [f"of {data['member']}" if data["event"] in ("state", "removed") else ""]
+    return LogLine(
+        number=number,
+        at=seconds_of(data.get("at"), f"{MESSAGES}:{number}"),
+        event=what,
+        consumer=str(data.get("consumer") or ""),
+        partitions=tuple(data["partitions"]) if isinstance(data.get("partitions"), list) else None,
+        generation=data.get("generation"),
+        member=str(data.get("member") or ""),
+        detail=" ".join(filter(None, (*parts, str(data.get("detail", "")), f"{MESSAGES}:{number}"))),
+    )
+
+
+def _of_application(line: LogLine, leaves: Sequence[float]) -> Item | None:
+    """What a consumer's own line is about, None for what the wire shows better."""
+    kind = line.event
+    if kind in CALLBACKS:
+        return Item(kind, line.at, {"partitions": line.partitions or ()}, line) if line.partitions else None
+    if kind == "closed":
+        if line.detail == "killed" or line.detail.startswith("ended with"):
+            return Item("killed", line.at, {}, line)
+        # Closing may take seconds more than to leave.
+        left = [at for at in leaves if at <= line.at]
+        return Item("closed", max(left[-1:], default=line.at), {}, line)
+    if kind == "started":
+        return Item("started", line.at, {}, line)
+    if kind == "subscribed":
+        return Item("subscribed", line.at, {"topics": line.topics or ()}, line)
+    return None

@@ -1,0 +1,218 @@
+"""A recording with messages as a question to the model, and the answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from rebalance.explore.groups.scenarios import runs
+from rebalance.live.conformance.ask import NARROW
+from rebalance.live.conformance.listing import ConsumerSlot
+from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
+from rebalance.live.conformance.question import Choices, last_given, profile_of
+from rebalance.live.conformance.search import Conformance
+from rebalance.live.conformance.wire.frontier import Partitions
+from rebalance.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
+from rebalance.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
+from rebalance.live.conformance.wire.search import Progress, WireSearch
+from rebalance.model.bugs.profiles import broker
+from rebalance.model.protocol.setup import CONSUMER, Consumer, ConsumerConfig, Setup
+from rebalance.model.protocol.state import Parts, Topics
+from rebalance.properties.verdict import Exit
+
+__all__ = ["ask_wire", "build_wire_question", "has_messages"]
+
+MOST_CONSUMERS = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class WireQuestion:
+    """What the model is asked, with the names of the log: as ``ConformanceQuestion``."""
+
+    recorded: RecordedLog
+    recording: WireRecording
+    slots: tuple[ConsumerSlot, ...]
+    broker: str
+    topics: tuple[tuple[str, int], ...]
+    group: WireGroup
+
+    @cached_property
+    def lines(self) -> tuple[LogLine, ...]:
+        """The line of each item, lane by lane."""
+        return tuple(item.line for several in self.recording.lanes.values() for item in several)
+
+    def name(self, slot: int) -> str:
+        """The consumer in a slot."""
+        return "" if slot < 0 else self.slots[slot].consumer
+
+    def spelled(self, phrase: str) -> str:
+        """Text of the model as it is."""
+        return phrase
+
+
+@dataclass(frozen=True)
+class WireAnswer:
+    """What came of it, as ``ConformanceAnswer``."""
+
+    question: WireQuestion
+    conformance: Conformance
+    faults: int = 0
+
+    @property
+    def findings(self) -> dict[str, int]:
+        """There are no habits of clients here."""
+        return {}
+
+    def data(self) -> dict[str, Any]:
+        """The answer as JSON values."""
+        question, found = self.question, self.conformance
+        verdict = found.judgement
+        mismatch: dict[str, Any] = {}
+        if found.blamed is not None:
+            mismatch = {
+                "line": question.lines[found.blamed].number,
+                "event": str(question.lines[found.blamed]),
+                "pending": [question.lines[position].number for position in found.pending],
+                "allowed": [{"shows": text, "states": count} for text, count in found.allowed],
+            }
+        return {
+            "verdict": verdict,
+            "exit": Exit.of(verdict),
+            "explained": found.verdict == "explained",
+            "log": str(question.recorded.path),
+            "group": question.recorded.group,
+            "consumers": [
+                {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
+                for slot in question.slots
+            ],
+            "broker": question.broker,
+            "topics": dict(question.topics),
+            "events": found.events,
+            "longest": found.longest,
+            "hidden_faults": 0,
+            "findings": {},
+            "free": [],
+            "searched": found.searched,
+            "why": found.why,
+            **({"mismatch": mismatch} if mismatch else {}),
+            "witness": [
+                {
+                    "action": step.event.action,
+                    **({"who": question.name(step.event.who)} if step.event.who >= 0 else {}),
+                    **({"choice": step.event.choice} if step.event.choice else {}),
+                    "lines": [question.lines[position].number for position in step.shows],
+                }
+                for step in found.witness
+                if step.event is not None
+            ],
+        }
+
+
+def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion:
+    """The model of a recorded group. Raises LogError for what the recording lacks, ValueError for a profile
+    that does not exist."""
+    recording = read_wire(recorded)
+    if not 0 < len(recording.names) <= MOST_CONSUMERS:
+        raise LogError(
+            f"{recorded.path}: {len(recording.names)} consumers; at most {MOST_CONSUMERS} can be asked about"
+        )
+    stages = [tuple(one) for one in recorded.run.get("assignors", ())]
+    protocols = list(recorded.run.get("protocols", ()))
+    if not stages or len(stages) != len(protocols):
+        raise LogError(f"{recorded.path}: run.json does not say what each stage speaks")
+    if any(step.get("do") == "fail_coordinator" for step in recorded.run.get("steps", ())):
+        raise LogError(f"{recorded.path}: a failover is not read from a recording of messages yet")
+    topics = _topics(recorded, recording, choices)
+    slots = tuple(_slot(recorded, choices, name, stages[0]) for name in recording.names)
+    kind = choices.broker or f"broker-{recorded.run['cluster']['version']}"
+    began = int(recorded.run["request"]["partitions"])
+    sets, exist, at = [], 0, 0
+    for _, count in topics:
+        sets.append(Parts((1 << count) - 1 << at))
+        exist |= (1 << min(began, count)) - 1 << at
+        at += count
+    everything = Topics((1 << len(topics)) - 1)
+    setup = Setup(
+        consumers=tuple(
+            Consumer(
+                tuple(
+                    _config(slot.profile, one, spoken) for one, spoken in zip(stages, protocols, strict=True)
+                ),
+                _subscriptions(recording, slot.consumer, topics) or (everything,),
+                instance=number if recorded.run["request"].get("static") else None,
+            )
+            for number, slot in enumerate(slots)
+        ),
+        topics=tuple(sets),
+        exist=Parts(exist),
+        faults=FAULTS if CONSUMER in protocols and len(set(protocols)) == 1 else FAULTS[:-1],
+        budget=BUDGET,
+        coordinator=broker(kind).decisions,
+        steps="fine",
+        delays=True,
+    )
+    names = [f"{topic}-{number}" for topic, count in topics for number in range(count)]
+    partitions = Partitions(
+        numbers={name: number for number, name in enumerate(names)},
+        topics={topic: number for number, (topic, _) in enumerate(topics)},
+    )
+    return WireQuestion(
+        recorded=recorded,
+        recording=recording,
+        slots=slots,
+        broker=kind,
+        topics=topics,
+        group=WireGroup(recording, setup, partitions),
+    )
+
+
+def _config(profile: str, assignors: tuple[str, ...], protocol: str) -> ConsumerConfig:
+    return replace(runs(profile, assignors), group_protocol=protocol)
+
+
+def _slot(recorded: RecordedLog, choices: Choices, name: str, assignors: tuple[str, ...]) -> ConsumerSlot:
+    reported = next(
+        (line.detail for line in recorded.lines if line.consumer == name and line.event == "started"), ""
+    )
+    return ConsumerSlot(name, last_given(choices.profiles, name) or profile_of(reported), assignors)
+
+
+def _topics(recorded: RecordedLog, recording: WireRecording, choices: Choices) -> tuple[tuple[str, int], ...]:
+    """The topics that somebody subscribes to, and how many partitions they come to have."""
+    counts = {
+        str(step.get("topic")): int(step.get("partitions", 0))
+        for step in recorded.run.get("steps", ())
+        if step.get("do") == "add_partitions"
+    }
+    least = int(recorded.run["request"]["partitions"])
+    found: dict[str, int] = {}
+    for several in recording.lanes.values():
+        for item in several:
+            for topic in item.data.get("topics", ()):
+                count = max(least, counts.get(topic, 0), choices.topics.get(topic, 0))
+                found.setdefault(topic, count)
+    return tuple(found.items()) or (("topic", 1),)
+
+
+def _subscriptions(
+    recording: WireRecording, name: str, topics: Sequence[tuple[str, int]]
+) -> tuple[Topics, ...]:
+    """What a consumer subscribes to, first what it starts with."""
+    numbers = {topic: number for number, (topic, _) in enumerate(topics)}
+    lane: Sequence[Item] = recording.lanes["app", recording.names.index(name)]
+    listed = (item.data["topics"] for item in lane if item.kind == "subscribed")
+    sets = (sum({1 << numbers[topic] for topic in several if topic in numbers}) for several in listed)
+    return tuple(dict.fromkeys(Topics(one) for one in sets if one))
+
+
+def ask_wire(question: WireQuestion, choices: Choices, progress: Progress | None = None) -> WireAnswer:
+    """Search: the narrow window first."""
+    windows = dict.fromkeys((min(NARROW, choices.window), choices.window))
+    for window in windows:
+        search = WireSearch(question.group, window=window, limit=choices.limit, seconds=choices.seconds)
+        found = search.run(progress)
+        if found.verdict == "explained":
+            break
+    return WireAnswer(question, found)

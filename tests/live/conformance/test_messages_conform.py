@@ -1,0 +1,230 @@
+"""Recordings with messages: a real migration is a run of the model, and a changed one is not."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rebalance.live.conformance.log import LogError, read
+from rebalance.live.conformance.question import Choices
+from rebalance.live.conformance.wire import group as wire_group
+from rebalance.live.conformance.wire.frontier import Partitions
+from rebalance.live.conformance.wire.group import WireGroup
+from rebalance.live.conformance.wire.intended import IntendedTargets
+from rebalance.live.conformance.wire.question import (
+    WireAnswer,
+    WireQuestion,
+    ask_wire,
+    build_wire_question,
+    has_messages,
+)
+from rebalance.model.consumer.coordinator import TargetMember
+from rebalance.model.protocol.state import Parts, Slot
+
+from tests.command import Rebalance
+
+MIGRATION = Path(__file__).parents[3] / "examples" / "recordings" / "migration"
+"""One Java consumer and one of librdkafka, from range to the consumer protocol and back, on Kafka 4.4.0."""
+
+Line = dict[str, Any]
+
+
+def question(directory: Path = MIGRATION, **more: Any) -> WireQuestion:
+    return build_wire_question(read(directory), Choices(**more))
+
+
+def ask(directory: Path = MIGRATION, **more: Any) -> WireAnswer:
+    return ask_wire(question(directory), Choices(**more))
+
+
+def changed(tmp_path: Path, name: str, change: Callable[[list[Line]], Any]) -> Path:
+    """The recording with the lines of one file changed in place."""
+    out = tmp_path / "changed"
+    shutil.copytree(MIGRATION, out)
+    lines = [json.loads(line) for line in (out / name).read_text().splitlines()]
+    change(lines)
+    (out / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return out
+
+
+def first(lines: list[Line], **values: Any) -> Line:
+    """The first line that has these values."""
+    return next(line for line in lines if all(line.get(name) == value for name, value in values.items()))
+
+
+def test_a_migration_of_real_clients_is_a_run_of_the_model() -> None:
+    assert has_messages(read(MIGRATION))
+    answer = ask()
+    found = answer.conformance
+    assert (found.verdict, found.longest) == ("explained", found.events)
+    taken = {step.event.action for step in found.witness if step.event is not None}
+    # Both ways, and what members of both kinds do.
+    assert {"bounce", "heartbeat arrives", "request arrives", "join phase ends", "revoke", "beat"} <= taken
+    shown = [position for step in found.witness for position in step.shows]
+    assert sorted(shown) == list(range(found.events))
+    converted = {str(line) for line in answer.question.lines if line.event == "converted"}
+    assert {line.split()[1].strip("(") for line in converted} == {"classic", "consumer"}
+
+
+def drop(**values: Any) -> Callable[[list[Line]], Any]:
+    return lambda lines: lines.remove(first(lines, **values))
+
+
+def put(values: Line, **other: Any) -> Callable[[list[Line]], Any]:
+    return lambda lines: first(lines, **values).update(other)
+
+
+STATE = {"event": "state", "state": "UNREVOKED_PARTITIONS"}
+BEAT = "ConsumerGroupHeartbeat"
+
+
+def _given_to_another(lines: list[Line]) -> None:
+    plan = first(lines, event="target")["plan"]
+    one, other = plan
+    plan[one], plan[other] = plan[other], plan[one]
+
+
+def _older(lines: list[Line]) -> None:
+    late = [line for line in lines if line["event"] == "request" and line["api"] == BEAT]
+    late[-2]["generation"] -= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        pytest.param("messages.jsonl", drop(event="converted", detail="consumer"), id="not converted"),
+        pytest.param("messages.jsonl", drop(event="converted", detail="classic"), id="not converted back"),
+        pytest.param("messages.jsonl", drop(event="target"), id="no target"),
+        pytest.param("messages.jsonl", _given_to_another, id="another target"),
+        pytest.param("messages.jsonl", drop(**STATE), id="a step that is not logged"),
+        pytest.param("messages.jsonl", put(STATE, previous=1), id="another previous epoch"),
+        pytest.param("messages.jsonl", put(STATE, pending=[]), id="nothing to revoke"),
+        pytest.param("messages.jsonl", drop(event="removed"), id="a member that stays"),
+        pytest.param("messages.jsonl", _older, id="a heartbeat in an older epoch"),
+        pytest.param(
+            "messages.jsonl",
+            put({"event": "answer", "api": "SyncGroup"}, partitions=[]),
+            id="a sync with nothing",
+        ),
+        pytest.param(
+            "messages.jsonl",
+            put({"event": "answer", "api": "Heartbeat", "error": "REBALANCE_IN_PROGRESS"}, error="NONE"),
+            id="a heartbeat that calls nobody",
+        ),
+        pytest.param("events.jsonl", drop(event="revoked"), id="a callback that did not come"),
+        pytest.param(
+            "events.jsonl", put({"event": "assigned"}, partitions=["orders-0"]), id="another callback"
+        ),
+    ],
+)
+def test_what_did_not_happen_is_no_run_of_the_model(
+    tmp_path: Path, name: str, change: Callable[[list[Line]], Any]
+) -> None:
+    found = ask(changed(tmp_path, name, change)).conformance
+    assert found.verdict == "mismatch"
+    assert found.longest < found.events
+    assert found.blamed is not None
+    assert found.blamed in found.pending
+
+
+def test_a_lost_line_of_the_broker_is_named_with_what_the_model_does(tmp_path: Path) -> None:
+    answer = ask(changed(tmp_path, "messages.jsonl", put(STATE, previous=1)))
+    blamed = answer.conformance.blamed
+    assert blamed is not None
+    assert "from 1 UNREVOKED_PARTITIONS" in str(answer.question.lines[blamed])
+    assert any("UNREVOKED_PARTITIONS" in text for text, _ in answer.conformance.allowed)
+
+
+@pytest.mark.parametrize("without", ["previous_epoch_overwritten", "upgrade_keeps_target"])
+def test_a_coordinator_that_does_otherwise_is_noticed(without: str) -> None:
+    asked = question()
+    setup = asked.group.setup
+    assert without in setup.coordinator
+    other = replace(setup, coordinator=setup.coordinator - {without})
+    group = WireGroup(asked.recording, other, asked.group.partitions)
+    found = ask_wire(replace(asked, group=group), Choices()).conformance
+    assert found.verdict == "mismatch"
+
+
+def test_where_namings_are_too_many_the_targets_are_those_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wire_group, "MOST_NAMINGS", 1)
+    asked = question()
+    assert asked.group.setup.naming == "given"
+    assert ask_wire(asked, Choices()).conformance.verdict == "explained"
+
+
+def intended(plan: Line, before: tuple[int, int]) -> list[tuple[Parts, ...]]:
+    asked = question()
+    partitions = Partitions(numbers={"t-0": 0, "t-1": 1}, topics={"t": 0})
+    members = {"a": 0, "b": 1}
+    lanes = dict.fromkeys(asked.recording.lanes, ())
+    recording = replace(asked.recording, members=members, plans={1: plan}, lanes=lanes)
+    setup = replace(asked.group.setup, topics=(Parts(0b11),), exist=Parts(0b11), naming="given", targets=None)
+    everything = Parts(0b11)
+    targeted = [TargetMember(Slot(slot), 1, everything, Parts(before[slot])) for slot in (0, 1)]
+    return list(IntendedTargets(recording, setup, partitions)(targeted))
+
+
+@pytest.mark.parametrize(
+    ("plan", "before", "taken"),
+    [
+        ({"a": ["t-0"], "b": ["t-1"]}, (0, 0), [(1, 2)]),
+        ({"a": ["t-1"], "b": ["t-0"]}, (0, 0), [(2, 1)]),
+        ({"a": ["t-1"], "b": ["t-0"]}, (1, 2), []),  # what was there could stay
+        ({"a": ["t-0", "t-1"], "b": []}, (0, 0), []),  # uneven
+        ({"a": ["t-0"], "b": []}, (0, 0), [(1, 0)]),  # a leader withholds the other one
+        ({"a": ["t-0", "t-1"]}, (0, 0), []),  # of another group
+    ],
+)
+def test_a_target_has_to_be_as_good_as_the_models(
+    plan: Line, before: tuple[int, int], taken: list[tuple[int, ...]]
+) -> None:
+    assert intended(plan, before) == taken
+
+
+def test_the_command_reads_messages_where_there_are_some(rebalance: Rebalance, tmp_path: Path) -> None:
+    ran = rebalance("conform", MIGRATION, "--out", tmp_path / "answer.json")
+    assert (ran.code, "explained by java-4.4.0, librdkafka on broker-4.4.0" in ran.out) == (0, True)
+    answer = json.loads((tmp_path / "answer.json").read_text())
+    assert (answer["verdict"], answer["longest"]) == ("conformant", answer["events"])
+    assert [one["profile"] for one in answer["consumers"]] == ["java-4.4.0", "librdkafka"]
+    spoiled = changed(tmp_path, "messages.jsonl", drop(event="target"))
+    ran = rebalance("conform", spoiled)
+    assert ran.code == 1
+    assert "no state of the model allows it there" in ran.out
+
+
+def test_a_search_that_meets_its_limit_is_inconclusive() -> None:
+    found = ask(limit=50).conformance
+    assert (found.verdict, found.why) == ("inconclusive", "more than 50 pairs")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "message"),
+    [
+        ("messages.jsonl", "{", "messages.jsonl:1: not JSON"),
+        ("messages.jsonl", "[]", "messages.jsonl:1: no message"),
+        ("run.json", "{}", "run.json does not say what each stage speaks"),
+    ],
+)
+def test_what_is_no_recording_is_named(tmp_path: Path, name: str, text: str, message: str) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(MIGRATION, out)
+    (out / name).write_text(text)
+    with pytest.raises(LogError, match=message):
+        question(out)
+
+
+def test_a_failover_is_not_read(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(MIGRATION, out)
+    run = json.loads((out / "run.json").read_text())
+    run["steps"].append({"do": "fail_coordinator"})
+    (out / "run.json").write_text(json.dumps(run))
+    with pytest.raises(LogError, match="a failover is not read"):
+        question(out)
