@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -61,49 +60,48 @@ def test_go_sums_pin_all_modules():
 # --- what is written in the code ----------------------------------------------------------------------------
 
 
-def calls() -> Iterator[tuple[str, str, ast.Call]]:
+@pytest.fixture(scope="module")
+def calls() -> list[tuple[str, str, ast.Call]]:
     """Every call of the product: module, what is called, as it is written, and the call."""
-    for folder in PRODUCT:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"))
-            for node in ast.walk(tree):
-                if isinstance(node, ast.Call):
-                    yield path.relative_to(ROOT).as_posix(), ast.unparse(node.func), node
+    return [
+        (path.relative_to(ROOT).as_posix(), ast.unparse(node.func), node)
+        for folder in PRODUCT
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+    ]
 
 
-CALLS = list(calls())
-
-
-def test_nothing_is_unpickled_but_what_pytest_workers_share():
+def test_nothing_is_unpickled_but_what_pytest_workers_share(calls):
     """A checkpoint is read by a subclass that knows records alone, and `once` reads a directory of pytest's,
     which nobody else can write to."""
     readers = {"loads", "load", "Unpickler", "read_pickle"}
     named = re.compile(r"(pickle|cPickle|dill|cloudpickle|shelve|marshal|joblib|np|numpy)\.(\w+)\Z")
     found = {
         (module, function)
-        for module, function, _ in CALLS
+        for module, function, _ in calls
         if (match := named.match(function)) and (match[2] in readers or match[1] in ("shelve", "marshal"))
     }
     assert found == {("live/processes/once.py", "pickle.loads")}
 
 
-def test_no_name_of_a_temporary_file_can_be_guessed():
+def test_no_name_of_a_temporary_file_can_be_guessed(calls):
     assert [
-        (m, f) for m, f, _ in CALLS if f in ("tempfile.mktemp", "mktemp", "os.tempnam", "os.tmpnam")
+        (m, f) for m, f, _ in calls if f in ("tempfile.mktemp", "mktemp", "os.tempnam", "os.tmpnam")
     ] == []
     fixed = re.compile(r"/(var/)?tmp/")
     written = [
         (module, ast.unparse(call))
-        for module, function, call in CALLS
+        for module, function, call in calls
         for one in call.args
         if isinstance(one, ast.Constant) and isinstance(one.value, str) and fixed.match(one.value)
     ]
     assert written == []
 
 
-def test_whoever_listens_does_so_on_loopback_at_a_port_that_the_system_chose():
+def test_whoever_listens_does_so_on_loopback_at_a_port_that_the_system_chose(calls):
     found = []
-    for module, function, call in CALLS:
+    for module, function, call in calls:
         name = function.rpartition(".")[2]
         if name == "start_server":
             found.append((module, [ast.unparse(one) for one in call.args[1:]]))
@@ -125,12 +123,12 @@ def test_whoever_listens_does_so_on_loopback_at_a_port_that_the_system_chose():
         assert hosts == {"'127.0.0.1'"}, module
 
 
-def test_no_code_is_made_of_text_but_formulas_of_ours():
-    found = {(m, f) for m, f, _ in CALLS if f in ("eval", "exec", "os.system", "os.popen", "yaml.load")}
+def test_no_code_is_made_of_text_but_formulas_of_ours(calls):
+    found = {(m, f) for m, f, _ in calls if f in ("eval", "exec", "os.system", "os.popen", "yaml.load")}
     assert found == {("specs/logic/compiled.py", "exec")}
     shells = [
         (module, function)
-        for module, function, call in CALLS
+        for module, function, call in calls
         for keyword in call.keywords
         if keyword.arg == "shell" and ast.unparse(keyword.value) != "False"
     ]
