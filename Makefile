@@ -18,6 +18,8 @@ export PYTHONDONTWRITEBYTECODE :=
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=10
 # A test that takes this long hangs; it ends with the stack of each thread, and the others go on.
 HANGS := -o timeout=600 -o timeout_method=thread
+# While types are checked, which takes one processor, the tests are compiled: each worker would do it, at once.
+BEFORE = $(MAKE) --no-print-directory -j 2 lint compiled
 TARGET := cooperative-sticky
 
 # A .venv that does not run, or belongs to another checkout (a copied tree), is made again.
@@ -28,7 +30,7 @@ ifneq ($(OURS),True)
 endif
 
 .PHONY: help gate test check lint docs results bench switches states machine audit campaign code hour mutants tlc nightly format doctor clean
-.PHONY: java
+.PHONY: java compiled
 
 help: ## list the targets
 	@sed -n 's/^\([a-z]*\):.*## \(.*\)/make \1: \2/p' Makefile
@@ -36,11 +38,16 @@ help: ## list the targets
 gate: $(REQUIRED) ## judge the built-in cooperative-sticky assignor (another: TARGET=range)
 	$(BIN)/rebalance check $(TARGET)
 
-test: $(BIN)/python java $(STAMP) lint ## lint, format, types and all tests but the nightly ones: what CI runs
+test: $(BIN)/python java $(STAMP) ## lint, format, types and all tests but the nightly ones: what CI runs
+	+@$(BEFORE)
 	$(PYTEST) $(HANGS) -m "not nightly"
 
-check: $(STAMP) lint ## lint, format, types and the fast tests: the loop while working
+check: $(STAMP) ## lint, format, types and the fast tests: the loop while working
+	+@$(BEFORE)
 	$(PYTEST) $(HANGS) -m "not slow and not nightly"
+
+compiled: $(STAMP)
+	$(BIN)/pytest --collect-only -qq >/dev/null || true
 
 lint: $(STAMP) .ns/rebalance ## lint, format and types, of the product and of the tests
 	$(BIN)/ruff check
