@@ -95,7 +95,7 @@ except SparkMissing as error:
     ("program", "output"),
     [
         (NO_JAVA, "/nowhere/bin/java not found; "),
-        pytest.param(QUIET, "raised", marks=pytest.mark.slow),
+        pytest.param(QUIET, "raised", marks=pytest.mark.nightly),
         pytest.param(LIGHT, "counts 5", marks=pytest.mark.nightly),
         # Spark tries for a minute.
         pytest.param(NO_MASTER, "Spark does not start on spark://127.0.0.1:1: ", marks=pytest.mark.nightly),

@@ -22,6 +22,7 @@ from rebalance.model.values import RebalanceProtocol
 from tests.command import process
 from tests.gate.check.test_check import digest
 from tests.processes import left
+from tests.tiers import tiered
 
 TINY = SearchProfile(name="tiny", each=1, mixed=12, large=0, crowd=0, shrink=8)
 HOSTILE = Path(__file__).parents[1] / "targets" / "hostile"
@@ -160,7 +161,7 @@ while data := os.read(0, 1 << 16):  # what comes together is answered together, 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("mode", ["good", "dies", pytest.param("nonsense", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("mode", tiered(("good", "dies", "nonsense"), {"dies"}))
 def test_the_result_does_not_depend_on_how_many_histories_are_played_at_once(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, mode: str
 ) -> None:

@@ -15,8 +15,8 @@ from rebalance.model.bugs.catalogue import CATALOGUE
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
 
-from tests.explore.groups.test_bugs import BY_SIZE
 from tests.live.code.played import needs_java
+from tests.tiers import tiered
 
 
 @pytest.mark.parametrize("entry", CATALOGUE.values(), ids=lambda entry: entry.id)
@@ -188,7 +188,12 @@ def test_wrong_use_is_one_message(rebalance, argv, message):
     assert ran.out == ""
 
 
-@pytest.mark.parametrize("switch", [one for one in BY_SIZE if one.values[0] in DECISIONS])
+FIRST = {shown.scenario: switch for switch, shown in reversed(list(SHOWN.items()))}
+"""The first switch of each scenario; that all are found is a test of the explorer."""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", tiered(DECISIONS, set(FIRST.values())))
 def test_every_switch_gives_a_run_that_replays(switch):
     found = reproduce(SHOWN[switch])
     assert found is not None

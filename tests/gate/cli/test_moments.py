@@ -23,6 +23,7 @@ from rebalance.live.processes.supervision import family, marked
 
 from tests.command import Ran, command
 from tests.processes import LINUX
+from tests.tiers import tiered
 
 MARK = "REBALANCE_MOMENT"
 """A variable by which all that a command starts is found; the target of ``check`` has to be let see it."""
@@ -212,12 +213,8 @@ def undisturbed(tmp_path_factory, recorded):
     return whole
 
 
-def tiers(moments: Sequence[Any], quick: set[Any]) -> list[Any]:
-    return [pytest.param(*one, marks=() if one in quick else pytest.mark.nightly) for one in moments]
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "part"), tiers(MOMENTS, QUICK))
+@pytest.mark.parametrize(("name", "part"), tiered(MOMENTS, QUICK))
 def test_a_command_is_killed_and_run_again(tmp_path, recorded, undisturbed, name, part):
     job, whole, room = JOBS[name], undisturbed(name), Room(tmp_path, recorded)
     process, began = room.start(command(*job.argv)), time.monotonic()
@@ -245,7 +242,7 @@ TWICE = ("check", "explore", "audit", "record", "upgrade")
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "time_"), tiers([(n, t) for t in range(4) for n in TWICE], {("explore", 0)})
+    ("name", "time_"), tiered([(n, t) for t in range(4) for n in TWICE], {("explore", 0)})
 )
 def test_two_at_once_in_one_directory_do_not_meet(tmp_path, recorded, undisturbed, name, time_):
     """Twenty times, four a command."""
@@ -296,7 +293,7 @@ PRINTS = ("check, in words", *ANYWHERE[1:])
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "what"),
-    tiers([(name, what) for what in WITHOUT for name in ANYWHERE], {("explore", "64 open files")}),
+    tiered([(name, what) for what in WITHOUT for name in ANYWHERE], {("explore", "64 open files")}),
 )
 def test_the_result_is_the_same_whatever_is_around(tmp_path, recorded, undisturbed, name, what):
     job, whole, room = JOBS[name], undisturbed(name), Room(tmp_path, recorded)
@@ -326,7 +323,7 @@ def namespaces() -> bool:
 @pytest.mark.skipif(LINUX and not namespaces(), reason="no disk can be mounted here (unshare -rm)")
 @pytest.mark.parametrize(
     ("name", "disk"),
-    tiers([(n, d) for d in ("full", "read-only") for n in PRINTS], {("explore", "full")}),
+    tiered([(n, d) for d in ("full", "read-only") for n in PRINTS], {("explore", "full")}),
 )
 def test_a_disk_that_is_full_costs_what_is_saved_and_not_the_verdict(
     tmp_path, recorded, undisturbed, name, disk
@@ -351,9 +348,7 @@ def test_a_disk_that_is_full_costs_what_is_saved_and_not_the_verdict(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n == "conform" else pytest.mark.nightly) for n in PRINTS]
-)
+@pytest.mark.parametrize("name", tiered(PRINTS, {"conform"}))
 def test_a_full_disk_behind_stdout_is_one_line(tmp_path, recorded, name):
     room = Room(tmp_path, recorded)
     with Path("/dev/full").open("wb") as full:

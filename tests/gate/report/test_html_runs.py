@@ -190,8 +190,8 @@ def test_an_exploration_and_a_proof_leave_a_page_too(
         assert "\n  report   .rebalance/latest/report.html\n" in ran.out
         assert ran.err == ""
         assert name in sound(Path(".rebalance/latest/report.html").read_text()).text
-        before = sorted(Path(".rebalance").iterdir())
-        assert rebalance(*argv, "--format", "json").out.startswith("{")
-        assert sorted(Path(".rebalance").iterdir()) == before
-        assert rebalance(*argv, "--report-dir", "out").code == 0
-        assert Path("out/report.html").exists()
+    before = sorted(Path(".rebalance").iterdir())
+    assert rebalance(*EXPLORE, "--format", "json").out.startswith("{")
+    assert sorted(Path(".rebalance").iterdir()) == before
+    assert rebalance(*EXPLORE, "--report-dir", "out").code == 0
+    assert Path("out/report.html").exists()

@@ -18,6 +18,7 @@ from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, Top
 from rebalance.properties.assignors.calls import Answer, Failure
 
 from tests.processes import LINUX
+from tests.tiers import tiered
 
 HOSTILE = Path(__file__).parent / "hostile"
 sys.path.insert(0, str(HOSTILE))
@@ -65,7 +66,11 @@ def asked(session, member):
     return session.assign(RebalanceProtocol.COOPERATIVE, CLUSTER, group)
 
 
-@pytest.mark.parametrize("name", TRIES)
+LARGE = {"many_members_of_one_partition", "many_topics", "many_partitions"}
+"""As many as many_members, of something else."""
+
+
+@pytest.mark.parametrize("name", tiered(TRIES, set(TRIES) - LARGE))
 def test_a_hostile_target_has_the_verdict_that_it_deserves(session, temporary, name):
     opened, mark = session
     area, outcome, _ = TRIES[name]

@@ -25,6 +25,8 @@ from rebalance.properties.assignors.calls import Answer, Failure
 from rebalance.properties.assignors.clause import CONSUMER
 from rebalance.properties.verdict import Level, Verdict
 
+from tests.tiers import tiered
+
 SERVER = sorted(name for name in JAVA if not name.startswith(KAFKA))
 COORDINATOR = "org.apache.kafka:kafka-group-coordinator"
 TINY = SearchProfile(name="tiny", each=6, mixed=20, large=0, crowd=0, shrink=200)
@@ -147,14 +149,14 @@ def test_it_is_given_what_a_coordinator_gives(shared):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("mode", "clauses"),
-    [
+    tiered((
         ("", set()),
         ("twice", {"assign/1"}),
         ("keep", {"assign/1", "assign/2", "assign/3"}),
         ("mutate", {"assign/5"}),
         ("null", {"assign/4"}),
-    ],
-)
+    ), ("", "twice", "mutate")),
+)  # fmt: skip
 def test_one_of_a_user_is_judged_by_the_same_clauses(mode, clauses, shared):
     with Session(resolve(f"{shared}?mode={mode}")) as session:
         result = check(CheckPlan(profile=TINY), session, describe("own", session.hello), fresh=session.close)

@@ -25,6 +25,8 @@ from rebalance.model.machine import CannotHappenError, Event, StepOwner
 from rebalance.model.steps import Step, steps
 from rebalance.properties.group.clauses import WITNESSES, rules
 
+from tests.tiers import tiered
+
 ROOT = Path(__file__).parents[3]
 SCHEMAS = ROOT / "gate" / "traces" / "schemas"
 
@@ -205,13 +207,9 @@ def test_floors_are_witnesses_of_the_table():
     assert set(DUE) <= set(WITNESSES)
 
 
-@pytest.mark.parametrize(
-    "size",
-    [(1, 1), pytest.param((2, 1), marks=pytest.mark.slow), pytest.param((2, 2), marks=pytest.mark.nightly)],
-)
+@pytest.mark.parametrize(("members", "partitions"), tiered(((1, 1), (2, 1), (2, 2)), {(1, 1)}))
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_what_is_due_does_show(name, size):
-    members, partitions = size
+def test_what_is_due_does_show(name, members, partitions):
     partitions = max(partitions, SCENARIOS[name].topics)
     setup = SCENARIOS[name].setup(ScenarioSize(members=members, partitions=partitions, budget=1))
     search = fast.explore(machine(setup), rules(setup))

@@ -283,7 +283,7 @@ def test_a_changed_run_is_a_mismatch(kind: str) -> None:
         ("reset_on_sync_rip", ()),
         ("clear_before_leave_prepare", ("close",)),
         ("lost_as_revoked", ("pause",)),
-        pytest.param("prepare_not_repeated_after_reset", ("pause",), marks=pytest.mark.slow),
+        pytest.param("prepare_not_repeated_after_reset", ("pause",), marks=pytest.mark.nightly),
     ],
 )
 def test_a_log_made_with_a_switch_takes_the_switch(switch: str, faults: tuple[str, ...]) -> None:

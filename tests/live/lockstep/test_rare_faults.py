@@ -20,6 +20,7 @@ from rebalance.model.protocol.state import Error, Generation, GroupState, Life, 
 
 from tests.live.code.played import RELEASE, needs_java
 from tests.live.lockstep.stepping import ALONE, ENTERS, JOINED, NOW, begun, plays, setup, walked
+from tests.tiers import tiered
 
 pytestmark = [needs_java, pytest.mark.slow]
 
@@ -228,7 +229,7 @@ def test_racks_are_not_walked_with_consumers_that_know_none() -> None:
 RARE = ("leaving", "appends", "static-appends", "careless", "midway", "shrinking", "racks")
 
 
-@pytest.mark.parametrize("scenario", RARE)
+@pytest.mark.parametrize("scenario", tiered(RARE, {"leaving", "appends"}))
 def test_walks_with_these_faults_are_in_step(scenario: str) -> None:
     found = walked(setup(scenario), 20)
     assert found.disagreement is None, "\n".join(lines_of(found.disagreement))

@@ -151,7 +151,7 @@ def test_static_members_are_not_asked_twice(static: bool, switch: bool, broken: 
     assert {breach.clause for breach in search.breaches} == broken
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_both_sizes_of_steps_find_the_same():
     for switch, broken in ((True, {"group/owner", "group/commit"}), (False, set())):
         for steps in ("fine", "atomic"):

@@ -80,7 +80,7 @@ def test_symmetry(apart, tmp_path):
         theirs.history.graph()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day tests/gate/cli/test_explore_spark.py does so by the command
 def test_limits_and_resume(spark, tmp_path):
     """They end a search where they end the local one, and what is there is gone on with."""
     for limits in (Limits(depth=2, go_on=True), Limits(states=20, go_on=True), Limits(), GO_ON):

@@ -11,11 +11,17 @@ from rebalance.properties.group.clauses import rules
 from rebalance.specs.consumer.necessity import GUARDS, refuted, run_along, run_without
 from rebalance.specs.consumer.safety import specification
 
+from tests.tiers import tiered
+
 CLAUSES = {"exclusive ownership": "group/owner", "commit fencing": "group/commit"}
 """What a property is called in the model."""
 
 
-@pytest.mark.parametrize("name", GUARDS)
+BY_DAY = {"given_while_pending", "commit_any_at_epoch", "heartbeat_while_fenced"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", tiered(GUARDS, BY_DAY))
 def test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property(name):
     guard = GUARDS[name]
     assert refuted(guard)
