@@ -12,7 +12,7 @@ from typing import Any
 from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
-from rebalance.pipeline.audit.kernel.events import add, broken, reason, stored
+from rebalance.pipeline.audit.kernel.events import EVERYTHING, add, broken, reason, stored
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute
 from rebalance.pipeline.audit.sources import local
@@ -90,16 +90,20 @@ class Alone:
         """Source -> how many events. What cannot be read to its end is added to ``wrong`` and left out."""
         import duckdb
 
-        query = "SELECT source, count(*) FROM events GROUP BY source"
+        query = f"SELECT source, count(*), {EVERYTHING} FROM events GROUP BY source"
+
+        def counts() -> dict[str, int]:
+            return {source: number for source, number, _ in self.connection.execute(query).fetchall()}
+
         try:
-            return dict(self.connection.execute(query).fetchall())
+            return counts()
         except duckdb.Error:
             found = broken(self.connection, [file for file in files if file not in wrong])
             if not found:
                 raise
             wrong |= found
             stored(self.connection, [file for file in files if file not in wrong], "stored")
-            return dict(self.connection.execute(query).fetchall())
+            return counts()
 
     def _stored_lines(self, files: Sequence[str]) -> list[tuple[Any, ...]]:
         """A row of a table is a line of its log."""

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from rebalance.live.processes.tools import write_whole
 from rebalance.pipeline.audit import batches
-from rebalance.pipeline.audit.failures import failure
+from rebalance.pipeline.audit.engine import failure
 from rebalance.pipeline.audit.records import LogFinding, Recording
 from rebalance.pipeline.audit.result import AuditPlan, InputError
 from rebalance.pipeline.audit.run import recording

@@ -17,8 +17,7 @@ from importlib.util import find_spec
 from rebalance.live.processes.supervision import noticed
 from rebalance.pipeline.audit import alone, kernel, known
 from rebalance.pipeline.audit.diagnosis import diagnose
-from rebalance.pipeline.audit.engine import Engine
-from rebalance.pipeline.audit.failures import message, of_engine
+from rebalance.pipeline.audit.engine import Engine, message, of_engine
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
 from rebalance.pipeline.audit.result import (

@@ -1,5 +1,4 @@
-"""An audit on Spark: it reads, cuts the events into buckets of whole groups and schedules; the kernel
-computes.
+"""An audit on Spark: it cuts the events into buckets of whole groups and schedules; the kernel computes.
 
 Each task judges the groups of one bucket, with one thread and so much memory, and returns the tables of
 ``kernel.FOUND`` as rows ``PAYLOAD``. A group that is too large for a task is parted: its life is judged
@@ -11,7 +10,8 @@ Spark.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,10 +21,31 @@ from pyspark.sql import functions as F
 from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
-from rebalance.pipeline.audit.kernel.events import COLUMNS
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute, literal
+from rebalance.pipeline.audit.slices import (
+    NEEDED,
+    PAYLOAD,
+    SLICE,
+    Opened,
+    Payload,
+    Source,
+    Stored,
+    collected,
+    cut,
+    gathered,
+    in_buckets,
+    load_payloads,
+    over,
+    packed,
+    payloads,
+    payloads_of,
+    surveyed,
+    unpacked,
+)
+from rebalance.pipeline.audit.sources import distributed, lines, local
+from rebalance.pipeline.audit.sources.reading import TABLE, Unread
 from rebalance.pipeline.session import LOCAL, cores, session
 
 if TYPE_CHECKING:
@@ -37,21 +58,10 @@ WHOLE = 4 * BUCKET
 """A group with more events is parted."""
 
 MEMORY = "1g"
-"""Of the driver, in local mode of all of Java: it reads and shuffles, and the kernel computes in tasks. With
-more it takes more, for about the same CPU seconds."""
+"""Of the driver, in local mode of all of Java, which schedules and carries; the kernel computes in tasks."""
 
-TASK_MEMORY = "400MiB"
-"""Of the database in a task, before it writes to disk."""
-
-PAYLOAD = "name string, rows binary"
-"""A table of the kernel's, as an Arrow stream."""
-
-NEEDED = [name for name in COLUMNS if name not in ("instance", "detail", "source")]
-"""What the checks look at."""
-
-CHANGES = ("assigned", "revoked", "lost")
-
-Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+CHANGES = "kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL"
+"""Events of partitions; all others are of the life of their group."""
 
 
 class OnSpark:
@@ -89,12 +99,41 @@ class OnSpark:
 
     def read(self) -> Input:
         """Read the logs of the plan; what is no table of events yet is saved as one."""
-        from rebalance.pipeline.audit.sources import distributed
+        plan, connection = self.plan, self.connection
+        ours, far = [[path for path in plan.absolute if ("://" in path) == url] for url in (False, True)]
+        logs, files, unread = local.listed(ours) if ours or not far else ([], [], [])
+        self.sources: list[Source] = []
+        connection.execute(SURVEY)
+        read = self._parsed(logs, far) if logs or far else None
+        for source in self.sources:
+            load_payloads(connection, self._found(source, surveyed, ("group", "source", "file", "moment")))
+        connection.execute("DELETE FROM rows")  # their lines have been counted
+        if files:
+            self.sources.append(self._sound(files, unread))
+        counted = () if read is None else read.lines.select(*LINES).toLocalIterator()
+        malformed = () if read is None else self._table("malformed").toLocalIterator()
+        load(connection, lines=map(tuple, counted), malformed=map(tuple, malformed))
+        # A row of a table is a line of its log.
+        connection.execute("INSERT INTO lines SELECT file, source, lines, lines FROM rows")
+        if read is None:
+            self.save("malformed", "FROM malformed")
+        ((last,),) = connection.execute("SELECT max(last) FROM sizes").fetchall()
+        ends = [last, None if read is None or read.until is None else tables.micros(read.until)]
+        by_source = "SELECT source, sum(events)::BIGINT FROM sizes GROUP BY source"
+        return Input(
+            events=dict(connection.execute(by_source).fetchall()),
+            until=max((end for end in ends if end is not None), default=None),
+            unread=(*unread, *(() if read is None else read.unread)),
+            notes=() if read is None else read.notes,
+            clients=() if read is None else read.clients,
+        )
 
-        plan = self.plan
+    def _parsed(self, logs: Sequence[str], far: Sequence[str]) -> distributed.Read:
+        """Read what is no table of events on disks that all tasks see: one more source."""
+        plan, where = self.plan, absolute(self.plan.table("events"))
         read = distributed.read(
             self.spark,
-            plan.absolute,
+            [*logs, *far],
             plan.kind,
             zone=plan.zone,
             date=plan.date,
@@ -103,40 +142,31 @@ class OnSpark:
         events = read.events
         if plan.groups:
             events = events.where(F.col("group").isin(list(plan.groups)))
-        if not self._only_tables():
+        written = logs or not all(
+            name.endswith(TABLE) for url in far for name in lines.files(self.spark, url)
+        )
+        if written:
             events = self._kept(events, "events")
+        here = written and "://" not in where
+        self.sources.append(Stored(tuple(local.listed([where])[1])) if here else events)
         self._kept(read.malformed, "malformed")
-        self.events = events
-        sizes = events.groupBy("group", "source").agg(
-            F.count("*").alias("events"), F.max(F.unix_micros("at")).alias("last")
-        )
-        self.sizes: dict[str, int] = {}
-        by_source: dict[str, int] = {}
-        until = None if read.until is None else tables.micros(read.until)
-        for group, source, number, last in sizes.toLocalIterator():
-            self.sizes[group] = self.sizes.get(group, 0) + number
-            by_source[source] = by_source.get(source, 0) + number
-            until = last if until is None else max(until, last)
-        lines = read.lines.select("file", "source", "lines", "recognised")
-        load(
-            self.connection,
-            lines=map(tuple, lines.toLocalIterator()),
-            malformed=map(tuple, self._table("malformed").toLocalIterator()),
-        )
-        return Input(
-            events=by_source, until=until, unread=read.unread, notes=read.notes, clients=read.clients
-        )
+        return read
 
-    def _only_tables(self) -> bool:
-        """Whether the logs are tables of events as they lie there, which need not be written again."""
-        from rebalance.pipeline.audit.sources import lines, local
-        from rebalance.pipeline.audit.sources.reading import TABLE
+    def _sound(self, files: Sequence[str], unread: list[Unread]) -> Stored:
+        """Those of these files that are tables of events, and what is in them; the others are ``unread``."""
+        while True:
+            stored = Stored(tuple(files), self.plan.groups)
+            found = list(self._found(stored, surveyed)) if files else []
+            wrong = [row for name, table in found if name == "unread" for row in unpacked(table).to_pylist()]
+            if not wrong:
+                load_payloads(self.connection, found)
+                return stored
+            reasons = {row["file"]: row["why"] for row in wrong}
+            unread += [Unread(file, why) for file, why in sorted(reasons.items())]
+            files = [file for file in files if file not in reasons]
 
-        ours = [path for path in self.plan.absolute if "://" not in path]
-        if ours and local.listed(ours)[0]:
-            return False
-        far = (lines.files(self.spark, path) for path in self.plan.absolute if "://" in path)
-        return all(name.endswith(TABLE) for names in far for name in names)
+    def _found(self, source: Source, work: Any, columns: Sequence[str] = ()) -> Iterator[Payload]:
+        return collected(over(self.spark, source, work, PAYLOAD, self.plan.thresholds, columns=columns))
 
     def _kept(self, frame: DataFrame, name: str) -> DataFrame:
         """The same rows, from the table that they are written to."""
@@ -148,24 +178,24 @@ class OnSpark:
 
     def judge(self, end: int) -> None:
         """Judge each group in the task of its bucket; leave the tables of ``kernel.FOUND``."""
-        spread(self.spark, self.events, self.sizes, end, self.plan.thresholds, self.connection)
+        query = 'SELECT "group", sum(events)::BIGINT FROM sizes GROUP BY "group"'
+        sizes = dict(self.connection.execute(query).fetchall())
+        spread(self.spark, self.sources, sizes, end, self.plan.thresholds, self.connection)
 
     def around(self, wanted: Sequence[tuple[Any, ...]]) -> Mapping[str, tuple[LogEvent, ...]]:
         """The events around findings: each task looks among its own, and again here among what they found."""
+
+        def work(part: Opened) -> Iterator[pa.RecordBatch]:
+            query = tables.around(part.connection, wanted)
+            part.connection.execute(
+                f"CREATE TEMP TABLE near AS SELECT DISTINCT * EXCLUDE (wanted) FROM ({query})"
+            )
+            yield from payloads(part.connection, ["near"])
+
         groups = sorted({group for _, group, *_ in wanted})
-        columns = ["moment", *(f"`{name}`" for name in COLUMNS if name != "moment")]
-        near = self.events.where(F.col("group").isin(groups)).withColumn("moment", F.unix_micros("at"))
-        limits = self.plan.thresholds
-
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            with _database(batches, limits) as connection:
-                query = tables.around(connection, wanted)
-                connection.execute(
-                    f"CREATE TEMP TABLE near AS SELECT DISTINCT * EXCLUDE (wanted) FROM ({query})"
-                )
-                yield from _payloads(connection, ["near"])
-
-        _collect(self.connection, near.select(*columns).mapInArrow(task, PAYLOAD))
+        for source in self.sources:
+            some = source if isinstance(source, Stored) else source.where(F.col("group").isin(groups))
+            load_payloads(self.connection, self._found(some, work))
         self.connection.execute("ALTER TABLE near RENAME TO events")
         return tables.events_around(self.connection, tables.around(self.connection, wanted))
 
@@ -179,47 +209,63 @@ class OnSpark:
         self.spark.createDataFrame(found).coalesce(1).write.mode("overwrite").parquet(path)
 
 
+LINES = ("file", "source", "lines", "recognised")
+
+SURVEY = """
+    CREATE TEMP TABLE sizes ("group" VARCHAR, source VARCHAR, events BIGINT, last BIGINT);
+    CREATE TEMP TABLE rows (file VARCHAR, source VARCHAR, lines BIGINT)
+"""
+"""What ``surveyed`` finds."""
+
+
 def spread(
     spark: SparkSession,
-    events: DataFrame,
+    sources: Sequence[Source],
     sizes: Mapping[str, int],
     end: int,
     limits: Thresholds,
     connection: DuckDBPyConnection,
 ) -> None:
-    """Judge ``events`` (``EVENTS``), of which groups have these ``sizes``, into tables of ``connection``."""
+    """Judge the events of ``sources``, of whose groups these are the ``sizes``, into ``connection``."""
     large = sorted(group for group, size in sizes.items() if size > WHOLE)
-    at = F.unix_micros("at").alias("moment")
-    needed = events.select(at, *(f"`{name}`" for name in NEEDED if name != "moment"))
-    is_large = F.col("group").isin(large)
-    small = sum(size for group, size in sizes.items() if size <= WHOLE)
-    if small:
-        rest = needed.where(~is_large) if large else needed
-        buckets = rest.repartition(_tasks(spark, small), "group")
-        _collect(connection, buckets.mapInArrow(_judging(limits, end), PAYLOAD))
+    of_large = f'"group" IN ({", ".join(map(tables.literal, large))})'
+
+    def each(work: Any, schema: str) -> DataFrame:
+        frames = (over(spark, source, work, schema, limits, columns=NEEDED) for source in sources)
+        return reduce(DataFrame.unionByName, frames)
+
+    def judged(buckets: int, bucket: str, where: str, work: Any) -> list[Payload]:
+        """What ``work`` makes of the events ``where`` that is so, in tasks that have a bucket each."""
+        slices = each(partial(cut, bucket=f"{bucket} % {buckets}", where=where), SLICE)
+        return list(collected(in_buckets(slices, buckets).mapInArrow(gathered(work, limits), PAYLOAD)))
+
+    if small := sum(size for group, size in sizes.items() if size <= WHOLE):
+        where = f"NOT {of_large}" if large else "true"
+        load_payloads(
+            connection, judged(_tasks(spark, small), 'hash("group")', where, partial(_judging, end=end))
+        )
     if not large:
         return
-    # What is parted: who there is is counted by Spark, from all events; the life takes the others alone.
-    of_large = needed.where(is_large)
-    seen = of_large.groupBy("group", "consumer").agg(
-        F.count("*").alias("events"), F.min("moment").alias("first"), F.max("moment").alias("last")
+    # What is parted: who there is is counted from all events; the life takes those that are of no partition.
+    seen = packed(_counted(collected(each(partial(_seen, where=of_large), PAYLOAD))))
+    number = f'list_position([{", ".join(map(tables.literal, large))}], "group") - 1'
+    lives = judged(
+        len(large), f"({number})", f"{of_large} AND NOT ({CHANGES})", partial(_living, end=end, seen=seen)
     )
-    counted = seen.toArrow()
-    changes = F.col("kind").isin(*CHANGES) & F.col("partition").isNotNull()
-    lives = of_large.where(~changes).repartition(len(large), "group")
-    found = list(_payload_rows(lives.mapInArrow(_living(limits, end, _packed(counted)), PAYLOAD)))
     lived = {
-        group for name, packed in found if name == "lived" for group in _unpacked(packed)["group"].to_pylist()
+        group for name, rows in lives if name == "lived" for group in unpacked(rows)["group"].to_pylist()
     }
     if silent := [group for group in large if group not in lived]:
-        only = counted.filter(pc.is_in(counted["group"], pa.array(silent)))
-        found += _rows(_living(limits, end, _packed(only), silent=True)(iter(())))
-    life = [(name, packed) for name, packed in found if name in kernel.LIFE]
-    _load(connection, ((name, packed) for name, packed in found if name in kernel.FOUND))
-    parts = of_large.where(changes).repartition(
-        _tasks(spark, sum(map(sizes.__getitem__, large))), "group", "topic", "partition"
-    )
-    _collect(connection, parts.mapInArrow(_owning(limits, end, life), PAYLOAD))
+        everybody = unpacked(seen)
+        only = packed(everybody.filter(pc.is_in(everybody["group"], pa.array(silent))))
+        none = gathered(partial(_living, end=end, seen=only, silent=True), limits, always=True)
+        lives += payloads_of(none(iter(())))
+    life = [(name, rows) for name, rows in lives if name in kernel.LIFE]
+    load_payloads(connection, ((name, rows) for name, rows in lives if name in kernel.FOUND))
+    parts = _tasks(spark, sum(map(sizes.__getitem__, large)))
+    key = 'hash("group", topic, partition)'
+    owned = judged(parts, key, f"{of_large} AND {CHANGES}", partial(_owning, end=end, life=life))
+    load_payloads(connection, owned)
 
 
 def _tasks(spark: SparkSession, events: int) -> int:
@@ -228,103 +274,45 @@ def _tasks(spark: SparkSession, events: int) -> int:
     return max(1, -(-events // BUCKET), min(most, events // (BUCKET // 10)))
 
 
+def _counted(found: Iterator[Payload]) -> pa.Table:
+    """The consumers of all tasks, each once."""
+    several = pa.concat_tables([unpacked(rows) for _, rows in found])
+    grouped = several.group_by(["group", "consumer"])
+    summed = grouped.aggregate([("events", "sum"), ("first", "min"), ("last", "max")])
+    return summed.rename_columns({"events_sum": "events", "first_min": "first", "last_max": "last"}).select(
+        several.column_names
+    )
+
+
 # -- tasks ---------------------------------------------------------------------------------------------
 
 
-def _judging(limits: Thresholds, end: int) -> Task:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _database(batches, limits) as connection:
-            kernel.judge(connection, end)
-            yield from _payloads(connection, kernel.FOUND)
-
-    return task
+def _judging(connection: DuckDBPyConnection, end: int) -> Iterator[pa.RecordBatch]:
+    kernel.judge(connection, end)
+    yield from payloads(connection, kernel.FOUND)
 
 
-def _living(limits: Thresholds, end: int, seen: bytes, *, silent: bool = False) -> Task:
+def _seen(part: Opened, where: str) -> Iterator[pa.RecordBatch]:
+    """Who there is, as ``kernel`` has it."""
+    part.connection.execute(f"CREATE OR REPLACE TEMP VIEW events AS FROM given WHERE {where}")
+    kernel.run(part.connection, "consumers")
+    yield from payloads(part.connection, ["consumers"])
+
+
+def _living(
+    connection: DuckDBPyConnection, end: int, seen: bytes, silent: bool = False
+) -> Iterator[pa.RecordBatch]:
     """Of the groups ``seen`` those that have events here; ``silent`` ones have none but of partitions."""
     among = "" if silent else 'SEMI JOIN events USING ("group")'
-
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _database(batches, limits) as connection:
-            connection.register("seen", _unpacked(seen))
-            connection.execute(f"CREATE TEMP TABLE consumers AS FROM seen {among}")
-            connection.execute('CREATE TEMP TABLE lived AS SELECT DISTINCT "group" FROM consumers')
-            kernel.judge_life(connection, end)
-            yield from _payloads(connection, ("lived", "found", "lives", "offsets", *kernel.LIFE))
-
-    return task
+    connection.register("seen", unpacked(seen))
+    connection.execute(f"CREATE TEMP TABLE consumers AS FROM seen {among}")
+    connection.execute('CREATE TEMP TABLE lived AS SELECT DISTINCT "group" FROM consumers')
+    kernel.judge_life(connection, end)
+    yield from payloads(connection, ("lived", "found", "lives", "offsets", *kernel.LIFE))
 
 
-def _owning(limits: Thresholds, end: int, life: Sequence[tuple[str, bytes]]) -> Task:
-    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        with _database(batches, limits) as connection:
-            kernel.until(connection, end)
-            _load(connection, life)
-            kernel.judge_partitions(connection)
-            yield from _payloads(connection, ("found", "parts", "waits"))
-
-    return task
-
-
-@contextlib.contextmanager
-def _database(batches: Iterator[pa.RecordBatch], limits: Thresholds) -> Iterator[DuckDBPyConnection]:
-    """The kernel's, with the events of a task."""
-    columns = ", ".join(f'"{name}" {COLUMNS[name]}' for name in COLUMNS)
-    with scratch("task") as spill:
-        connection = kernel.prepared(limits, memory=TASK_MEMORY, spill=str(spill))
-        try:
-            connection.execute(f"CREATE TEMP TABLE events ({columns})")
-            for batch in batches:
-                connection.register("batch", pa.Table.from_batches([batch]))
-                connection.execute("INSERT INTO events BY NAME FROM batch")
-                connection.unregister("batch")
-            yield connection
-        finally:
-            connection.close()
-
-
-# -- what they return ----------------------------------------------------------------------------------
-
-
-def _payloads(connection: DuckDBPyConnection, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """The tables of these names, as ``PAYLOAD``; of an empty one what its columns are."""
-    for name in names:
-        reader: Any = connection.sql(f"FROM {name}").to_arrow_reader(100_000)
-        tables_of = [pa.Table.from_batches([batch]) for batch in reader] or [reader.schema.empty_table()]
-        for table in tables_of:
-            yield pa.RecordBatch.from_pydict({"name": [name], "rows": [_packed(table)]})
-
-
-def _packed(table: pa.Table) -> bytes:
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
-        writer.write_table(table)
-    return bytes(sink.getvalue())
-
-
-def _unpacked(packed: bytes) -> pa.Table:
-    return pa.ipc.open_stream(packed).read_all()
-
-
-def _rows(batches: Iterator[pa.RecordBatch]) -> Iterator[tuple[str, bytes]]:
-    for batch in batches:
-        for row in batch.to_pylist():
-            yield row["name"], bytes(row["rows"])
-
-
-def _payload_rows(frame: DataFrame) -> Iterator[tuple[str, bytes]]:
-    for row in frame.collect():
-        yield row["name"], bytes(row["rows"])
-
-
-def _collect(connection: DuckDBPyConnection, frame: DataFrame) -> None:
-    _load(connection, _payload_rows(frame))
-
-
-def _load(connection: DuckDBPyConnection, payloads: Any) -> None:
-    """Add to the tables that are there, and make those that are not."""
-    for name, packed in payloads:
-        connection.register("payload", _unpacked(packed))
-        connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} AS FROM payload LIMIT 0")
-        connection.execute(f"INSERT INTO {name} BY NAME FROM payload")
-        connection.unregister("payload")
+def _owning(connection: DuckDBPyConnection, end: int, life: Sequence[Payload]) -> Iterator[pa.RecordBatch]:
+    kernel.until(connection, end)
+    load_payloads(connection, life)
+    kernel.judge_partitions(connection)
+    yield from payloads(connection, ("found", "parts", "waits"))

@@ -22,8 +22,7 @@ from rebalance.gate.traces import recordings
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit import run as audit_run
 from rebalance.pipeline.audit.alone import Alone
-from rebalance.pipeline.audit.engine import Input, load
-from rebalance.pipeline.audit.failures import message, of_engine
+from rebalance.pipeline.audit.engine import Input, load, message, of_engine
 from rebalance.pipeline.audit.kernel.events import COLUMNS, add
 from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LogEvent

@@ -13,7 +13,7 @@ from datetime import timedelta
 import duckdb
 import pytest
 from rebalance.live.processes.supervision import family
-from rebalance.pipeline.audit.failures import failure
+from rebalance.pipeline.audit.engine import failure
 from rebalance.properties.verdict import Exit
 
 from tests.command import command

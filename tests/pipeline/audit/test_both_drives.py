@@ -81,6 +81,22 @@ def test_one_process_and_spark_find_the_same(spark, folder, tmp_path, monkeypatc
         assert [str(part) for part in many_of(many, name)] == [str(part) for part in many_of(one, name)], name
 
 
+@pytest.mark.slow
+def test_spark_hands_to_tasks_what_they_cannot_open(spark, folder, tmp_path, monkeypatch):
+    """A table of events at a URL, and tables written to one; the largest groups are parted."""
+    monkeypatch.setattr(spread, "BUCKET", 1500)
+    monkeypatch.setattr(spread, "WHOLE", 36)
+    table = folder / "events.parquet"
+    one = audit_run.run_audit(AuditPlan(paths=(str(table),), out=tmp_path / "one"))
+    data = f"file://{tmp_path}/many"
+    many = audit_run.run_audit(AuditPlan(paths=(f"file://{table}",), out=tmp_path / "out", data=data))
+    assert (one.failed, many.failed) == ("", "")
+    for name in ("findings", "tallies", "sources", "groups", "pauses", "clocks", "until"):
+        assert getattr(many, name) == getattr(one, name), name
+    assert len(tables(tmp_path / "many")["findings"]) == len(tables(tmp_path / "one")["findings"])
+    assert [each.events for each in many.recordings] == [each.events for each in one.recordings]
+
+
 def many_of(found, name):
     part = getattr(found, name)
     if name == "recordings":  # where the tables are is another
