@@ -350,6 +350,9 @@ _TABLE = (
     NamedScenario(name="migration", sentence="a member of the consumer protocol among COOPERATIVE and EAGER "
         "ones of the classic protocol: it takes the group over, and back when it goes", partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,), (BOTH,)), faults=MIGRATION_FAULTS),
+    NamedScenario(name="migration-lists", sentence="the same where the classic members are EAGER and list "
+        "different assignors", partitions=2, lists=((UNIFORM,), (("cooperative-sticky", "range"),), (EAGER,)),
+        faults=MIGRATION_FAULTS),
     NamedScenario(name="migration-upgrade", sentence="members bounced from the classic protocol to the "
         "consumer protocol", members=2, partitions=2, lists=((COOPERATIVE, UNIFORM),),
         faults=MIGRATION_FAULTS),

@@ -19,12 +19,13 @@ import org.apache.kafka.common.requests.SyncGroupRequest;
 /** Requests of members of the classic protocol that are played, as the newest client writes them. */
 final class ClassicMembers {
     private static final String TYPE = "consumer";
-    private static final String PROTOCOL = "played"; // all of them have this one, and no other
+    private static final String PROTOCOL = "played"; // all of them have this one, where they list no others
 
     private ClassicMembers() {
     }
 
-    /** It claims {@code partitions} of {@code generation}; {@code noise} is its user data. */
+    /** It claims {@code partitions} of {@code generation}, in each of its {@code protocols}; {@code noise} is its user
+     * data. */
     @SuppressWarnings("unchecked")
     static AbstractRequest join(String id, String instance, Map<String, Object> given) {
         int generation = ((Long) given.getOrDefault("generation", -1L)).intValue();
@@ -33,8 +34,10 @@ final class ClassicMembers {
             partitions((List<String>) given.get("partitions")), generation, Optional.empty());
         JoinGroupRequestData.JoinGroupRequestProtocolCollection protocols =
             new JoinGroupRequestData.JoinGroupRequestProtocolCollection();
-        protocols.add(new JoinGroupRequestData.JoinGroupRequestProtocol().setName(PROTOCOL)
-            .setMetadata(bytes(ConsumerProtocol.serializeSubscription(claim))));
+        for (String name : (List<String>) given.getOrDefault("protocols", List.of(PROTOCOL))) {
+            protocols.add(new JoinGroupRequestData.JoinGroupRequestProtocol().setName(name)
+                .setMetadata(bytes(ConsumerProtocol.serializeSubscription(claim))));
+        }
         JoinGroupRequestData data = new JoinGroupRequestData().setGroupId("g").setMemberId(id)
             .setGroupInstanceId(instance).setProtocolType(TYPE).setProtocols(protocols)
             .setSessionTimeoutMs(45_000).setRebalanceTimeoutMs(300_000);
@@ -50,7 +53,7 @@ final class ClassicMembers {
                 bytes(ConsumerProtocol.serializeAssignment(new Assignment(partitions((List<String>) parts)))))));
         SyncGroupRequestData data = new SyncGroupRequestData().setGroupId("g").setMemberId(id)
             .setGroupInstanceId(instance).setGenerationId(generation).setProtocolType(TYPE)
-            .setProtocolName(PROTOCOL).setAssignments(assigned);
+            .setProtocolName((String) given.getOrDefault("protocol", PROTOCOL)).setAssignments(assigned);
         return new SyncGroupRequest(data, ApiKeys.SYNC_GROUP.latestVersion());
     }
 

@@ -18,7 +18,7 @@ from rebalance.live.lockstep.served import BROKER, OF_THE_GROUP, ServedLockstep
 from rebalance.live.processes.program import JsonLine
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
-from rebalance.model.consumer.conversion import following, may_upgrade
+from rebalance.model.consumer.conversion import following, keeps_protocols, may_upgrade
 from rebalance.model.consumer.migration.classic_group import heartbeat
 from rebalance.model.consumer.state import (
     ANSWERS,
@@ -276,7 +276,9 @@ class MigratingLockstep(ServedLockstep):
         if (known.state, known.leader, known.generation) == mine:
             self._leads = who
             return
-        self._requests(who, {"api": "SYNC_GROUP", **self._identity(who, message)})
+        self._requests(
+            who, {"api": "SYNC_GROUP", **self._of_protocol(message), **self._identity(who, message)}
+        )
 
     def _join(self, who: int, message: ClassicMessage) -> None:
         """Each says something else in its user data, so that a classic group rebalances, as the model's."""
@@ -289,6 +291,8 @@ class MigratingLockstep(ServedLockstep):
             "partitions": self._partitions(message.parts),
             "noise": self._joins,
         }
+        if message.protocols:
+            fields["protocols"] = list(message.protocols)
         known = find(self._part(self.state, "record", who), message.id) is not None
         real = "" if message.generation == NONE and not known else self._real[who, message.id]
         if not real and self._instance(who) is None:
@@ -320,8 +324,12 @@ class MigratingLockstep(ServedLockstep):
             for record in self._part(after, "record", slot):
                 assigned[self._real[slot, record.id]] = self._partitions(record.assigned)
         message: ClassicMessage = self._part(self.state, "wire", who)
-        fields = {"api": "SYNC_GROUP", **self._identity(who, message), "assignments": assigned}
-        self._requests(who, fields)
+        fields = {"api": "SYNC_GROUP", **self._of_protocol(message), **self._identity(who, message)}
+        self._requests(who, {**fields, "assignments": assigned})
+
+    def _of_protocol(self, message: ClassicMessage) -> JsonLine:
+        """The assignor that a SyncGroup names, where members list several."""
+        return {"protocol": message.protocols[0]} if message.protocols else {}
 
     def _do(self, command: JsonLine) -> tuple[Any, ...]:
         events = super()._do(command)
@@ -397,6 +405,8 @@ class MigratingLockstep(ServedLockstep):
             return super()._differ(after)
         ours: dict[str, Any] = {"state": PHASES[group.phase], "generation": self._kafka(group.epoch)}
         theirs: dict[str, Any] = {"state": known.state, "generation": generation}
+        if keeps_protocols(self.setup):
+            ours["protocol"], theirs["protocol"] = group.protocol, known.protocol or ""
         members = {one.id: one for one in known.members}
         return self._unlike(after, ours, theirs, members, self._classic_record, self._classic_member)
 

@@ -49,10 +49,30 @@ def admits_classic(setup: Setup) -> bool:
     return setup.policy != "disabled" or "disabled_admits_classic" in setup.coordinator
 
 
-def unreadable(setup: Setup, group: ConsumerGroup) -> bool:
+def keeps_protocols(setup: Setup) -> bool:
+    """Whether it matters which assignors members list, and which one a classic group has chosen."""
+    matters = ("upgrade_reads_last_protocol", "sync_names_first_protocol")
+    return setup.lists > 1 and not setup.coordinator.isdisjoint(matters)
+
+
+def chosen(book: Book) -> str:
+    """``ClassicGroup.selectProtocol``: of the assignors that all members list, the one that most of them have
+    first; of several the first by name."""
+    lists = [record.protocols for records in book for record in records]
+    common = [name for name in sorted(set().union(*lists)) if all(name in one for one in lists)]
+    votes = [next((name for name in one if name in common), "") for one in lists]
+    return max(common, key=votes.count, default="")
+
+
+def unreadable(setup: Setup, group: ConsumerGroup, book: Book) -> bool:
     """Whether an upgrade of a classic group fails: as shipped it reads what its members say under the
-    protocol that they have agreed on, and there is none yet."""
-    return group.kind is GroupKind.CLASSIC and group.first and "upgrade_needs_protocol" in setup.coordinator
+    protocol that they have agreed on, and there is none yet, or somebody who has joined since lacks it."""
+    if group.kind is not GroupKind.CLASSIC:
+        return False
+    if group.first and "upgrade_needs_protocol" in setup.coordinator:
+        return True
+    lacks = any(group.protocol not in record.protocols for records in book for record in records)
+    return bool(group.protocol) and lacks and "upgrade_reads_last_protocol" in setup.coordinator
 
 
 def goes_down(setup: Setup, book: Book) -> bool:
@@ -137,6 +157,7 @@ def downgraded(
                 assigned=record.target if "downgrade_to_target" in decisions else record.held,
                 topics=record.topics,
                 classic=True,
+                protocols=record.protocols,
             )
             for record in records
         )
@@ -145,7 +166,12 @@ def downgraded(
     seen: Seen = (Noted("downgrade while partitions move" if moving else "downgrade"),)
     phase = GroupState.PREPARING if rebalances else GroupState.STABLE
     group = ConsumerGroup(
-        kind=GroupKind.CLASSIC, epoch=group.epoch, assigned=group.epoch, known=group.known, phase=phase
+        kind=GroupKind.CLASSIC,
+        epoch=group.epoch,
+        assigned=group.epoch,
+        known=group.known,
+        phase=phase,
+        protocol=chosen(after),
     )
     logged = rebalances and "rebalance_not_logged" not in decisions
     return written(setup, group, after, rebalances=logged), after, seen
@@ -156,7 +182,7 @@ def written(setup: Setup, group: ConsumerGroup, book: Book, *, rebalances: bool 
     if not setup.keeps_log:
         return group
     kept = tuple(tuple(record._replace(joined=False) for record in records) for records in book)
-    return group._replace(log=ClassicLog(group.epoch, rebalances, kept))
+    return group._replace(log=ClassicLog(group.epoch, rebalances, kept, protocol=group.protocol))
 
 
 # -- a member goes -------------------------------------------------------------------------------------
@@ -174,7 +200,7 @@ def removed(
     book = without(book, slot, member_id)
     if group.kind is GroupKind.CLASSIC:
         if not any(book):
-            group = group._replace(phase=GroupState.EMPTY, interrupted=False, first=False)
+            group = group._replace(phase=GroupState.EMPTY, interrupted=False, first=False, protocol="")
             return written(setup, group, book), book, ()
         return (*rebalancing(group, book), ())
     if converts and not gone.classic and goes_down(setup, book):
@@ -210,6 +236,7 @@ def failed_over(group: ConsumerGroup, slots: int) -> tuple[ConsumerGroup, Book]:
         phase=phase if any(log.book) else GroupState.EMPTY,
         interrupted=False,
         first=False,
+        protocol=log.protocol,
         log=log._replace(newest=Generation(max(log.newest, lost))),
     )
     return loaded, log.book

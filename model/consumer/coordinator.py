@@ -170,7 +170,7 @@ def heartbeat(
         yield _refused(me, beat, group, book, error)
         return
     seen: Seen = ()
-    if unreadable(me.setup, group):
+    if unreadable(me.setup, group, book):
         book = tuple(tuple(r._replace(joined=False) for r in records) for records in book)  # they are refused
         yield _refused(me, beat, group, book, BeatError.UNKNOWN_SERVER_ERROR)
         return

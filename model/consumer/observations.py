@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rebalance.model.consumer.state import BeatError, BeatKind
-from rebalance.model.protocol.state import Generation, Parts, Slot
+from rebalance.model.protocol.state import Error, Generation, Parts, Slot
 
 
 class Granted(NamedTuple):
@@ -48,7 +48,7 @@ class Ended(NamedTuple):
     """The client cannot go on: poll throws ``error`` at the application."""
 
     who: Slot
-    error: BeatError
+    error: BeatError | Error
 
 
 class Committed(NamedTuple):

@@ -179,7 +179,8 @@ ANSWERS = (ClassicStep.JOIN_OK, ClassicStep.SYNC_OK, ClassicStep.REFUSED)
 
 class ClassicMessage(NamedTuple):
     """JoinGroup or SyncGroup of a member. ``parts`` is what it claims, or is assigned; ``generation`` that of
-    its sender, or of the answer; ``error`` of a refusal."""
+    its sender, or of the answer; ``error`` of a refusal. ``protocols``: its list of assignors, or the one
+    that it is about, kept only where that matters."""
 
     step: ClassicStep
     id: int
@@ -187,6 +188,7 @@ class ClassicMessage(NamedTuple):
     parts: Parts = NOTHING
     topics: Topics = Topics(0)
     error: str = ""
+    protocols: tuple[str, ...] = ()
 
 
 AnyMember = ConsumerMember | ClassicMember
@@ -212,7 +214,7 @@ class ConsumerRecord(NamedTuple):
     and ``pending`` (to be revoked) are disjoint. ``unmarked`` is held and looks free: a mistake makes it so.
     ``classic``: it speaks the classic protocol. In a classic group ``assigned`` is its stored assignment,
     ``claim`` what its last JoinGroup claimed, and ``joined`` that this waits; there is no epoch and no
-    target.
+    target. ``protocols``: its list of assignors, where that matters.
     """
 
     id: int
@@ -228,6 +230,7 @@ class ConsumerRecord(NamedTuple):
     classic: bool = False
     joined: bool = False
     claim: Parts = NOTHING
+    protocols: tuple[str, ...] = ()
 
     @property
     def held(self) -> Parts:
@@ -249,19 +252,22 @@ class GroupKind(StrEnum):
 
 class ClassicLog(NamedTuple):
     """A classic group as it was written last: its generation, whether a rebalance had begun, its members.
-    ``newest``: a later generation that a failover lost, whose number is not used again."""
+    ``newest``: a later generation that a failover lost, whose number is not used again. ``protocol``: the
+    assignor it had chosen, where that matters."""
 
     epoch: Generation
     rebalances: bool
     book: tuple[ConsumerRecords, ...]
     newest: Generation = NONE
+    protocol: str = ""
 
 
 class ConsumerGroup(NamedTuple):
     """The group: its epoch, that of its target, the partitions that were known then. One of the classic
     protocol has a ``phase``, and its generation as the epoch; ``interrupted``: a rebalance left nobody an
-    assignment, and the next has begun; ``first``: no join phase has ended since there was nobody, kept only
-    where that matters; ``log`` is kept only where a failover can happen.
+    assignment, and the next has begun; ``first``: no join phase has ended since there was nobody, and
+    ``protocol``: the assignor that it has chosen, both kept only where that matters; ``log`` is kept only
+    where a failover can happen.
 
     One that is made again counts on here and begins anew in Kafka; member ids are unique, so that nobody can
     see the difference.
@@ -274,6 +280,7 @@ class ConsumerGroup(NamedTuple):
     phase: GroupState = GroupState.EMPTY
     interrupted: bool = False
     first: bool = False
+    protocol: str = ""
     log: ClassicLog | None = None
 
 

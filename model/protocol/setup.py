@@ -155,6 +155,12 @@ class Setup:
         return len({stage.assignors for consumer in self.consumers for stage in consumer.stages}) > 1
 
     @property
+    def lists(self) -> int:
+        """How many different assignor lists members of the classic protocol may offer."""
+        stages = (stage for consumer in self.consumers for stage in consumer.stages)
+        return len({stage.assignors for stage in stages if stage.group_protocol == CLASSIC})
+
+    @property
     def keeps_log(self) -> bool:
         """Whether a failover can happen, so that what the coordinator has appended to its log matters."""
         return "failover" in self.faults

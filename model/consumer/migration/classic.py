@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.model.consumer.conversion import removed
+from rebalance.model.consumer.conversion import keeps_protocols, removed
 from rebalance.model.consumer.migration.classic_group import heartbeat as answered
+from rebalance.model.consumer.observations import Ended
 from rebalance.model.consumer.state import (
     ANSWERS,
     REQUESTS,
@@ -55,7 +56,10 @@ def join(me: MemberContext, member: ClassicMember, wire: AnyWire) -> Iterator[Ou
         if member.owned:
             seen = (_call(me, member, Call.REVOKED, member.owned, reset=False),)
         member, claim = member._replace(owned=NOTHING, believed=NOTHING), NOTHING
-    message = ClassicMessage(ClassicStep.JOIN, member.id, member.generation, claim, member.topics)
+    listed = me.config(member.stage).assignors if keeps_protocols(me.setup) else ()
+    message = ClassicMessage(
+        ClassicStep.JOIN, member.id, member.generation, claim, member.topics, protocols=listed
+    )
     yield Outcome((member._replace(state=MemberState.PREPARING), message), seen=seen)
 
 
@@ -68,7 +72,8 @@ def receive(me: MemberContext, wire: AnyWire, member: ClassicMember) -> Iterator
         yield Outcome((member, None))
     elif wire.step is ClassicStep.JOIN_OK:
         joined = member._replace(state=MemberState.COMPLETING, generation=wire.generation, rejoin=False)
-        yield Outcome((joined, ClassicMessage(ClassicStep.SYNC, member.id, wire.generation)))
+        sync = ClassicMessage(ClassicStep.SYNC, member.id, wire.generation, protocols=wire.protocols)
+        yield Outcome((joined, sync))
     elif wire.step is ClassicStep.SYNC_OK:
         after, seen = _assigned(me, member, wire.parts)
         yield Outcome((after, None), seen=seen)
@@ -77,6 +82,8 @@ def receive(me: MemberContext, wire: AnyWire, member: ClassicMember) -> Iterator
         yield Outcome((after, None), seen=seen)
     elif wire.error is Error.INCONSISTENT_GROUP_PROTOCOL:  # poll throws it, and the application ends
         _, seen = reset(me, member)
+        if member.state is MemberState.COMPLETING:
+            seen = (*seen, Ended(me.slot, Error.INCONSISTENT_GROUP_PROTOCOL))
         yield Outcome((ClassicMember(life=Life.FAILED, stage=member.stage), None), seen=seen)
     else:
         yield Outcome((member._replace(state=MemberState.UNJOINED, rejoin=True), None))

@@ -14,6 +14,7 @@ from rebalance.model.consumer import coordinator
 from rebalance.model.consumer.conversion import (
     Book,
     admits_classic,
+    chosen,
     downgraded,
     following,
     goes_down,
@@ -63,6 +64,12 @@ from rebalance.model.protocol.state import (
     Parts,
 )
 
+
+def _only(protocol: str) -> tuple[str, ...]:
+    """The one assignor that an answer names, where that is kept."""
+    return (protocol,) if protocol else ()
+
+
 Answers = Iterator[tuple[ConsumerGroup, Book, ClassicMessage, Seen, str]]
 
 
@@ -101,7 +108,7 @@ def _join(
         return
     if before is not None:
         book, record = without(book, me.slot, before.id), returned(before, message.id)
-    record = (record or ConsumerRecord(message.id))._replace(classic=True)
+    record = (record or ConsumerRecord(message.id))._replace(classic=True, protocols=message.protocols)
     if modern:
         yield from _join_consumer_group(me, message, group, book, cluster, record, before)
         return
@@ -114,7 +121,7 @@ def _join(
         owes = False
     if before is not None and group.phase is GroupState.STABLE and not owes:
         book = with_record(book, me.slot, record)
-        answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, group.epoch)
+        answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, group.epoch, protocols=_only(group.protocol))
         yield written(me.setup, group, book), book, answer, (Noted("static member returns"),), ""
         return
     group, book = rebalancing(group, with_record(book, me.slot, record))
@@ -142,7 +149,8 @@ def _join_consumer_group(
     for after, computed, choice in retarget(me.setup, group, book, cluster):
         done: Handled = reconciled(me, beat, after, computed, cluster, seen, choice)
         assert isinstance(done.answer, BeatOk)
-        answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, done.answer.epoch)
+        first = record.protocols[:1]
+        answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, done.answer.epoch, protocols=first)
         ended = before is not None and not before.classic and goes_down(me.setup, done.book)
         if not ended or "no_downgrade_on_replace" in me.setup.coordinator:
             yield done.group, done.book, answer, done.seen, choice
@@ -159,6 +167,7 @@ def _sync(
 ) -> Answers:
     record = find(book[me.slot], message.id)
     error: Error | None = None
+    named = "sync_names_first_protocol" in me.setup.coordinator
     answer = message._replace(step=ClassicStep.SYNC_WAITS)
     if record is None or not record.classic:
         error = Error.UNKNOWN_MEMBER_ID
@@ -166,11 +175,15 @@ def _sync(
         behind = record.epoch < _newest(me, group) and record.state is not RecordState.UNREVOKED
         if message.generation != record.epoch:
             error = Error.ILLEGAL_GENERATION
+        elif named and message.protocols != record.protocols[:1]:
+            error = Error.INCONSISTENT_GROUP_PROTOCOL
         elif behind:
             error = Error.REBALANCE_IN_PROGRESS
         answer = message._replace(step=ClassicStep.SYNC_OK, parts=record.assigned)
     elif message.generation != group.epoch:
         error = Error.ILLEGAL_GENERATION
+    elif named and message.protocols != _only(group.protocol):
+        error = Error.INCONSISTENT_GROUP_PROTOCOL
     elif group.phase is GroupState.PREPARING:
         error = Error.REBALANCE_IN_PROGRESS
     elif group.phase is GroupState.STABLE:
@@ -228,12 +241,18 @@ def join_phase_ends(
     if not members or not all(record.joined for record in members):
         return
     generation = following(group)
+    protocol = chosen(book)
     group = group._replace(
-        epoch=generation, assigned=generation, phase=GroupState.COMPLETING, interrupted=False, first=False
+        epoch=generation,
+        assigned=generation,
+        phase=GroupState.COMPLETING,
+        interrupted=False,
+        first=False,
+        protocol=protocol,
     )
     book = tuple(tuple(record._replace(joined=False) for record in records) for records in book)
     answers = [
-        wire._replace(step=ClassicStep.JOIN_OK, generation=generation)
+        wire._replace(step=ClassicStep.JOIN_OK, generation=generation, protocols=_only(protocol))
         if isinstance(wire, ClassicMessage) and wire.step is ClassicStep.JOIN_WAITS
         else wire
         for wire in wires

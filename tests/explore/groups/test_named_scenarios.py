@@ -50,6 +50,7 @@ GOLDEN = {
     "consumer-connections": (7234, 19712, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
     "migration": (8601, 21400, 21, 10),
+    "migration-lists": (7063, 17780, 19, 9),
     "migration-upgrade": (95009, 333300, 33, 12),
     "migration-downgrade": (74725, 233600, 35, 11),
     "migration-static": (427447, 1513580, 37, 12),
@@ -63,7 +64,7 @@ BY_DAY = (
     *("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager"),
     *("leaving", "unsent-leave", "static-appends", "careless", "midway", "shrinking", "racks"),
     *("consumer", "consumer-static", "consumer-connections", "consumer-topics"),
-    *("migration", "migration-failover", "migration-one-way", "migration-disabled"),
+    *("migration", "migration-lists", "migration-failover", "migration-one-way", "migration-disabled"),
 )
 PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager", "consumer-topics", "migration")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)

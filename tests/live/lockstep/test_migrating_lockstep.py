@@ -21,7 +21,7 @@ from tests.live.lockstep.stepping import NOW
 from tests.live.lockstep.test_served_lockstep import setup_of, walked
 
 SCENARIOS = (
-    *("migration", "migration-upgrade", "migration-downgrade", "migration-static"),
+    *("migration", "migration-lists", "migration-upgrade", "migration-downgrade", "migration-static"),
     *("migration-failover", "migration-one-way", "migration-disabled"),
 )
 
@@ -33,7 +33,7 @@ def jvm() -> Iterator[KafkaCell]:
 
 
 def size_of(name: str) -> int:
-    return 3 if name == "migration" else 2
+    return 3 if name in ("migration", "migration-lists") else 2
 
 
 @needs_java
@@ -59,6 +59,16 @@ def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: 
     setup = setup_of(name, members=size_of(name))
     assert switch in setup.coordinator
     assert walked(jvm, without(setup, switch), 60, MigratingLockstep) is not None
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", ["upgrade_reads_last_protocol", "sync_names_first_protocol"])
+def test_a_model_without_what_is_known_of_lists_is_not(switch: str, jvm: KafkaCell) -> None:
+    setup = setup_of("migration-lists", members=3)
+    assert switch in setup.coordinator
+    found = walked(jvm, without(setup, switch), 10, MigratingLockstep, first=82)
+    assert found is not None
 
 
 @pytest.mark.parametrize(("release", "later"), [("4.0.1", True), ("4.1.2", False), ("4.2.0", False)])

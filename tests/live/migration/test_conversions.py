@@ -48,6 +48,17 @@ def test_each_finding_has_one_fault_at_most_and_the_page_has_each():
     assert not re.search(r"/root|/home|/tmp|/work", text)
 
 
+@pytest.mark.slow
+def test_a_group_that_a_refused_join_deletes_is_in_the_log_still(jvm: KafkaCell) -> None:
+    one = next(one for one in findings() if one.id == "refused-and-deleted")
+    _, group = play(jvm, plan_of(one.plan, NEWEST), one.each_step[:-1], "dead", at_rest=False)
+    assert (group.state.coordinator.state, group.state.coordinator.consumer) == (None, None)
+    group.step("failover")
+    known = group.state.coordinator.consumer
+    assert known is not None
+    assert (known.state, known.members) == ("Empty", ())
+
+
 def test_a_log_is_shown_from_where_the_group_was_last_at_rest():
     log = [
         "# start A",

@@ -37,6 +37,7 @@ FAITHFUL = {
         *("overtaken_heartbeat_believed", "previous_epoch_overwritten", "reject_epoch0_of_known"),
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
+        *("upgrade_reads_last_protocol", "sync_names_first_protocol"),
         *("upgrade_keeps_target", "upgrade_needs_protocol", "static_rejoin_unreleased"),
         "disabled_admits_classic",
         "lost_generation_believed",

@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.consumer.conversion import (
+    chosen,
     downgraded,
     failed_over,
+    keeps_protocols,
     rebalancing,
     removed,
     unreadable,
@@ -64,9 +66,56 @@ def test_after_an_interruption_the_claims_are_what_is_known() -> None:
 
 def test_as_shipped_a_group_that_forms_cannot_be_converted() -> None:
     forms = classic(GroupState.PREPARING, first=True)
-    assert unreadable(setup("upgrade_needs_protocol"), forms)
-    assert not unreadable(setup("upgrade_needs_protocol"), classic(GroupState.PREPARING))
-    assert not unreadable(setup(), forms)
+    assert unreadable(setup("upgrade_needs_protocol"), forms, ())
+    assert not unreadable(setup("upgrade_needs_protocol"), classic(GroupState.PREPARING), ())
+    assert not unreadable(setup(), forms, ())
+
+
+BOTH, RANGE = ("cooperative-sticky", "range"), ("range",)
+
+
+@pytest.mark.parametrize(
+    ("lists", "protocol"),
+    [
+        ([BOTH], "cooperative-sticky"),
+        ([BOTH, RANGE], "range"),
+        ([BOTH, BOTH[::-1], BOTH[::-1]], "range"),
+        ([BOTH, BOTH[::-1]], "cooperative-sticky"),
+        ([BOTH, ("sticky",)], ""),
+        ([()], ""),
+        ([], ""),
+    ],
+)
+def test_a_group_chooses_what_most_have_first_of_what_all_have(lists: list[Any], protocol: str) -> None:
+    assert chosen(tuple((member(protocols=one),) for one in lists)) == protocol
+
+
+def test_as_shipped_nor_can_one_that_somebody_has_joined_who_lacks_its_assignor() -> None:
+    lists = setup("upgrade_reads_last_protocol", scenario="migration-lists")
+    group = classic(GroupState.PREPARING, protocol="cooperative-sticky")
+    alone = ((member(protocols=BOTH),), ())
+    both = ((member(protocols=BOTH),), (member(protocols=RANGE),))
+    assert unreadable(lists, group, both)
+    assert not unreadable(lists, group, alone)
+    assert not unreadable(lists, group._replace(protocol="range"), both)
+    assert not unreadable(setup(scenario="migration-lists"), group, both)
+
+
+def test_lists_are_kept_only_where_they_differ_and_it_matters() -> None:
+    assert keeps_protocols(setup("sync_names_first_protocol", scenario="migration-lists"))
+    assert not keeps_protocols(setup(scenario="migration-lists"))
+    assert not keeps_protocols(setup("sync_names_first_protocol"))
+
+
+def test_what_a_group_has_chosen_goes_with_its_last_member_and_is_in_the_log() -> None:
+    lists = setup("sync_names_first_protocol", scenario="migration-lists")
+    group, _, _ = removed(lists, classic(protocol="range"), ((member(protocols=RANGE),),), 0, 1)
+    assert group.protocol == ""
+    modern = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=Generation(2), assigned=Generation(2))
+    book = ((member(protocols=BOTH),), (member(protocols=RANGE),))
+    down, after, _ = downgraded(setup("sync_names_first_protocol"), modern, book, rebalances=False)
+    assert (down.protocol, after[0][0].protocols) == ("range", BOTH)
+    assert failed_over(down, 2)[0].protocol == "range"
 
 
 @pytest.mark.parametrize(("switches", "epoch"), [((), 3), (("upgrade_keeps_target",), 2)])
