@@ -102,6 +102,9 @@ class GroupMessages:
                     made["plan"] = {
                         one["member_id"]: _assigned(one["assignment"]) for one in fields["assignments"]
                     }
+                    data = {one["member_id"]: _user_data(one["assignment"]) for one in fields["assignments"]}
+                    if any(data.values()):  # with which no group becomes one of the consumer protocol
+                        made["user_data"] = data
             case "LeaveGroup":
                 made["members"] = [one["member_id"] for one in fields.get("members", [])]
             case _:
@@ -182,6 +185,14 @@ def _assigned(data: bytes) -> list[str]:
         return sorted(map(str, decode_assignment(data).partitions))
     except WireError:
         return []
+
+
+def _user_data(data: bytes) -> str:
+    """What an assignment has beside partitions, hexadecimal."""
+    try:
+        return (decode_assignment(data).user_data or b"").hex()
+    except WireError:
+        return ""
 
 
 def with_epochs(lines: Iterable[JsonLine]) -> list[JsonLine]:

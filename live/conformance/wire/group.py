@@ -26,12 +26,13 @@ from rebalance.model.consumer.state import (
     ConsumerRecord,
     ConsumerRecords,
     GroupKind,
+    find,
 )
 from rebalance.model.machine import NOBODY, Event, Outcome, State
 from rebalance.model.protocol.group import MOST_NAMINGS
 from rebalance.model.protocol.observations import Callback
 from rebalance.model.protocol.setup import MemberContext, Setup, letter
-from rebalance.model.protocol.state import NONE, Life, Parts, Slot, each
+from rebalance.model.protocol.state import NONE, GroupState, Life, Parts, Slot, each
 
 FAULTS = (
     *("crash", "close", "unsubscribe", "resubscribe", "max poll", "session timeout", "slow member"),
@@ -99,7 +100,8 @@ class WireGroup:
                 yield from self._classic(state, items, slot, member)
         yield from self._of_group(state, items)
 
-    def _outcomes(self, state: State, name: str, who: int) -> Iterator[tuple[Event, Outcome, State]]:
+    def outcomes(self, state: State, name: str, who: int) -> Iterator[tuple[Event, Outcome, State]]:
+        """What an action can do in ``state``, and where that leads."""
         action = self.machine.by_name.get((name, who))
         if action is None:
             return
@@ -144,13 +146,13 @@ class WireGroup:
             return
         if coming.kind == "started":
             if max(0, self._stage(items, slot)) == member.stage:
-                for event, _, after in self._outcomes(state, "start", slot):
+                for event, _, after in self.outcomes(state, "start", slot):
                     mine = items.again()
                     mine.take(("app", slot), "started")
                     mine.take(("app", slot), "subscribed")
                     yield self._made(event, after, mine)
         elif coming.kind == "killed":
-            for event, _, after in self._outcomes(state, "crash", slot):
+            for event, _, after in self.outcomes(state, "crash", slot):
                 mine = items.again()
                 mine.take(("app", slot), "killed")
                 yield self._made(event, after, mine)
@@ -169,7 +171,7 @@ class WireGroup:
             mine.take(("app", slot), "subscribed")
             yield WireStep(Event("subscribe again", slot), state, items.more, mine.shows)
         for name in ("unsubscribe",) if not topics else ("resubscribe", "subscribe"):
-            for event, outcome, after in self._outcomes(state, name, slot):
+            for event, outcome, after in self.outcomes(state, name, slot):
                 if self.part(after, "member", slot).topics != topics:
                     continue
                 mine = items.again()
@@ -185,7 +187,7 @@ class WireGroup:
         stages = self.recording.stages[slot]
         life = self._life(items, slot)
         name = "bounce" if life < len(stages) and stages[life] != member.stage else "close"
-        for event, outcome, after in self._outcomes(state, name, slot):
+        for event, outcome, after in self.outcomes(state, name, slot):
             mine = items.again()
             if self._leaves(state, outcome, after, mine, slot) and mine.take(("app", slot), "closed"):
                 yield self._made(event, after, mine)
@@ -218,7 +220,7 @@ class WireGroup:
         coming, wire = items.next(("wire", slot)), self.part(state, "wire", slot)
         if coming is None or coming.kind != "leave" or isinstance(wire, Beat):
             return
-        for event, outcome, after in self._outcomes(state, "max poll", slot):
+        for event, outcome, after in self.outcomes(state, "max poll", slot):
             mine = items.again()
             if self._leaves(state, outcome, after, mine, slot):
                 yield self._made(event, after, mine)
@@ -233,7 +235,7 @@ class WireGroup:
         if "left" in str(coming.data.get("detail")):
             return
         for name in EXPIRES:
-            for event, _, after in self._outcomes(state, name, slot):
+            for event, _, after in self.outcomes(state, name, slot):
                 mine = items.again()
                 mine.take(COORDINATOR, "removed")
                 if self._converts(state, after, mine):
@@ -298,60 +300,31 @@ class WireGroup:
             and record.pending == bits(data["pending"])
         )
 
-    # -- what would be seen ------------------------------------------------------------------------------
-
-    def under_way(self, state: State, more: int | None) -> Iterator[str]:
-        """What the coordinator has answered and nobody has heard, and what it would do next, as text."""
-        for slot, name in enumerate(self.recording.names):
-            wire = self.part(state, "wire", slot)
-            if isinstance(wire, BeatOk):
-                news = "no news" if wire.parts is None else self._spelled(wire.parts)
-                yield f"{name}: heartbeat answer, epoch {_kafka(wire.epoch, more)}, {news}"
-            elif isinstance(wire, BeatRefused):
-                yield f"{name}: heartbeat answer, {wire.error.value}"
-            elif isinstance(wire, ClassicMessage):
-                about = (
-                    f"{wire.error or self._spelled(wire.parts)}, generation {_kafka(wire.generation, more)}"
-                )
-                yield f"{name}: {wire.step.value}, {about}"
-            elif isinstance(wire, Beat):
-                for _, _, after in self._outcomes(state, "heartbeat arrives", slot):
-                    for record in self.part(after, "record", slot):
-                        yield f"{name}: state, {self._state(record, more)}"
-
-    def _state(self, record: ConsumerRecord, more: int | None) -> str:
-        epochs = f"epoch {_kafka(record.epoch, more)} from {_kafka(record.previous, more)}"
-        revokes = f", to revoke {self._spelled(record.pending)}" if record.pending else ""
-        return f"{epochs}, {record.state.value}, {self._spelled(record.assigned)}{revokes}"
-
-    def _spelled(self, parts: int) -> str:
-        return self.partitions.spell(parts)
-
     # -- members of the consumer protocol --------------------------------------------------------------------
 
     def _served(self, state: State, items: Items, slot: int, member: ConsumerMember) -> Iterator[WireStep]:
         wire = self.part(state, "wire", slot)
         coming = items.next(("wire", slot))
         if wire is None and coming is not None and coming.kind == "beat":
-            for event, _, after in self._outcomes(state, "heartbeat", slot):
+            for event, _, after in self.outcomes(state, "heartbeat", slot):
                 mine = items.again()
                 mine.take(("wire", slot), "beat")
                 beat = self._seen(slot, member, self.part(after, "wire", slot), coming, mine)
                 if beat is not None:
                     yield self._made(event, self.machine.put(after, f"wire {letter(slot)}", beat), mine)
         elif isinstance(wire, Beat):
-            for event, outcome, after in self._outcomes(state, "heartbeat arrives", slot):
+            for event, outcome, after in self.outcomes(state, "heartbeat arrives", slot):
                 mine = items.again()
                 if self._handled(state, outcome, after, mine, slot):
                     yield self._made(event, after, mine)
         elif wire is not None and coming is not None and coming.kind == "beat answer":
-            for event, outcome, after in self._outcomes(state, "answer", slot):
+            for event, outcome, after in self.outcomes(state, "answer", slot):
                 mine = items.again()
                 mine.take(("wire", slot), "beat answer")
                 if self._answers(wire, coming, mine) and self._callbacks(outcome, mine, slot):
                     yield self._made(event, after, mine)
         for name in ("lose", "reconcile", "revoke", "assign", "acknowledge"):
-            for event, outcome, after in self._outcomes(state, name, slot):
+            for event, outcome, after in self.outcomes(state, name, slot):
                 mine = items.again()
                 if self._callbacks(outcome, mine, slot):
                     yield self._made(event, after, mine)
@@ -391,7 +364,7 @@ class WireGroup:
         if kind == "heartbeat" and coming is not None:
             yield from self._beats(state, items, slot, member, coming)
         if wire is None and kind == "join" and coming is not None:
-            for event, outcome, after in self._outcomes(state, "join", slot):
+            for event, outcome, after in self.outcomes(state, "join", slot):
                 mine = items.again()
                 mine.take(lane, "join")
                 sent = self.part(after, "wire", slot)
@@ -401,20 +374,39 @@ class WireGroup:
                     yield self._made(event, after, mine)
         if not isinstance(wire, ClassicMessage):
             return
+        if wire.step is ClassicStep.SYNC and kind == "join":
+            yield from self._joins_again(state, items, slot, member)
         if wire.step in (ClassicStep.JOIN, ClassicStep.SYNC):
-            for event, outcome, after in self._outcomes(state, "request arrives", slot):
+            for event, outcome, after in self.outcomes(state, "request arrives", slot):
                 mine = items.again()
+                if not self._syncs(wire, mine, lane):
+                    continue
                 if self._handled(state, outcome, after, mine, slot):
                     yield self._made(event, after, mine)
-        for event, _, after in self._outcomes(state, "request refused", slot):
+        for event, _, after in self.outcomes(state, "request refused", slot):
             yield self._made(event, after, items.again())
-        for event, outcome, after in self._outcomes(state, "response", slot):
+        for event, outcome, after in self.outcomes(state, "response", slot):
             mine = items.again()
             if self._response(wire, mine, lane) and self._callbacks(outcome, mine, slot):
                 yield self._made(event, after, mine)
 
+    def _joins_again(
+        self, state: State, items: Items, slot: int, member: ClassicMember
+    ) -> Iterator[WireStep]:
+        """Before its SyncGroup it sends its JoinGroup once more, and is answered the same: as a leader of
+        librdkafka whose metadata came meanwhile."""
+        mine, lane = items.again(), ("wire", slot)
+        join, answer = mine.take(lane, "join"), mine.take(lane, "join answer")
+        record = find(self.part(state, "record", slot), member.id)
+        if join is None or answer is None or record is None:
+            return
+        same = self.partitions.bits(join.data.get("partitions", ())) == record.claim
+        assigns = self.group(state).phase is GroupState.COMPLETING
+        if same and assigns and mine.same(member.generation, answer.data["generation"]):
+            yield WireStep(Event("join again", slot), state, mine.more, mine.shows)
+
     def _response(self, wire: ClassicMessage, items: Items, lane: Lane) -> bool:
-        """Whether the answer to JoinGroup, behind which SyncGroup is sent, or to SyncGroup is the model's."""
+        """Whether the answer to JoinGroup or to SyncGroup is the model's."""
         coming = items.next(lane)
         if coming is None or coming.kind not in ("join answer", "sync answer"):
             return False
@@ -428,8 +420,12 @@ class WireGroup:
             return coming.kind == "sync answer" and self.partitions.bits(data["partitions"]) == wire.parts
         if wire.step is not ClassicStep.JOIN_OK or coming.kind != "join answer":
             return False
-        if not items.same(wire.generation, data["generation"]):
-            return False
+        return items.same(wire.generation, data["generation"])
+
+    def _syncs(self, wire: ClassicMessage, items: Items, lane: Lane) -> bool:
+        """Whether a SyncGroup that arrives was sent: a leader may think between the answer and that."""
+        if wire.step is not ClassicStep.SYNC:
+            return True
         sync = items.take(lane, "sync")
         return sync is not None and items.same(wire.generation, sync.data["generation"])
 
@@ -447,24 +443,24 @@ class WireGroup:
             error = classic_heartbeat(self._contexts[slot], member, self.group(state), self.book(state))
             if theirs != (error.value if error else "NONE"):
                 return
-        after = [(event, then) for event, _, then in self._outcomes(state, "beat", slot)]
+        after = [(event, then) for event, _, then in self.outcomes(state, "beat", slot)]
         if theirs == "NONE" or not after:
             yield WireStep(Event("heartbeat without news", slot), state, mine.more, mine.shows)
         for event, then in after if theirs != "NONE" else ():
             yield self._made(event, then, mine)
 
     def _of_group(self, state: State, items: Items) -> Iterator[WireStep]:
-        for event, _, after in self._outcomes(state, "join phase ends", NOBODY):
+        for event, _, after in self.outcomes(state, "join phase ends", NOBODY):
             mine = items.again()
             stable = mine.take(COORDINATOR, "stable")
             if self._logged and stable is None:
                 continue
             if stable is None or mine.same(self.group(after).epoch, stable.data["generation"]):
                 yield self._made(event, after, mine)
-        for event, _, after in self._outcomes(state, "leader decides", NOBODY):
+        for event, _, after in self.outcomes(state, "leader decides", NOBODY):
             if self._planned(after, items):
                 yield self._made(event, after, items.again())
-        for event, _, after in self._outcomes(state, "topic grows", NOBODY):
+        for event, _, after in self.outcomes(state, "topic grows", NOBODY):
             yield self._made(event, after, items.again())
 
     def _planned(self, after: State, items: Items) -> bool:
@@ -479,10 +475,6 @@ class WireGroup:
             theirs[self.recording.members.get(member, -1)] = self.partitions.bits(names)
         ours = {s: int(r.assigned) for s, records in enumerate(self.book(after)) for r in records}
         return theirs == ours
-
-
-def _kafka(epoch: int, more: int | None) -> int:
-    return 0 if epoch == NONE else epoch + (more or 0)
 
 
 def _steps_on(before: ConsumerRecord | None, after: ConsumerRecord, kind: GroupKind) -> bool:

@@ -17,6 +17,7 @@ from rebalance.live.conformance.search import Conformance, Explained
 from rebalance.live.conformance.wire.frontier import Items
 from rebalance.live.conformance.wire.group import WireGroup
 from rebalance.live.conformance.wire.items import Lane
+from rebalance.live.conformance.wire.unheard import under_way
 from rebalance.model.machine import Event, State
 
 Progress = Callable[[int, int, int], None]
@@ -120,7 +121,7 @@ class WireSearch:
         """What the model has under way in the states that explain most, with how many of them have it."""
         most = sum(self._reached.counts)
         furthest = {(one.state, one.more) for one in self._parents if sum(one.counts) == most}
-        shown = Counter(text for state, more in furthest for text in {*self.group.under_way(state, more)})
+        shown = Counter(text for state, more in furthest for text in {*under_way(self.group, state, more)})
         return tuple(sorted(shown.items(), key=lambda one: (-one[1], one[0])))
 
     def number(self, item: object) -> int:

@@ -199,6 +199,34 @@ def test_the_command_reads_messages_where_there_are_some(rebalance: Rebalance, t
     assert "no state of the model allows it there" in ran.out
 
 
+def _joins_twice(lines: list[Line], *, generation: int = 0, claim: str = "") -> None:
+    """The leader's JoinGroup and its answer come once more before its SyncGroup."""
+    number, sync = next(
+        (number, line) for number, line in enumerate(lines) if line.get("plan") and line["event"] == "request"
+    )
+    [join] = [
+        line
+        for line in lines[:number]
+        if (line.get("api"), line.get("member"), line["event"]) == ("JoinGroup", sync["member"], "request")
+    ][-1:]
+    [answer] = [line for line in lines if line["event"] == "answer" and line["number"] == join["number"]]
+    more = {"number": 10_000, "at": sync["at"]}
+    again = {**answer, **more, "generation": answer["generation"] + generation}
+    lines[number:number] = [{**join, **more, "partitions": [claim] if claim else []}, again]
+
+
+def test_a_leader_that_joins_once_more_before_it_assigns_is_answered_the_same(tmp_path: Path) -> None:
+    answer = ask(changed(tmp_path, "messages.jsonl", _joins_twice))
+    taken = [step.event.action for step in answer.conformance.witness if step.event is not None]
+    assert (answer.conformance.verdict, taken.count("join again")) == ("explained", 1)
+
+
+@pytest.mark.parametrize("other", [{"generation": 1}, {"claim": "orders-0"}])
+def test_but_not_in_another_generation_nor_with_another_claim(tmp_path: Path, other: Line) -> None:
+    twice = changed(tmp_path, "messages.jsonl", lambda lines: _joins_twice(lines, **other))
+    assert ask(twice).conformance.verdict == "mismatch"
+
+
 def test_a_search_that_meets_its_limit_is_inconclusive() -> None:
     found = ask(limit=50).conformance
     assert (found.verdict, found.why) == ("inconclusive", "more than 50 pairs")

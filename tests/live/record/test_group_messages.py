@@ -128,13 +128,14 @@ def test_messages_of_classic_members_are_read_too() -> None:
     )
     joins = {"group_id": "g", "member_id": "m", "protocols": [{"name": "range", "metadata": subscription}]}
     wire.exchange("JoinGroup", joins, {"error_code": 0, "generation_id": 5, "leader": "m", "member_id": "m"})
-    plan = [{"member_id": "m", "assignment": encode_assignment(parts)}]
+    plan = [{"member_id": "m", "assignment": encode_assignment(parts, b"\x00\x05")}]
     syncs = {"group_id": "g", "member_id": "m", "generation_id": 5, "assignments": plan}
     wire.exchange("SyncGroup", syncs, {"error_code": 0, "assignment": b""})
     join, joined, sync, synced = wire.log.lines
     assert (join["topics"], join["partitions"], join["generation"]) == (["orders"], ["orders-1"], 4)
     assert (join["assignors"], joined["generation"], joined["leader"]) == (["range"], 5, "m")
     assert (sync["plan"], synced["partitions"]) == ({"m": ["orders-1"]}, [])
+    assert sync["user_data"] == {"m": "0005"}
     assert wire.events() == []
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -19,12 +20,16 @@ import pytest
 from rebalance.live.clusters.cluster import Unsupported
 from rebalance.live.clusters.defaults import KAFKA, SESSION
 from rebalance.live.clusters.mock import MockCluster
+from rebalance.live.conformance.log import read
+from rebalance.live.conformance.question import Choices
+from rebalance.live.conformance.wire.question import ask_wire, build_wire_question
 from rebalance.live.consumers.member import ClientProfile, LiveMember, Log, command
 from rebalance.live.processes.program import CommandRefused
 from rebalance.live.processes.tools import ToolError
 from rebalance.live.record.record import play
 from rebalance.live.record.request import Request, again, clients
 from rebalance.live.record.run import RecordingRun
+from rebalance.live.record.scenarios import RecordingStep
 from rebalance.properties.verdict import Verdict
 
 from tests.processes import LINUX, alive, left
@@ -393,16 +398,19 @@ def test_the_coordinator_of_three_nodes_is_killed(tmp_path: Path) -> None:
     assert [rest.settled for rest in made.rests] == [True] * 3
 
 
-def record_served(tmp_path: Path, several: str, scenario: str, **more):
-    request = Request(
+def modern_request(several: str, scenario: str, **more) -> Request:
+    return Request(
         cluster="kafka",
         clients=clients(several),
         scenario=scenario,
         session=SESSION["kafka"],
-        settle=120.0,
         kafka="4.4.0",
-        **more,
+        **{"settle": 120.0, **more},
     )
+
+
+def record_served(tmp_path: Path, several: str, scenario: str, **more):
+    request = modern_request(several, scenario, **more)
     assert request.problem() == ""
     with request.start(tmp_path / "brokers") as cluster:
         return play(request, cluster, tmp_path / "out", lambda _: None)
@@ -427,8 +435,10 @@ def test_java_and_librdkafka_in_a_group_of_the_consumer_protocol(tmp_path: Path,
 @pytest.mark.nightly
 @with_java
 @with_mock
-@pytest.mark.parametrize("several", ["java:4.4.0:3", "confluent:3"])
-@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+@pytest.mark.parametrize(
+    ("several", "assignor"),
+    [("java:4.4.0:3", "range"), ("java:4.4.0:3", "cooperative-sticky"), ("confluent:3", "range")],
+)
 def test_a_group_of_real_clients_goes_to_the_consumer_protocol_and_back(
     tmp_path: Path, several: str, assignor: str
 ) -> None:
@@ -443,6 +453,29 @@ def test_a_group_of_real_clients_goes_to_the_consumer_protocol_and_back(
     # One row of generations and epochs: down and up again it counts on.
     assert [epoch for _, epoch in joined] == sorted(epoch for _, epoch in joined)
     assert [api for api, _ in joined][-1] == "JoinGroup"
+    found = ask_wire(build_wire_question(read(made.out), Choices()), Choices()).conformance
+    assert (found.verdict, found.longest) == ("explained", found.events)
+
+
+@pytest.mark.nightly
+@with_java
+@with_mock
+def test_with_what_librdkafkas_cooperative_sticky_assigns_no_group_is_converted(tmp_path: Path) -> None:
+    request = modern_request("confluent:2", "migration", assignor="cooperative-sticky")
+    steps = tuple(
+        RecordingStep(do=do, member=name, stage=stage)
+        for do, name, stage in (
+            *(("start", "confluent-1", 0), ("start", "confluent-2", 0), ("settle", "", 0)),
+            *(("close", "confluent-1", 0), ("start", "confluent-1", 1), ("settle", "", 0)),
+        )
+    )
+    request = replace(request, steps=steps, settle=15.0)
+    with request.start(tmp_path / "brokers") as cluster:
+        made = play(request, cluster, tmp_path / "out", lambda _: None)
+    assert [rest.settled for rest in made.rests] == [True, False]
+    assert any(any(line.get("user_data", {}).values()) for line in made.messages)
+    beats = [line for line in made.messages if line.get("api") == "ConsumerGroupHeartbeat"]
+    assert {line["error"] for line in beats if "error" in line} == {"GROUP_ID_NOT_FOUND"}
 
 
 FOUND = {
