@@ -21,12 +21,11 @@ from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
 from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.session import LOCAL, cores
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-PIECE = 16 << 20
+PIECE = 8 << 20
 """Bytes of Parquet that a task opens, about; fewer when there would be too few tasks."""
 
 TASK_MEMORY = "400MiB"
@@ -40,6 +39,9 @@ Payload = tuple[str, bytes]
 SLICE = "bucket int, rows binary"
 """Events of a bucket, as a Parquet file."""
 
+HANDED = -1
+"""In place of the number of a piece, for what Spark has read."""
+
 NEEDED = [name for name in COLUMNS if name not in ("instance", "detail", "source")]
 """What the checks look at."""
 
@@ -51,7 +53,6 @@ class Opened:
 
     connection: DuckDBPyConnection
     piece: Piece | None = None
-    groups: Sequence[str] = ()
     wrong: dict[str, str] = field(default_factory=dict)
 
 
@@ -62,22 +63,18 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Piece(NamedTuple):
-    """What a task opens: some whole files, or of one file the rows from ``first`` up to ``last``."""
+    """What a task opens: some whole files, or of one file the ``rows`` from one up to another. ``groups``:
+    only these, empty for all; and none of ``without``."""
 
+    number: int
     files: tuple[str, ...]
     rows: tuple[int, int] | None = None
-
-
-@dataclass(frozen=True)
-class Stored:
-    """Parquet files with ``EVENTS`` that every task can open; ``groups``: only these, empty for all."""
-
-    files: tuple[str, ...]
     groups: tuple[str, ...] = ()
+    without: tuple[str, ...] = ()
 
 
-Source = Stored | DataFrame
-"""Events: in files, or as Spark reads them (``EVENTS``)."""
+Source = Sequence[Piece] | DataFrame
+"""Events: in files that every task can open, or as Spark reads them (``EVENTS``)."""
 
 
 def over(
@@ -91,32 +88,34 @@ def over(
 ) -> DataFrame:
     """What ``work`` yields in tasks that have all events of ``source`` between them, with these columns or
     all."""
-    if isinstance(source, Stored):
-        pieces = pieces_of(source.files, 2 * cores(spark.conf.get("spark.master", "") or LOCAL))
-        return spark.range(0, len(pieces), 1, len(pieces)).mapInArrow(
-            _opening(pieces, source.groups, work, limits), schema
-        )
+    if not isinstance(source, DataFrame):
+        numbers = spark.range(0, len(source), 1, max(1, len(source)))
+        return numbers.mapInArrow(_opening(source, work, limits), schema)
     named = {"moment": F.unix_micros("at").alias("moment")}
     return source.select(*(named.get(name, F.col(f"`{name}`")) for name in columns or COLUMNS)).mapInArrow(
         _handed(work, limits), schema
     )
 
 
-def pieces_of(files: Sequence[str], least: int) -> list[Piece]:
-    """Files put together or cut between row groups, at least so many pieces where that makes sense."""
+def pieces_of(
+    files: Sequence[str], least: int, *, first: int = 0, groups: tuple[str, ...] = ()
+) -> list[Piece]:
+    """Files put together or cut between row groups, at least so many pieces where that makes sense; the
+    ``first`` has this number."""
     sizes = {file: _size(file) for file in files}
     size = min(PIECE, max(PIECE // 16, sum(sizes.values()) // least))
     found: list[Piece] = []
     some: list[str] = []
     for file in files:
         if sizes[file] > 2 * size and (parts := _parts(file, size)):
-            found += (Piece((file,), part) for part in parts)
+            found += (Piece(0, (file,), part) for part in parts)
             continue
         some.append(file)
         if sum(map(sizes.__getitem__, some)) >= size:
-            found.append(Piece(tuple(some)))
+            found.append(Piece(0, tuple(some)))
             some = []
-    return [*found, Piece(tuple(some))] if some else found
+    found += [Piece(0, tuple(some))] if some else []
+    return [one._replace(number=first + i, groups=groups) for i, one in enumerate(found)]
 
 
 def _size(file: str) -> int:
@@ -150,21 +149,28 @@ def _bytes(group: pq.RowGroupMetaData) -> Iterator[int]:
 # -- tasks ---------------------------------------------------------------------------------------------
 
 
-def _opening(pieces: Sequence[Piece], groups: Sequence[str], work: Work, limits: Thresholds) -> Task:
+def _opening(pieces: Sequence[Piece], work: Work, limits: Thresholds) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number in (number for batch in batches for number in batch.column(0).to_pylist()):
             with database(limits) as connection:
-                yield from work(opened(connection, pieces[number], groups))
+                yield from work(opened(connection, pieces[number]))
 
     return task
 
 
-def opened(connection: DuckDBPyConnection, piece: Piece, groups: Sequence[str] = ()) -> Opened:
+def opened(connection: DuckDBPyConnection, piece: Piece) -> Opened:
     """Make the view ``events`` of a piece."""
     wrong = stored(connection, piece.files, "given", piece.rows)
-    only = f'WHERE "group" IN ({", ".join(map(tables.literal, groups))})' if groups else ""
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM given {only}")
-    return Opened(connection, piece, groups, wrong)
+    conditions = ["true"]
+    for name, condition in (("groups", "IN"), ("without", "NOT IN")):
+        if names := getattr(piece, name):
+            connection.register("names", pa.table({"name": pa.array(names, pa.string())}))
+            connection.execute(f"CREATE TEMP TABLE {name}_of_piece AS FROM names")
+            connection.unregister("names")
+            conditions.append(f'"group" {condition} (FROM {name}_of_piece)')
+    where = " AND ".join(conditions)
+    connection.execute(f"CREATE TEMP VIEW events AS SELECT * FROM given WHERE {where}")
+    return Opened(connection, piece, wrong)
 
 
 def _handed(work: Work, limits: Thresholds) -> Task:
@@ -194,13 +200,14 @@ def database(limits: Thresholds) -> Iterator[DuckDBPyConnection]:
 
 
 def surveyed(part: Opened) -> Iterator[pa.RecordBatch]:
-    """Payloads ``sizes`` (group, source, events, last) and ``rows`` (file, source, lines: of tables, as logs
-    have lines); in place of both ``unread`` (file, why) where some file cannot be read to its end."""
+    """Payloads ``sizes`` (piece, group, source, events, last) and ``rows`` (file, source, lines: of tables,
+    as logs have lines); in place of both ``unread`` (file, why) where a file cannot be read to its end."""
     import duckdb
 
     connection, wrong = part.connection, part.wrong
     files = part.piece.files if part.piece else ()
     try:
+        connection.execute("SET VARIABLE piece = ?", [part.piece.number if part.piece else HANDED])
         connection.execute(_COUNT)
     except duckdb.Error:
         wrong = wrong | broken(connection, [file for file in files if file not in wrong])
@@ -219,7 +226,10 @@ _COUNT = f"""
     SELECT "group", source, file, count(*) AS events, max(moment) AS last, {EVERYTHING} AS read
     FROM events GROUP BY "group", source, file;
     CREATE TEMP TABLE sizes AS
-    SELECT "group", source, sum(events)::BIGINT AS events, max(last) AS last FROM counted GROUP BY ALL;
+    SELECT
+        getvariable('piece')::INTEGER AS piece, "group", source,
+        sum(events)::BIGINT AS events, max(last) AS last
+    FROM counted GROUP BY "group", source;
     CREATE TEMP TABLE rows AS
     SELECT file, source, sum(events)::BIGINT AS lines FROM counted GROUP BY ALL
 """

@@ -12,7 +12,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial, reduce
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -25,13 +25,14 @@ from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute, literal
 from rebalance.pipeline.audit.slices import (
+    HANDED,
     NEEDED,
     PAYLOAD,
     SLICE,
     Opened,
     Payload,
+    Piece,
     Source,
-    Stored,
     collected,
     cut,
     gathered,
@@ -41,6 +42,7 @@ from rebalance.pipeline.audit.slices import (
     packed,
     payloads,
     payloads_of,
+    pieces_of,
     surveyed,
     unpacked,
 )
@@ -102,14 +104,12 @@ class OnSpark:
         plan, connection = self.plan, self.connection
         ours, far = [[path for path in plan.absolute if ("://" in path) == url] for url in (False, True)]
         logs, files, unread = local.listed(ours) if ours or not far else ([], [], [])
-        self.sources: list[Source] = []
+        self.pieces: list[Piece] = []
+        self.frame: DataFrame | None = None
         connection.execute(SURVEY)
-        read = self._parsed(logs, far) if logs or far else None
-        for source in self.sources:
-            load_payloads(connection, self._found(source, surveyed, ("group", "source", "file", "moment")))
+        read = self._parsed(logs, far, unread) if logs or far else None
         connection.execute("DELETE FROM rows")  # their lines have been counted
-        if files:
-            self.sources.append(self._sound(files, unread))
+        self._open(files, unread, plan.groups)
         counted = () if read is None else read.lines.select(*LINES).toLocalIterator()
         malformed = () if read is None else self._table("malformed").toLocalIterator()
         load(connection, lines=map(tuple, counted), malformed=map(tuple, malformed))
@@ -128,8 +128,8 @@ class OnSpark:
             clients=() if read is None else read.clients,
         )
 
-    def _parsed(self, logs: Sequence[str], far: Sequence[str]) -> distributed.Read:
-        """Read what is no table of events on disks that all tasks see: one more source."""
+    def _parsed(self, logs: Sequence[str], far: Sequence[str], unread: list[Unread]) -> distributed.Read:
+        """Read what is no table of events on disks that all tasks see."""
         plan, where = self.plan, absolute(self.plan.table("events"))
         read = distributed.read(
             self.spark,
@@ -147,26 +147,31 @@ class OnSpark:
         )
         if written:
             events = self._kept(events, "events")
-        here = written and "://" not in where
-        self.sources.append(Stored(tuple(local.listed([where])[1])) if here else events)
+        if written and "://" not in where:
+            self._open(local.listed([where])[1], unread)
+        else:
+            self.frame = events
+            load_payloads(self.connection, self._found(events, surveyed))
         self._kept(read.malformed, "malformed")
         return read
 
-    def _sound(self, files: Sequence[str], unread: list[Unread]) -> Stored:
-        """Those of these files that are tables of events, and what is in them; the others are ``unread``."""
-        while True:
-            stored = Stored(tuple(files), self.plan.groups)
-            found = list(self._found(stored, surveyed)) if files else []
+    def _open(self, files: Sequence[str], unread: list[Unread], groups: tuple[str, ...] = ()) -> None:
+        """Those of these files that are tables of events, as more pieces; the others are ``unread``."""
+        least = 2 * cores(self.spark.conf.get("spark.master", "") or LOCAL)
+        while files:
+            pieces = pieces_of(files, least, first=len(self.pieces), groups=groups)
+            found = list(self._found(pieces, surveyed))
             wrong = [row for name, table in found if name == "unread" for row in unpacked(table).to_pylist()]
             if not wrong:
                 load_payloads(self.connection, found)
-                return stored
+                self.pieces += pieces
+                return
             reasons = {row["file"]: row["why"] for row in wrong}
             unread += [Unread(file, why) for file, why in sorted(reasons.items())]
             files = [file for file in files if file not in reasons]
 
-    def _found(self, source: Source, work: Any, columns: Sequence[str] = ()) -> Iterator[Payload]:
-        return collected(over(self.spark, source, work, PAYLOAD, self.plan.thresholds, columns=columns))
+    def _found(self, source: Source, work: Any) -> Iterator[Payload]:
+        return collected(over(self.spark, source, work, PAYLOAD, self.plan.thresholds))
 
     def _kept(self, frame: DataFrame, name: str) -> DataFrame:
         """The same rows, from the table that they are written to."""
@@ -178,9 +183,7 @@ class OnSpark:
 
     def judge(self, end: int) -> None:
         """Judge each group in the task of its bucket; leave the tables of ``kernel.FOUND``."""
-        query = 'SELECT "group", sum(events)::BIGINT FROM sizes GROUP BY "group"'
-        sizes = dict(self.connection.execute(query).fetchall())
-        spread(self.spark, self.sources, sizes, end, self.plan.thresholds, self.connection)
+        spread(self.spark, self.pieces, self.frame, end, self.plan.thresholds, self.connection)
 
     def around(self, wanted: Sequence[tuple[Any, ...]]) -> Mapping[str, tuple[LogEvent, ...]]:
         """The events around findings: each task looks among its own, and again here among what they found."""
@@ -192,10 +195,14 @@ class OnSpark:
             )
             yield from payloads(part.connection, ["near"])
 
-        groups = sorted({group for _, group, *_ in wanted})
-        for source in self.sources:
-            some = source if isinstance(source, Stored) else source.where(F.col("group").isin(groups))
+        groups = tuple(sorted({group for _, group, *_ in wanted}))
+        seen = 'SELECT DISTINCT piece FROM sizes WHERE list_contains(?, "group")'
+        numbers = {number for (number,) in self.connection.execute(seen, [list(groups)]).fetchall()}
+        if some := [self.pieces[n]._replace(groups=groups) for n in sorted(numbers) if n >= 0]:
             load_payloads(self.connection, self._found(some, work))
+        if self.frame is not None:
+            frame = self.frame.where(F.col("group").isin(list(groups)))
+            load_payloads(self.connection, self._found(frame, work))
         self.connection.execute("ALTER TABLE near RENAME TO events")
         return tables.events_around(self.connection, tables.around(self.connection, wanted))
 
@@ -212,7 +219,7 @@ class OnSpark:
 LINES = ("file", "source", "lines", "recognised")
 
 SURVEY = """
-    CREATE TEMP TABLE sizes ("group" VARCHAR, source VARCHAR, events BIGINT, last BIGINT);
+    CREATE TEMP TABLE sizes (piece INTEGER, "group" VARCHAR, source VARCHAR, events BIGINT, last BIGINT);
     CREATE TEMP TABLE rows (file VARCHAR, source VARCHAR, lines BIGINT)
 """
 """What ``surveyed`` finds."""
@@ -220,29 +227,45 @@ SURVEY = """
 
 def spread(
     spark: SparkSession,
-    sources: Sequence[Source],
-    sizes: Mapping[str, int],
+    pieces: Sequence[Piece],
+    frame: DataFrame | None,
     end: int,
     limits: Thresholds,
     connection: DuckDBPyConnection,
 ) -> None:
-    """Judge the events of ``sources``, of whose groups these are the ``sizes``, into ``connection``."""
-    large = sorted(group for group, size in sizes.items() if size > WHOLE)
-    of_large = f'"group" IN ({", ".join(map(tables.literal, large))})'
+    """Judge the events of ``pieces`` and of ``frame``, whose ``sizes`` are a table of ``connection``, into
+    tables there.
+
+    Groups that lie in one piece are judged there; others are cut out and put together; large ones are parted.
+    """
+    plan = _planned(connection)
+    large = sorted(plan.large)
+
+    def judged(parts: int, bucket: str, where: str, work: Any) -> list[Payload]:
+        """What ``work`` makes of the events ``where`` that is so, in tasks that have a bucket each."""
+        slices = each(partial(cut, bucket=f"{bucket} % {parts}", where=where), SLICE)
+        return list(collected(in_buckets(slices, parts).mapInArrow(gathered(work, limits), PAYLOAD)))
 
     def each(work: Any, schema: str) -> DataFrame:
-        frames = (over(spark, source, work, schema, limits, columns=NEEDED) for source in sources)
+        """In all parts, but for what is judged where it lies."""
+        some = [
+            pieces[number]._replace(without=plan.homes.get(number, ())) for number in sorted(plan.scattered)
+        ]
+        sources: list[Source] = [*([some] if some else []), *([] if frame is None else [frame])]
+        frames = [over(spark, source, work, schema, limits, columns=NEEDED) for source in sources]
         return reduce(DataFrame.unionByName, frames)
 
-    def judged(buckets: int, bucket: str, where: str, work: Any) -> list[Payload]:
-        """What ``work`` makes of the events ``where`` that is so, in tasks that have a bucket each."""
-        slices = each(partial(cut, bucket=f"{bucket} % {buckets}", where=where), SLICE)
-        return list(collected(in_buckets(slices, buckets).mapInArrow(gathered(work, limits), PAYLOAD)))
-
-    if small := sum(size for group, size in sizes.items() if size <= WHOLE):
+    if plan.homes:
+        own = [
+            pieces[number]._replace(groups=names) if number in plan.scattered else pieces[number]
+            for number, names in sorted(plan.homes.items())
+        ]
+        load_payloads(connection, collected(over(spark, own, partial(_at_home, end=end), PAYLOAD, limits)))
+    of_large = f'"group" IN ({", ".join(map(tables.literal, large))})'
+    if plan.rest:
         where = f"NOT {of_large}" if large else "true"
         load_payloads(
-            connection, judged(_tasks(spark, small), 'hash("group")', where, partial(_judging, end=end))
+            connection, judged(_tasks(spark, plan.rest), 'hash("group")', where, partial(_judging, end=end))
         )
     if not large:
         return
@@ -262,10 +285,62 @@ def spread(
         lives += payloads_of(none(iter(())))
     life = [(name, rows) for name, rows in lives if name in kernel.LIFE]
     load_payloads(connection, ((name, rows) for name, rows in lives if name in kernel.FOUND))
-    parts = _tasks(spark, sum(map(sizes.__getitem__, large)))
+    parts = _tasks(spark, sum(plan.large.values()))
     key = 'hash("group", topic, partition)'
     owned = judged(parts, key, f"{of_large} AND {CHANGES}", partial(_owning, end=end, life=life))
     load_payloads(connection, owned)
+
+
+class BucketPlan(NamedTuple):
+    """``homes``: number of a piece -> its groups that are judged there, since they are nowhere else;
+    ``scattered``: the numbers of pieces that have others; ``large``: group -> how many events, of those that
+    are parted; ``rest``: how many events all others have."""
+
+    homes: dict[int, tuple[str, ...]]
+    scattered: set[int]
+    large: dict[str, int]
+    rest: int
+
+
+def _planned(connection: DuckDBPyConnection) -> BucketPlan:
+    connection.execute(
+        f"""
+        CREATE OR REPLACE TEMP TABLE whereabouts AS
+        WITH groups AS (
+            SELECT
+                "group", sum(events)::BIGINT AS total, total > {WHOLE} AS large,
+                NOT large AND min(piece) = max(piece) AND min(piece) > {HANDED} AS settled
+            FROM sizes
+            GROUP BY "group"
+        ),
+        shares AS (
+            SELECT
+                piece, "group", total, large,
+                -- Where few are at home, the piece is taken apart anyway.
+                settled AND sum(CASE WHEN settled THEN events ELSE 0 END) OVER (PARTITION BY piece) * 2
+                    >= sum(events) OVER (PARTITION BY piece) AS home
+            FROM sizes
+            JOIN groups USING ("group")
+        )
+        SELECT DISTINCT * FROM shares
+        """
+    )
+
+    def rows(query: str) -> list[Any]:
+        return connection.execute(query).fetchall()
+
+    ((rest,),) = rows(
+        "SELECT coalesce(sum(total), 0)::BIGINT FROM "
+        '(SELECT DISTINCT "group", total FROM whereabouts WHERE NOT home AND NOT large)'
+    )
+    homes = 'SELECT piece, list("group" ORDER BY "group") FROM whereabouts WHERE home GROUP BY piece'
+    return BucketPlan(
+        homes={piece: tuple(names) for piece, names in rows(homes)},
+        scattered={number for (number,) in rows("SELECT DISTINCT piece FROM whereabouts WHERE NOT home")}
+        - {HANDED},
+        large=dict(rows('SELECT DISTINCT "group", total FROM whereabouts WHERE large')),
+        rest=rest,
+    )
 
 
 def _tasks(spark: SparkSession, events: int) -> int:
@@ -290,6 +365,10 @@ def _counted(found: Iterator[Payload]) -> pa.Table:
 def _judging(connection: DuckDBPyConnection, end: int) -> Iterator[pa.RecordBatch]:
     kernel.judge(connection, end)
     yield from payloads(connection, kernel.FOUND)
+
+
+def _at_home(part: Opened, end: int) -> Iterator[pa.RecordBatch]:
+    yield from _judging(part.connection, end)
 
 
 def _seen(part: Opened, where: str) -> Iterator[pa.RecordBatch]:

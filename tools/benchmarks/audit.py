@@ -36,10 +36,11 @@ PAGE, TICK = os.sysconf("SC_PAGE_SIZE"), os.sysconf("SC_CLK_TCK")
 
 
 class Meter:
-    """Seconds, CPU seconds and the peak memory of this process and all below it, while the block runs."""
+    """Seconds, CPU seconds and the peak memory of this process and all below it, while the block runs; the
+    CPU without what looking at them takes."""
 
     def __enter__(self) -> Meter:
-        self.began, self.cpu_before, self.peak = time.monotonic(), self._tree()[0], 0
+        self.began, self.cpu_before, self.peak, self._own = time.monotonic(), self._tree()[0], 0, 0.0
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -48,11 +49,13 @@ class Meter:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
-        self.seconds, self.cpu = time.monotonic() - self.began, self._tree()[0] - self.cpu_before
+        self.seconds = time.monotonic() - self.began
+        self.cpu = self._tree()[0] - self.cpu_before - self._own
 
     def _watch(self) -> None:
         while not self._stop.wait(0.2):
             self.peak = max(self.peak, self._tree()[1])
+            self._own = time.thread_time()
 
     @staticmethod
     def _tree() -> tuple[float, int]:

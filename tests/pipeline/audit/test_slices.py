@@ -11,7 +11,7 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rebalance.pipeline.audit import slices
+from rebalance.pipeline.audit import kernel, slices, spread
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.result import AuditPlan
 from rebalance.pipeline.audit.run import run_audit
@@ -54,7 +54,7 @@ def test_each_row_is_in_one_piece(connection, files, monkeypatch):
     pieces = slices.pieces_of(files, 4)
     assert any(piece.rows for piece in pieces)
     assert any(len(piece.files) > 1 for piece in pieces)
-    task = slices._opening(pieces, (), everything, Thresholds())
+    task = slices._opening(pieces, everything, Thresholds())
     found = [slices.unpacked(batch["rows"][0].as_py()) for batch in task(numbers(len(pieces)))]
     connection.register("together", pa.concat_tables(found))
     assert connection.execute(ROWS).fetchall() == connection.execute(f"{ROWS[:-6]}together").fetchall()
@@ -65,7 +65,7 @@ def test_slices_are_buckets_of_whole_groups(files):
     assert len(pieces) == 1
     work = partial(slices.cut, bucket='hash("group") % 3')
     of_bucket: dict[int, list[pa.RecordBatch]] = {0: [], 1: [], 2: []}
-    for batch in slices._opening(pieces, (), work, limits)(numbers(1)):
+    for batch in slices._opening(pieces, work, limits)(numbers(1)):
         of_bucket[batch["bucket"][0].as_py()].append(batch)
 
     def groups(connection):
@@ -91,11 +91,11 @@ def test_what_cannot_be_read_is_named_and_nothing_is_counted_with_it(files, tmp_
     data[4:400] = b"\xff" * 396
     broken.write_bytes(data)
     pieces = slices.pieces_of([*files, str(other), str(broken)], 1)
-    task = slices._opening(pieces, (), slices.surveyed, Thresholds())
+    task = slices._opening(pieces, slices.surveyed, Thresholds())
     found = dict(slices.payloads_of(task(numbers(len(pieces)))))
     assert [*found] == ["unread"]
     assert sorted(slices.unpacked(found["unread"])["file"].to_pylist()) == [str(broken), str(other)]
-    sound = slices._opening(slices.pieces_of(files, 1), (), slices.surveyed, Thresholds())
+    sound = slices._opening(slices.pieces_of(files, 1), slices.surveyed, Thresholds())
     found = dict(slices.payloads_of(sound(numbers(1))))
     sizes, rows = slices.unpacked(found["sizes"]), slices.unpacked(found["rows"])
     assert sum(sizes["events"].to_pylist()) == sum(rows["lines"].to_pylist()) > 0
@@ -118,3 +118,20 @@ def test_one_process_passes_over_what_is_damaged(files, tmp_path):
     assert not found.failed
     assert [one.file for one in found.unread] == [str(logs / "damaged.parquet")]
     assert found.events == pq.read_metadata(files[0]).num_rows
+
+
+def test_groups_are_judged_where_they_lie_together():
+    connection = kernel.prepared(Thresholds())
+    connection.execute(spread.SURVEY)
+    large = spread.WHOLE + 1
+    sizes = [
+        *((0, "at home", "java", 10), (0, "at home", "broker", 10), (0, "in two pieces", "java", 5)),
+        *((1, "in two pieces", "java", 5), (1, "with few", "java", 1), (2, "large", "java", large)),
+        *((slices.HANDED, "half here", "java", 2), (2, "half here", "java", 2), (3, "alone", "java", 9)),
+    ]
+    connection.executemany("INSERT INTO sizes VALUES (?, ?, ?, ?, 0)", sizes)
+    plan = spread._planned(connection)
+    assert plan.homes == {0: ("at home",), 3: ("alone",)}
+    assert plan.scattered == {0, 1, 2}
+    assert plan.large == {"large": large}
+    assert plan.rest == 5 + 5 + 1 + 2 + 2
