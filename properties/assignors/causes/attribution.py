@@ -98,8 +98,9 @@ scenario of its cause, so many times in all, and where it is changed at random a
 LARGE = (4, 16)
 """What is larger is changed at random first, and taken apart thing by thing then."""
 
-LONGER = 3
-"""What more a counterexample may cost that is still not legible, in limits, by changes at random."""
+LONGER, ROAMING = 2, 3
+"""What changes at random may cost, in limits: for a counterexample that is still not legible, and for all of
+a clause together. They cost most, and what is minimal is so without them."""
 
 SOUGHT = 12
 """Scenarios of a milder kind of breach from which a graver one is looked for."""
@@ -139,12 +140,17 @@ class Attribution:
     expected: Callable[[str], bool] = lambda key: False
     most: int = MOST_CAUSES
     _left: float = 0.0
+    _roam: float = field(init=False)
+    """What of the changes at random is left."""
     _known: dict[tuple[str, bytes], bool] = field(default_factory=dict)
     """Which scenarios break, of those that were played since the last counterexample."""
     _met: dict[str, tuple[Scenario, Found]] = field(default_factory=dict)
     """Kinds of breaches that were not looked for when they were seen, each with the first scenario."""
     _played: dict[bytes, tuple[PlayedHistory, float]] = field(default_factory=dict)
     """What was played before it was needed."""
+
+    def __post_init__(self) -> None:
+        self._roam = self.limit * ROAMING
 
     @property
     def wanders(self) -> bool:
@@ -322,11 +328,17 @@ class Attribution:
             self._play_ahead([s for s, fits in zip(several, fit, strict=True) if fits], kind)
             return [fits and self._breaks(s, kind) for s, fits in zip(several, fit, strict=True)]
 
+        def roamed(start: Scenario, enough: tuple[int, int], cost: float) -> Scenario:
+            """What changes at random make of a scenario, as long as that costs no more."""
+            self._left = allowed = min(self._roam, cost)
+            found = wander(start, breaking, enough=enough, may_go_on=going_on)
+            self._roam -= allowed - max(0.0, self._left)
+            self._left = self.limit
+            return found
+
         best, longer = ablated(start, breaks, STORY), LONGER
         if self.wanders and not is_small(best, LARGE):
-            best = thin_out(best, breaking, LEGIBLE[0])
-            best = wander(best, breaking, enough=LARGE, may_go_on=going_on)
-            self._left = self.limit
+            best = roamed(thin_out(best, breaking, LEGIBLE[0]), LARGE, self._left)
         while True:
             most = realism(best)
             later = self._folded(best, kind)
@@ -335,9 +347,7 @@ class Attribution:
             if small.size < best.size:
                 best = small
             elif longer and self.wanders and not is_small(best, LEGIBLE):
-                self._left, longer = self.limit * longer, 0
-                best = wander(best, breaking, enough=LEGIBLE, may_go_on=going_on)
-                self._left = self.limit
+                best, longer = roamed(best, LEGIBLE, self.limit * longer), 0
             else:
                 return best
 
