@@ -10,6 +10,7 @@ from rebalance.gate.check.result import Finding
 from rebalance.gate.check.subject import Subject
 from rebalance.properties.assignors.calls import FailureKind
 from rebalance.properties.assignors.causes.attribution import Attribution, BreakingScenario
+from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
@@ -22,6 +23,9 @@ PATIENCE = 3.5
 STEADY_PATIENCE = 20.0
 """The same while a scenario is minimised where the machine must not decide: 40 calls that do not return, or
 so many scenarios as are large enough to lose it by their size."""
+
+ONCE_MORE = 2
+"""Plays in which a confirmed counterexample shows again: an assignor may answer at random."""
 
 QUICK, SLOW = 0.1, 1.0
 """Seconds that playing a scenario may take without counting as slow: by its size, and by CPU time."""
@@ -50,15 +54,25 @@ def confirmed(
     plan: CheckPlan, subject: Subject, broken: BreakingScenario, small: Scenario, fresh: Callable[[], None]
 ) -> Finding | None:
     """The counterexample that ``small`` is, or what it was made of, if a fresh process shows it too."""
+    clause = broken.found.clause
     for played in (small,) if small == broken.scenario else (small, broken.scenario):
         fresh()
-        record = subject.play(played, (broken.found.clause,))
-        again = record.breach_of(broken.found.clause.id)
-        if again is not None:
+        record = subject.play(played, (clause,))
+        again = record.breach_of(clause.id)
+        if again is not None and _steady(subject, record, clause):
             shown = Finding.of(again, played, record.calls)
             size = broken.scenario.size
             return replace(shown, seed=plan.seed, number=broken.number, found_size=size, confirmed=True)
     return None
+
+
+def _steady(subject: Subject, record: PlayedHistory, clause: Clause) -> bool:
+    """Whether what a play showed shows in each that follows. To answer now so and now otherwise is a breach
+    by itself, and what takes long to fail is not waited for again."""
+    if clause.scope is Scope.REPEAT or record.failure is not None:
+        return True
+    plays = (subject.play(record.scenario, (clause,)) for _ in range(ONCE_MORE))
+    return all(play.breach_of(clause.id) for play in plays)
 
 
 def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:

@@ -83,9 +83,15 @@ def indifferent_to_order(call: AssignorCall) -> Asking:
         for member, subscription in reversed(list(call.group.items()))
     }
     cluster = replace(call.cluster, topics=dict(reversed(list(call.cluster.topics.items()))))
-    other = yield AssignQuestion(call.protocol, cluster, group)
+    same = AssignQuestion(call.protocol, call.cluster, call.group)
+    reverse = AssignQuestion(call.protocol, cluster, group)
+    other = yield reverse
     if not isinstance(other, Answer) or same_owners(other.assignment, call.assignment):
         return None
+    for question, answer in ((same, call.assignment), (reverse, other.assignment)):
+        again = yield question  # who answers at random does so in any order
+        if not isinstance(again, Answer) or not same_owners(again.assignment, answer):
+            return None
     return differs(call, other.assignment, "asked with members, topics and claims in reverse order")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from rebalance.gate.check import findings, resume
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, attribution
 from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
 from rebalance.gate.check.result import ClauseResult, Result, Status
-from rebalance.gate.check.search import check, describe
+from rebalance.gate.check.search import check, describe, replay
 from rebalance.gate.check.subject import Subject
 from rebalance.live.assignors.inside import InProcess
 from rebalance.live.assignors.messages import Skipped
@@ -25,7 +26,8 @@ from rebalance.model.assignors import reference
 from rebalance.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol, TopicPartition
 from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
 from rebalance.properties.assignors.causes.ablations import present
-from rebalance.properties.assignors.causes.attribution import BreakingScenario, realism
+from rebalance.properties.assignors.causes.attribution import BreakingScenario, plainest, realism
+from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, to_json
 from rebalance.properties.assignors.search.progress import CheckProgress
 from rebalance.properties.verdict import Exit, Level, Verdict
@@ -246,6 +248,40 @@ def test_what_happens_only_once_is_reported_as_unconfirmed():
     judged = run(Once(), level=Level.LIVENESS)
     assert (judged.verdict, judged.exit) == (Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE)
     assert judged.doubts == ("assign/4-eager was broken in the search, and not again",)
+
+
+def test_what_shows_once_more_and_not_again_is_unconfirmed():
+    class Fading(Doubling):
+        """Breaks once after it was restarted."""
+
+        left = math.inf
+
+        def assign(self, cluster, group):
+            self.left -= 1
+            return (Doubling if self.left >= 0 else Tiny).assign(self, cluster, group)
+
+    target = Fading()
+    result = run(target, fresh=lambda: setattr(target, "left", 1))
+    assert row(result, "assign/1").status is Status.UNCONFIRMED
+    assert result.verdict is Verdict.INCONCLUSIVE
+    target.left = math.inf
+    again = run(target, fresh=lambda: setattr(target, "left", 100))
+    assert row(again, "assign/1").status is Status.VIOLATED
+
+
+def test_an_answer_that_differs_now_and_then_is_looked_for_in_several_plays():
+    class Rarely(Tiny):
+        calls = 0
+
+        def assign(self, cluster, group):
+            self.calls += 1
+            return dict.fromkeys(group, ()) if self.calls == 10 else super().assign(cluster, group)
+
+    scenario = replace(plainest(EAGER), rounds=((),))
+    session = InProcess(target := Rarely())
+    assert replay(session, scenario, CLAUSES["assign/6"]).breach_of("assign/6")
+    assert 9 < target.calls < 20
+    assert not replay(session, scenario, CLAUSES["assign/6"]).breach_of("assign/6")
 
 
 def test_scenario_as_found_is_shown_when_the_minimised_one_does_not_hold():

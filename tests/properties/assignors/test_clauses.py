@@ -582,9 +582,46 @@ def asking(clause_id: str) -> Check:
     return lambda call, ask: answered(CLAUSES[clause_id].check(call), ask)
 
 
-@pytest.mark.parametrize("clause_id", ["assign/6", "assign/7"])
-def test_another_answer_to_the_same_question(clause_id: str):
-    check = asking(clause_id)
+class ByOrder(Asked):
+    """Answers a group in this order as ``first`` was answered."""
+
+    def __init__(self, first: AssignorCall, reply: Mapping[str, str] | Failure) -> None:
+        super().__init__(reply)
+        self.first = first
+
+    def __call__(self, question: AssignQuestion) -> Answer | Failure:
+        other = super().__call__(question)
+        return Answer(self.first.assignment) if [*question.group] == [*self.first.group] else other
+
+
+def test_another_answer_in_another_order():
+    first = call({"A": "t-0 t-1", "B": "t-2"})
+    who = ByOrder(first, {"A": "t-0", "B": "t-2 t-1"})
+    breach = asking("assign/7")(first, who)
+    assert breach.partitions == tps("t-1")
+    assert breach.because == ("once A: {t-0}  B: {t-1, t-2}", "once A: {t-0, t-1}  B: {t-2}")
+    assert [[*question.group] for question in who.questions] == [["B", "A"], ["A", "B"], ["B", "A"]]
+    assert asking("assign/7")(first, ByOrder(first, {"B": "t-2", "A": "t-1 t-0"})) is None
+    assert asking("assign/7")(first, ByOrder(first, Failure(FailureKind.CRASH, "gone"))) is None
+
+
+@pytest.mark.parametrize("changing", [2, 3])
+def test_who_answers_at_random_does_not_answer_by_order(changing: int):
+    first = call({"A": "t-0", "B": ""})
+    replies = {True: Answer(first.assignment), False: Answer({"A": (), "B": tps("t-0")})}
+    seen = []
+
+    def ask(question: AssignQuestion) -> Answer:
+        seen.append(question)
+        usual = [*question.group] == [*first.group]
+        return replies[usual != (len(seen) >= changing)]
+
+    assert asking("assign/7")(first, ask) is None
+    assert len(seen) == changing
+
+
+def test_another_answer_to_the_same_question():
+    check = asking("assign/6")
     first = call({"A": "t-0 t-1", "B": "t-2"})
     breach = check(first, Asked({"A": "t-0", "B": "t-2 t-1"}))
     assert breach.partitions == tps("t-1")
