@@ -21,9 +21,9 @@ from functools import lru_cache
 from random import Random
 from typing import NamedTuple
 
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Action, Event, Fairness, Machine, Outcome, State, Value
 from rebalance.model.protocol.describe import event_text
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group import clauses
 from rebalance.properties.group.rules import Rules

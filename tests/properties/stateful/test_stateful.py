@@ -8,8 +8,8 @@ from hypothesis.stateful import run_state_machine_as_test
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.explore.liveness.lasso import Lasso, confirm
+from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import State
-from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.model.protocol.state import GroupState
 from rebalance.properties.group.clauses import CLAUSES, rules
@@ -45,7 +45,13 @@ LATER = (
     "pending_sync_evicts_static", "rebalance_timeout_zero", "no_rejoin_after_revoke",
 )  # fmt: skip
 
-BY_DAY = ("no_sent_generation_check", "no_rejoin_after_revoke")
+OF_CONSUMER_GROUPS = (
+    "upgrade_reads_last_protocol", "commit_epoch_equality", "sync_names_first_protocol",
+    "overtaken_heartbeat_believed",
+)  # fmt: skip
+"""Groups of KIP-848, and between the protocols."""
+
+BY_DAY = ("no_sent_generation_check", "no_rejoin_after_revoke", *OF_CONSUMER_GROUPS[:2])
 
 
 def _search(name: str, seed: int = 0, max_examples: int = 5_000) -> StatefulFinding:
@@ -90,7 +96,11 @@ def test_finds_what_is_planted_and_shrinks_it(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "name", [name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly) for name in LATER]
+    "name",
+    [
+        name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly)
+        for name in (*LATER, *OF_CONSUMER_GROUPS)
+    ],
 )
 def test_finds_more(name):
     assert _breaks(_search(name).run)
