@@ -135,7 +135,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 def unwrap(text: str) -> Iterator[Wrapped]:
     """The lines that are in a line: one, but for JSON that holds many, or nothing of the kind."""
-    if text.startswith(("{", "[")):
+    if text.startswith(("{", "[")) and text.rstrip()[-1] in "}]":
         value = parsed(text)
         if isinstance(value, (dict, list)):
             yield from lines_of(value)

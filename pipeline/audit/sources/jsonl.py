@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from rebalance.pipeline.audit.sources.events import AT_CONSUMER, LISTS, TEXTS, Kind
-from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, NoPartition, named
+from rebalance.pipeline.audit.sources.rows import LineRow, NoPartition, named
 from rebalance.pipeline.audit.sources.times import iso
 
 NAME = "events"
@@ -21,24 +21,24 @@ def claimed(text: str) -> bool:
     return text.startswith("{") and (('"event"' in text and '"at"' in text) or text.startswith('{"at"'))
 
 
-def read(text: str, zone: str) -> list[LineRow]:
+def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
     """The event of a line, a row for each topic and partition. Raises NotOurs.
 
     >>> read('{"at": 1, "event": "stable", "group": "g", "generation": 2}', "UTC")[0].generation
     2
     """
     try:
-        value = json.loads(text)
+        value = _decode(text)
     except (ValueError, RecursionError):
         raise NotOurs("not JSON") from None
     if not isinstance(value, dict):
         raise NotOurs("not JSON")
-    texts = {name: _text(value.get(name)) for name in TEXTS}
-    lists = {name: _texts(value.get(name)) for name in LISTS}
-    generation, stamp = value.get("generation"), _text(value.get("at"))
+    get = value.get
+    kind, group, consumer, member, instance, detail, host = [_text(get(name)) for name in TEXTS]
+    topics, partitions = [_texts(get(name)) for name in LISTS]
+    generation, stamp = get("generation"), _text(get("at"))
     if generation is not None and (type(generation) is not int or abs(generation) >= 2**31):
         raise NotOurs("a field is not of its type")
-    kind = texts["event"]
     if not kind:
         raise NotOurs("event is missing")
     if kind not in _KINDS:
@@ -48,37 +48,31 @@ def read(text: str, zone: str) -> list[LineRow]:
     at = iso(stamp, zone)
     if at is None:
         raise NotOurs(f"at is neither ISO 8601 nor seconds since 1970: {stamp[:100]}")
-    if not texts["group"]:
+    if not group:
         raise NotOurs("group is missing")
-    if kind in AT_CONSUMER and not texts["consumer"]:
+    if not consumer and kind in AT_CONSUMER:
         raise NotOurs("consumer is missing")
     try:
-        parts = [*map(EventPart, lists["topics"]), *map(named, lists["partitions"])]
+        parts = [*[(topic, None) for topic in topics], *[named(name)[:2] for name in partitions]]
     except NoPartition:
         raise NotOurs("a partition that is not topic-number") from None
-    row = LineRow(
-        at=at,
-        kind=kind,
-        group=texts["group"],
-        client=texts["consumer"],
-        member=texts["member"],
-        instance=texts["instance"],
-        generation=generation,
-        detail=texts["detail"],
-        host=texts["host"],
-        source=NAME,
-    )
-    return [row._replace(topic=part.topic, partition=part.partition) for part in parts or [EventPart()]]
+    who, where = (at, kind, group, consumer, member, instance, generation), (host, NAME, file, line)
+    return [
+        LineRow._make((*who, topic, partition, detail, None, "", "", *where))
+        for topic, partition in parts or _NOTHING
+    ]
 
 
+_decode = json.JSONDecoder().decode
+_NOTHING: list[tuple[str | None, int | None]] = [(None, None)]
 _KINDS = frozenset(map(str, Kind))
 
 
 def _text(value: Any) -> str | None:
-    if isinstance(value, (dict, list)):
-        raise NotOurs("a field is not of its type")
     if value is None or isinstance(value, str):
         return value
+    if isinstance(value, (dict, list)):
+        raise NotOurs("a field is not of its type")
     return json.dumps(value)
 
 

@@ -71,7 +71,8 @@ class LineParser:
         """File and source (None: of nobody we know) -> lines, and those of them that are events."""
         self.until: int | None = None
         """The last time in these lines, also of those that say nothing else."""
-        self._sources = [s for s in LOGGED if kind in (None, s.name)]
+        self._sources = [*(s for s in LOGGED if kind in (None, s.name)), RUNNING]
+        self._marks = tuple(dict.fromkeys(mark for source in self._sources for mark in source.marks))
         self._open: dict[str, Wrapped] = {}
         self._idle: deque[str] = deque(maxlen=50)
         self._passed = 0
@@ -121,7 +122,7 @@ class LineParser:
         return wrapped
 
     def _claimed(self, text: str) -> bool:
-        return any(source.claims(text) for source in self._sources) or RUNNING.claims(text)
+        return any(map(text.__contains__, self._marks))
 
     def _count(self, file: str, source: str | None, recognised: bool = False) -> None:
         counted = self.counts.setdefault((file, source), [0, 0])
@@ -154,7 +155,7 @@ class LineParser:
 
     def _event(self, file: str, number: int, text: str) -> None:
         try:
-            rows = jsonl.read(text, self.zone)
+            rows = jsonl.read(text, self.zone, file, number)
             if "\ufffd" in text:
                 raise jsonl.NotOurs(BROKEN)
         except jsonl.NotOurs as error:
@@ -163,13 +164,13 @@ class LineParser:
             return
         self._count(file, jsonl.NAME, True)
         self._reach(rows[0].at)
-        self.rows += [row._replace(file=file, line=number) for row in rows]
+        self.rows += rows
 
     # -- what a logger wrote -----------------------------------------------------------------------------
 
     def _wrapped(self, file: str, stream: str, number: int, wrapped: Wrapped) -> None:
         text = wrapped.text.rstrip(" \r\n")
-        for source in (*self._sources, RUNNING):
+        for source in self._sources:
             if source.claims(text):
                 self._logged(source, file, stream, number, wrapped._replace(text=text))
                 return
@@ -189,8 +190,8 @@ class LineParser:
         try:
             line, caught = source.match(message)
             kind = None if line is None else line.kind
-            near = f"{head.get('head', '')[-BEFORE:]} {wrapped.when}"
-            at = self._at(head.get("head", "")[-BEFORE:], wrapped.when)
+            before = head.get("head", "")[-BEFORE:]
+            at = self._at(before, wrapped.when)
             self._reach(at)
             group = caught.get("group") or head.get("group")
             if kind is None or group == "null":  # Java's name for the group of a consumer that assigns itself
@@ -200,12 +201,14 @@ class LineParser:
                 self._count(file, None)
                 return
             if at is None:
-                raise NotRead(UNDATED if undated(near) else NO_TIME)
+                raise NotRead(UNDATED if undated(f"{before} {wrapped.when}") else NO_TIME)
             generation = caught.get("generation")
             if generation is not None and abs(int(generation)) >= 2**31:
                 raise NotRead("the generation is no number")
             parts = _parts(caught, kind)
-            if "\ufffd" in "".join(f"{one.topic}{one.member}" for one in parts) + message[:SHOWN]:
+            if "\ufffd" in message and (
+                "\ufffd" in message[:SHOWN] or any("\ufffd" in f"{one.topic}{one.member}" for one in parts)
+            ):
                 raise NotRead(BROKEN)
         except Unlike:
             self._unread(source, file, number, wrapped.text, UNLIKE)
@@ -245,10 +248,12 @@ class LineParser:
             for kind, some in ((Kind.REVOKED, [p for p in parts if p not in given]), (Kind.ASSIGNED, given)):
                 self._add(row._replace(kind=kind), [part._replace(member=None) for part in some])
             return
-        for part in parts or [EventPart()]:
-            self.rows.append(
-                row._replace(topic=part.topic, partition=part.partition, member=part.member or row.member)
-            )
+        if not parts:
+            self.rows.append(row)
+            return
+        before, own, since, after = row[:4], row.member, row[5:7], row[9:]
+        for topic, partition, member in parts:
+            self.rows.append(LineRow._make((*before, member or own, *since, topic, partition, *after)))
 
     def _unread(self, source: Source, file: str, number: int, text: str, why: str) -> None:
         self._count(file, source.name)
@@ -281,20 +286,23 @@ def _host(origin: Origin, stream: str) -> str:
 
 def _parts(caught: Mapping[str, str], kind: str) -> list[EventPart]:
     """Raises NoPartition."""
+    parts: list[EventPart] = []
     if "plan" in caught:
-        parts: list[EventPart] = []
         for member, share in _SHARE.findall(caught["plan"]):
             parts += [named(name, member) for name in _listed(share)] or [EventPart(member=member)]
         return parts
-    mark = EXCHANGED if kind == EXCHANGED else None  # what is given, beside what is taken
     if "number" in caught:
         return [named(f"{caught.get('topic', '')}-{caught['number']}")]
-    return [
-        *(EventPart(topic) for topic in _listed(caught.get("topics", ""))),
-        *(named(name) for name in _listed(caught.get("revoked", ""))),
-        *(named(name, mark) for name in _listed(caught.get("partitions", ""))),
-        *(EventPart(member=member) for member in _listed(caught.get("members", ""))),
-    ]
+    mark = EXCHANGED if kind == EXCHANGED else None  # what is given, beside what is taken
+    if "topics" in caught:
+        parts += [EventPart(topic) for topic in _listed(caught["topics"])]
+    if "revoked" in caught:
+        parts += [named(name) for name in _listed(caught["revoked"])]
+    if "partitions" in caught:
+        parts += [named(name, mark) for name in _listed(caught["partitions"])]
+    if "members" in caught:
+        parts += [EventPart(member=member) for member in _listed(caught["members"])]
+    return parts
 
 
 def _listed(text: str) -> list[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 from rebalance.pipeline.audit.sources.events import Kind
 
@@ -90,7 +90,7 @@ class Source:
 
     def claims(self, text: str) -> bool:
         """Whether a line may be of this source: cheap, for every line."""
-        return any(mark in text for mark in self.marks)
+        return any(map(text.__contains__, self.marks))
 
     def match(self, message: str) -> tuple[Line | None, dict[str, str]]:
         """The row that takes a message, and what that catches. No row: none begins as the message does.
@@ -130,4 +130,9 @@ class Unlike(ValueError):
 
 def captures(found: re.Match[str]) -> dict[str, str]:
     """What the named groups caught, without what caught nothing, and without the digits of their names."""
-    return {name.rstrip("0123456789"): text for name, text in found.groupdict().items() if text}
+    return {_plain(name): text for name, text in found.groupdict().items() if text}
+
+
+@cache
+def _plain(name: str) -> str:
+    return name.rstrip("0123456789")

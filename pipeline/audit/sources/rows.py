@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 
@@ -50,6 +51,7 @@ class NoPartition(ValueError):
     """A name that should be topic-number and is not."""
 
 
+@lru_cache(maxsize=1 << 16)
 def named(name: str, member: str | None = None) -> EventPart:
     """``topic-0`` as a part. Raises NoPartition.
 

@@ -94,8 +94,8 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
     for row in rows:
         if row.kind == RELEASE:
             releases.append(row)
-        elif row.source == jsonl.NAME:
-            events.append(_event(row, row.kind, row.group or "", row.client, row.host))
+        elif row.source == jsonl.NAME:  # all is in the line
+            events.append(EventRow._make(row[:10] + row[13:]))
         elif row.client is not None:
             of_client[row.client].append(row)
         elif row.group:
@@ -125,21 +125,25 @@ def _event(
     generation: int | None = None,
     member: str | None = None,
 ) -> EventRow:
+    if row.member is not None:
+        member = row.member
+    if row.generation is not None:
+        generation = row.generation
     return EventRow(
-        at=row.at,
-        kind=str(kind),
-        group=group,
-        consumer=consumer,
-        member=row.member if row.member is not None else member,
-        instance=row.instance,
-        generation=row.generation if row.generation is not None else generation,
-        topic=row.topic,
-        partition=row.partition,
-        detail=row.detail,
-        host=host,
-        source=row.source,
-        file=row.file,
-        line=row.line,
+        row.at,
+        str(kind),
+        group,
+        consumer,
+        member,
+        row.instance,
+        generation,
+        row.topic,
+        row.partition,
+        row.detail,
+        host,
+        row.source,
+        row.file,
+        row.line,
     )
 
 

@@ -57,10 +57,12 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
         return None
     year, month, day = date.split("-")
     if found := SYSLOG.search(text):
-        named, number, *clock = found.groups()
-        return _micros(year, _month(named), number, *clock, "", zone)
-    found = CLOCK.search(text)
-    return _micros(year, month, day, *found.groups(), "", zone) if found else None
+        named, number, hour, minute, second, fraction = found.groups()
+        return _micros(year, _month(named), number, hour, minute, second, fraction, "", zone)
+    if found := CLOCK.search(text):
+        hour, minute, second, fraction = found.groups()
+        return _micros(year, month, day, hour, minute, second, fraction, "", zone)
+    return None
 
 
 def undated(text: str) -> bool:
@@ -99,7 +101,8 @@ def iso(text: str, zone: str = "UTC") -> int | None:
     >>> iso("1970-01-01T00:00:01Z"), iso("1.5"), iso("at 1970-01-01T00:00:01Z")
     (1000000, 1500000, None)
     """
-    if _NUMBER.fullmatch(text):
+    # The fifth character of what is ISO 8601 is in no number.
+    if text[4:5] not in ("-", "/") and _NUMBER.fullmatch(text):
         try:
             return round(float(text) * 1_000_000) if "e" in text.lower() else _decimal(text)
         except OverflowError:
@@ -126,13 +129,13 @@ def _dated(found: re.Match[str], zone: str) -> int | None:
 
 
 def _month_first(found: re.Match[str], zone: str) -> int | None:
-    named, day, year, *rest = found.groups()
-    return _micros(year, _month(named), day, *rest, zone)
+    named, day, year, hour, minute, second, fraction, own = found.groups()
+    return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
 
 
 def _day_first(found: re.Match[str], zone: str) -> int | None:
-    day, named, year, *rest = found.groups()
-    return _micros(year, _month(named), day, *rest, zone)
+    day, named, year, hour, minute, second, fraction, own = found.groups()
+    return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
 
 
 def _since_1970(found: re.Match[str], zone: str) -> int | None:
@@ -164,19 +167,30 @@ def _month(name: str) -> str:
     return str(_MONTHS.index(name) + 1)
 
 
-def _micros(*parts: str | None) -> int | None:
-    """``year, month, day, hour, minute, second, fraction, own zone, zone``."""
-    year, month, day, hour, minute, second, fraction, own, zone = (part or "" for part in parts)
-    start = _minute(int(year), int(month), int(day), int(hour), int(minute), own or zone)
-    if start is None or int(second) > 59:
+def _micros(
+    year: str,
+    month: str,
+    day: str,
+    hour: str,
+    minute: str,
+    second: str,
+    fraction: str | None,
+    own: str | None,
+    zone: str,
+) -> int | None:
+    """``own``: the zone that stands there."""
+    start = _minute(year, month, day, hour, minute, own or zone)
+    seconds = int(second)
+    if start is None or seconds > 59:
         return None
-    return (start + int(second)) * 1_000_000 + int((fraction + "000000")[:6])
+    micros = int((fraction + "000000")[:6]) if fraction else 0
+    return (start + seconds) * 1_000_000 + micros
 
 
 @lru_cache(maxsize=4096)
-def _minute(year: int, month: int, day: int, hour: int, minute: int, zone: str) -> int | None:
+def _minute(year: str, month: str, day: str, hour: str, minute: str, zone: str) -> int | None:
     try:
-        at = datetime(year, month, day, hour, minute, tzinfo=_zone(zone))
+        at = datetime(int(year), int(month), int(day), int(hour), int(minute), tzinfo=_zone(zone))
         return int((at - _EPOCH).total_seconds())
     except (ValueError, OverflowError):
         return None
