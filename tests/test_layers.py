@@ -64,7 +64,7 @@ ORDER = {
     "explore": ("explore", "explore.engine", "explore.liveness", "explore.random", "explore.groups"),
     "specs": (
         *("specs.logic", "specs.protocol", "specs.theorems", "specs.refinement", "specs.necessity"),
-        *("specs.consumer", "specs.tla", "specs"),
+        *("specs.consumer", "specs.consumer.migration", "specs.tla", "specs"),
     ),
     "live": (
         *(

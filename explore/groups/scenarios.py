@@ -415,6 +415,21 @@ CONSUMER_SAMPLED: tuple[SampledGroup, ...] = (
 """The same of the consumer protocol: every kind of fault, and of subscriptions that change."""
 
 
+MIGRATION_SAMPLED: tuple[SampledGroup, ...] = (
+    ("migration", 3, 2, 3, None),
+    ("migration-upgrade", 2, 2, 3, None),
+    ("migration-downgrade", 2, 2, 3, None),
+    ("migration-disabled", 2, 2, 2, None),
+)
+"""The same of groups between the protocols."""
+
+
+SAMPLED_OF: Mapping[str, tuple[SampledGroup, ...]] = {
+    "classic": SAMPLED, "consumer": CONSUMER_SAMPLED, "migration": MIGRATION_SAMPLED,
+}  # fmt: skip
+"""By the protocol."""
+
+
 def sampled_groups(sampled: Iterable[SampledGroup] = SAMPLED) -> Iterator[tuple[str, Setup]]:
     """These groups with their titles."""
     for name, members, partitions, budget, faults in sampled:

@@ -7,13 +7,12 @@ the guard out of the executable model too, the variation has its name, and a run
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import z3
 from rebalance.specs.consumer import client, coordinator
 from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surplus, unrevoked
-from rebalance.specs.consumer.proof import proof
 from rebalance.specs.consumer.safety import Effect, IsStored, closed, properties_of, specification
 from rebalance.specs.consumer.vocabulary import (
     FENCED,
@@ -28,7 +27,6 @@ from rebalance.specs.consumer.vocabulary import (
 from rebalance.specs.logic.bounded import SpecRun, StepRelations, Unrolling
 from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.language import After, State, Term
-from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, prove
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.varying import around, instead_of, without
 from z3 import And, ForAll, Implies, Not, Or
@@ -217,13 +215,7 @@ GUARDS: dict[str, GuardLeftOut] = {
 """By name."""
 
 
-# -- what becomes of the proof -------------------------------------------------------------------------
-
-
-def refuted(guard: GuardLeftOut) -> list[ProofOutcome]:
-    """The obligations of the proof that do not hold without the guard."""
-    outcomes = (outcome for some in prove(proof(guard.specification())) for outcome in some)
-    return [outcome for outcome in outcomes if outcome.verdict is ProofVerdict.REFUTED]
+# -- the runs -----------------------------------------------------------------------------------------
 
 
 def run_without(guard: GuardLeftOut) -> SpecRun | None:
@@ -234,9 +226,11 @@ def run_without(guard: GuardLeftOut) -> SpecRun | None:
     return run_along(guard.specification(), guard.path, guard.breaks)
 
 
-def run_along(spec: Specification, path: str, breaks: str) -> SpecRun | None:
+def run_along(
+    spec: Specification, path: str, breaks: str, sizes: Mapping[str, int] = SIZES
+) -> SpecRun | None:
     """The same of any specification."""
-    unrolling = Unrolling(StepRelations(spec, SIZES))
+    unrolling = Unrolling(StepRelations(spec, sizes))
     unrolling.require(spec.initial)
     for name in path.split():
         unrolling.step(spec.action(name))

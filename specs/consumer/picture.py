@@ -7,7 +7,7 @@ heartbeat will carry what) is left out of the picture, so such steps stutter.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from rebalance.model.consumer.client import ACTIVE, FENCING
@@ -21,6 +21,7 @@ from rebalance.model.consumer.state import (
     ClientState,
     ConsumerGroup,
     ConsumerMember,
+    ConsumerRecord,
     ConsumerRecords,
     LateCommit,
 )
@@ -43,6 +44,10 @@ REFUSALS = (*FENCING, BeatError.GROUP_ID_NOT_FOUND)
 RUNNING = (Life.UP, Life.PAUSED, Life.HUNG)
 
 
+Entry = tuple[str, tuple[int, ...], Value]
+"""A symbol, where, and its value there."""
+
+
 class SlotState(NamedTuple):
     """What a state says of one slot."""
 
@@ -55,11 +60,15 @@ class SlotState(NamedTuple):
 class GroupPicture:
     """The map for one setup, into a universe of ``ids`` member ids for each slot and so many epochs."""
 
+    vocabulary = VOCABULARY
+    defaults: Mapping[str, Value] = {"state": "UNSUBSCRIBED", "wire": "idle", "record": "STABLE"}
+    """What functions that are no epochs are where nothing else is known."""
+
     def __init__(self, setup: Setup, ids: int, epochs: int) -> None:
         self.setup, self.ids, self.epochs = setup, ids, epochs
         self.partitions = range(sum(setup.topics).bit_length())
         self.universe = Universe(
-            VOCABULARY,
+            self.vocabulary,
             {
                 "Member": len(setup.slots) * ids,
                 "Partition": len(self.partitions),
@@ -73,8 +82,8 @@ class GroupPicture:
         }
 
     def _default(self, name: str) -> Value:
-        defaults: dict[str, Value] = {"state": "UNSUBSCRIBED", "wire": "idle", "record": "STABLE"}
-        return defaults.get(name, 0 if VOCABULARY.symbols[name].value.name() == "Generation" else False)
+        an_epoch = self.vocabulary.symbols[name].value.name() == "Generation"
+        return self.defaults.get(name, 0 if an_epoch else False)
 
     def id(self, slot: int, incarnation: int) -> int:
         """The element of a member id."""
@@ -87,36 +96,44 @@ class GroupPicture:
     def structure(self, group: ConsumerGroup, slots: tuple[SlotState, ...]) -> Structure:
         """A whole state. Raises NoCounterpartError for one without a picture."""
         values = {name: dict(entries) for name, entries in self._blank.items()}
-        values["group_epoch"][()] = self.epoch(group.epoch)
-        values["target_epoch"][()] = self.epoch(group.assigned)
+        for name, value in self.group(group):
+            values[name][()] = value
         for slot, here in enumerate(slots):
             for name, key, value in (*self._client(slot, here), *self._records(slot, here)):
                 values[name][key] = value
         return tuple(tuple(values[name].values()) for name in self.universe.positions)
 
-    def _client(self, slot: int, here: SlotState) -> Iterator[tuple[str, tuple[int, ...], Value]]:
-        member = here.member
-        if member.life in RUNNING:
-            m = self.id(slot, member.id)
+    def group(self, group: ConsumerGroup) -> Iterator[tuple[str, Value]]:
+        """What there is of the group alone."""
+        yield "group_epoch", self.epoch(group.epoch)
+        yield "target_epoch", self.epoch(group.assigned)
+
+    def _client(self, slot: int, here: SlotState) -> Iterator[Entry]:
+        if here.member.life in RUNNING:
+            m = self.id(slot, here.member.id)
             yield "runs", (m,), True
-            yield "state", (m,), CLIENT_STATES[member.state]
-            yield "epoch", (m,), self.epoch(member.epoch)
-            yield "reconciling", (m,), member.goal is not None
-            yield "fresh", (m,), member.fresh
-            yield "unsent", (m,), member.unsent
-            yield "full", (m,), member.full or _unheard(here)
-            for name, some in (
-                ("owned", member.owned), ("received", member.target), ("goal", member.goal),
-                ("claim", member.claim),
-            ):  # fmt: skip
-                yield from self._parts(name, m, some)
+            yield from self._member(m, here)
         if under_way(here.wire):
             yield from self._wire(slot, here.wire)
         if here.stray is not None:
             m, g = self.id(slot, here.stray.id), self.epoch(here.stray.generation)
             yield from (("late", (m, g, p), True) for p in self.partitions if here.stray.parts >> p & 1)
 
-    def _wire(self, slot: int, wire: BeatWire) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+    def _member(self, m: int, here: SlotState) -> Iterator[Entry]:
+        member = here.member
+        yield "state", (m,), CLIENT_STATES[member.state]
+        yield "epoch", (m,), self.epoch(member.epoch)
+        yield "reconciling", (m,), member.goal is not None
+        yield "fresh", (m,), member.fresh
+        yield "unsent", (m,), member.unsent
+        yield "full", (m,), member.full or _unheard(here)
+        for name, some in (
+                ("owned", member.owned), ("received", member.target), ("goal", member.goal),
+                ("claim", member.claim),
+            ):  # fmt: skip
+            yield from self._parts(name, m, some)
+
+    def _wire(self, slot: int, wire: BeatWire) -> Iterator[Entry]:
         assert wire is not None
         m = self.id(slot, wire.id)
         if isinstance(wire, BeatRefused):
@@ -137,10 +154,9 @@ class GroupPicture:
         yield "asks", (m,), wire.full and wire.kind is BeatKind.STEADY
         yield from self._parts("sent", m, wire.owned)
 
-    def _records(self, slot: int, here: SlotState) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+    def _records(self, slot: int, here: SlotState) -> Iterator[Entry]:
         for record in here.records:
-            if record.away or record.classic or record.unmarked:
-                raise NoCounterpartError("the logic has no static or classic members, and no unmarked parts")
+            self._covers(record)
             m = self.id(slot, record.id)
             yield "member", (m,), True
             yield "at", (m,), self.epoch(record.epoch)
@@ -153,7 +169,12 @@ class GroupPicture:
             ):  # fmt: skip
                 yield from self._parts(name, m, some)
 
-    def _parts(self, name: str, m: int, some: int | None) -> Iterator[tuple[str, tuple[int, ...], Value]]:
+    def _covers(self, record: ConsumerRecord) -> None:
+        """Raises NoCounterpartError for what the logic does not have."""
+        if record.away or record.classic or record.unmarked:
+            raise NoCounterpartError("the logic has no static or classic members, and no unmarked parts")
+
+    def _parts(self, name: str, m: int, some: int | None) -> Iterator[Entry]:
         return ((name, (m, p), True) for p in self.partitions if (some or 0) >> p & 1)
 
 

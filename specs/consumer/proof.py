@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from rebalance.specs.consumer.convergence import convergence
-from rebalance.specs.consumer.order import ORDER, assuming
+from rebalance.specs.consumer.order import CONTRACT, ORDER, assuming
 from rebalance.specs.consumer.safety import STEPS_KEEP, closed, specification
 from rebalance.specs.logic.specification import Specification, Theorem
 from rebalance.specs.necessity import vacuity
@@ -75,12 +75,14 @@ WITNESSES: Mapping[str, str] = {
 """Actions from which the action is possible; the first of them begins where its own run ends, and so on."""
 
 
-def proof(spec: Specification | None = None) -> tuple[Theorem, ...]:
-    """All theorems about the consumer protocol."""
+def proof(
+    spec: Specification | None = None, contract: Collection[str] = tuple(CONTRACT)
+) -> tuple[Theorem, ...]:
+    """All theorems about the consumer protocol; for convergence under these clauses of the contract."""
     spec = spec or specification()
     monotone = {name: formula for name, formula in STEPS_KEEP.items() if name != GRANTED}
     return (
-        *(_named(theorem) for theorem in theorems(spec)),
+        *(named(theorem) for theorem in theorems(spec)),
         every_step(spec, "monotone epochs", "no step takes an epoch back", "KIP-848", monotone),
         every_step(
             spec,
@@ -89,38 +91,17 @@ def proof(spec: Specification | None = None) -> tuple[Theorem, ...]:
             "KIP-848, reconciliation",
             {GRANTED: STEPS_KEEP[GRANTED]},
         ),
-        *convergence(spec),
+        *convergence(spec, contract),
     )
 
 
-def _named(theorem: Theorem) -> Theorem:
-    sentence, source = SENTENCES.get(theorem.name, (theorem.sentence, theorem.source))
+def named(theorem: Theorem, sentences: Mapping[str, tuple[str, str]] = SENTENCES) -> Theorem:
+    """The theorem with its sentence and its source, if there are some."""
+    sentence, source = sentences.get(theorem.name, (theorem.sentence, theorem.source))
     return replace(theorem, sentence=sentence, source=source)
 
 
 def checks(spec: Specification) -> tuple[VacuityCheck, ...]:
     """That the assumptions are consistent, every action is taken in a run from the beginning whose assignor
     keeps its contract, and every formula can fail."""
-    spec = assuming(spec)
-    invariants, order = [*spec.invariants.values()], closed(ORDER)
-    assumed = {
-        "axioms": [], "initial state": [spec.initial], "invariants": invariants,
-        "in step": [*invariants, *order.values()],
-    }  # fmt: skip
-    return (
-        VacuityCheck("assumption", tuple(assumed), lambda: vacuity.consistent(spec, assumed)),
-        *vacuity.actions(spec, WITNESSES, {}),
-        VacuityCheck(
-            "invariant",
-            tuple(spec.invariants),
-            lambda: vacuity.formulas(spec, "invariant", spec.invariants),
-        ),
-        VacuityCheck(
-            "invariant",
-            tuple(order),
-            lambda: vacuity.formulas(spec, "invariant", order, spec.invariants),
-        ),
-        VacuityCheck(
-            "property", tuple(spec.properties), lambda: vacuity.formulas(spec, "property", spec.properties)
-        ),
-    )
+    return vacuity.of_protocol(assuming(spec), WITNESSES, closed(ORDER))

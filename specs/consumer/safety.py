@@ -201,11 +201,12 @@ def _action(effect: Effect, fault: bool) -> SpecAction:
     return VOCABULARY.action(effect, fault=fault)
 
 
-def initial(s: State) -> Term:
-    """No process has started, and there is no group."""
+def initial(s: State, besides: Mapping[str, Term] = {}) -> Term:
+    """No process has started, and there is no group; ``besides`` are the values of further symbols."""
     defaults = {"state": OUT, "wire": IDLE, "record": STABLE, "group_epoch": zero, "target_epoch": zero}
+    defaults |= besides
     stated = []
-    for symbol in VOCABULARY.mutable:
+    for symbol in s.vocabulary.mutable:
         places = [z3.Const(f"x{i}", sort) for i, sort in enumerate(symbol.arguments)]
         here = getattr(s, symbol.name)(*places) if places else getattr(s, symbol.name)
         empty = none if symbol.value == none.sort() else False

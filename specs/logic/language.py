@@ -78,6 +78,13 @@ class Vocabulary:
         """Variables for all, by their capital letter."""
         self.symbols: dict[str, Symbol] = {}
 
+    def extended(self) -> Vocabulary:
+        """Another one that has all of this one, and may have more."""
+        other = Vocabulary()
+        other.sorts, other.values = {**self.sorts}, {**self.values}
+        other.letters, other.symbols = {**self.letters}, {**self.symbols}
+        return other
+
     def sort(self, name: str, letters: str) -> tuple[Any, ...]:
         """An unbounded sort, and one variable for each of ``letters``."""
         sort = z3.DeclareSort(name)
@@ -199,6 +206,11 @@ class State:
 
     def __init__(self, vocabulary: Vocabulary, mark: str = "") -> None:
         self._vocabulary, self._mark = vocabulary, mark
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The symbols that it has."""
+        return self._vocabulary
 
     def __getattr__(self, name: str) -> Any:
         if name not in self._vocabulary.symbols:

@@ -91,6 +91,28 @@ def checks(
     )
 
 
+def of_protocol(
+    spec: Specification, witnesses: Mapping[str, str], besides: Mapping[str, Term] = {}
+) -> tuple[VacuityCheck, ...]:
+    """What is asked of a protocol with these runs; ``besides`` are invariants that rest on its own."""
+    invariants = [*spec.invariants.values()]
+    assumed = {"axioms": [], "initial state": [spec.initial], "invariants": invariants}
+    rows: list[tuple[str, Mapping[str, Term], Mapping[str, Term]]] = [
+        ("invariant", spec.invariants, {}), ("property", spec.properties, {}),
+    ]  # fmt: skip
+    if besides:
+        assumed["in step"] = [*invariants, *besides.values()]
+        rows.insert(1, ("invariant", besides, spec.invariants))
+    return (
+        VacuityCheck("assumption", tuple(assumed), lambda: consistent(spec, assumed)),
+        *actions(spec, witnesses, {}),
+        *(
+            VacuityCheck(kind, tuple(among), partial(formulas, spec, kind, among, given))
+            for kind, among, given in rows
+        ),
+    )
+
+
 def examined(
     asked_of: Sequence[VacuityCheck], *, spread: Spread = in_turn
 ) -> Iterator[tuple[int, tuple[Vacuity, ...]]]:

@@ -15,7 +15,7 @@ OF = {
     "clauses": ("assignor", "group"),
     "scenarios": ("group", "recording"),
     "checks": ("log", "recording"),
-    "obligations": ("classic", "consumer"),
+    "obligations": ("classic", "consumer", "migration"),
 }
 """What ``--of`` may be, the default first."""
 
@@ -27,8 +27,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="list clauses, targets, scenarios, releases, faults, checks, obligations, schemas",
         description="List what there is: clauses (of an assignor, or --of group), targets with their design "
         "switches, scenarios of a group (or --of recording), releases, faults, checks (of a log, or --of "
-        "recording), obligations of the proof (or --of consumer), schemas. NAME: clauses at or below a path "
-        "in full, the obligations of a theorem, the JSON Schema of a format. Clauses are printed as md too.",
+        "recording), obligations of the proof (or --of consumer, migration), schemas. NAME: clauses at or "
+        "below a path in full, the obligations of a theorem, the JSON Schema of a format. Clauses are "
+        "printed as md too.",
     )
     parser.add_argument("what", choices=tuple(LISTS), metavar="WHAT", help=", ".join(LISTS))
     parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these, in full")
@@ -63,7 +64,13 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-_BY_NAME = {("clauses", "assignor"), ("obligations", "classic"), ("obligations", "consumer"), ("schemas", "")}
+_BY_NAME = {
+    ("clauses", "assignor"),
+    ("obligations", "classic"),
+    ("obligations", "consumer"),
+    ("obligations", "migration"),
+    ("schemas", ""),
+}
 _OF_GROUPS = {("scenarios", "group"), ("releases", ""), ("faults", "")}
 
 
@@ -184,11 +191,15 @@ def _group_document() -> dict[str, Any]:
 
 
 def _obligations(options: argparse.Namespace) -> None:
-    from rebalance.gate.cli.commands.prove import consumer_theorems, theorems
+    from rebalance.gate.cli.commands.prove import modern_theorems, theorems
     from rebalance.specs.proving import listed
 
-    consumer = options.of == "consumer"
-    wanted = consumer_theorems(options.names) if consumer else theorems(options.names, options.without)
+    classic = options.of == "classic"
+    wanted = (
+        theorems(options.names, options.without)
+        if classic
+        else modern_theorems(options.of, options.names, ())
+    )
     rows = listed(wanted)
     if options.format == "json":
         print_json(

@@ -42,9 +42,6 @@ MODEL_STEPS = 20_000
 OF_CORRECTED = ("--without", "--necessity", "--model-steps", "--seed", "--smt2")
 """Options that are about the protocol as corrected."""
 
-OF_CLASSIC = ("--without", "--necessity", "--release")
-"""Options that are about the classic protocol."""
-
 
 def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
@@ -58,8 +55,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
         "which decisions to mend.",
     )
-    parser.add_argument("--group-protocol", choices=("classic", "consumer"), default="classic",
-                        help="which one: consumer is that of KIP-848 (default: %(default)s)")  # fmt: skip
+    parser.add_argument("--group-protocol", choices=("classic", "consumer", "migration"), default="classic",
+                        help="which one: consumer is that of KIP-848, migration groups between both "
+                        "(default: %(default)s)")  # fmt: skip
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
     add_options(parser, "--without")
@@ -86,14 +84,15 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.live.processes import workers
     from rebalance.specs import proving
 
-    if options.group_protocol == "consumer":
-        refuse(options, OF_CLASSIC, "does not go with --group-protocol consumer")
+    if options.group_protocol != "classic":
+        others = ("--release",) if options.group_protocol == "consumer" else ("--release", "--without")
+        refuse(options, others, f"does not go with --group-protocol {options.group_protocol}")
     if options.release:
         return _as_shipped(options)
     if options.necessity is not None:
         return _necessity(options)
     with held_back():
-        plan = _consumer_plan(options) if options.group_protocol == "consumer" else _plan(options)
+        plan = _plan(options) if options.group_protocol == "classic" else _modern_plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
     reports = Reports.wanted(options, ("html", "json")).open()
@@ -158,41 +157,42 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
     )
 
 
-def _consumer_plan(options: argparse.Namespace) -> ProofPlan:
-    from rebalance.specs.consumer.order import CONTRACT
-    from rebalance.specs.consumer.proof import ASSUMED, checks
-    from rebalance.specs.consumer.refinement import sampled
-    from rebalance.specs.consumer.safety import specification
+def _modern_plan(options: argparse.Namespace) -> ProofPlan:
+    from rebalance.specs.modern import MODERN
     from rebalance.specs.proving import ProofPlan, clauses
 
+    about = MODERN[options.group_protocol]
     return ProofPlan(
-        theorems=consumer_theorems(options.theorem),
-        contract=(),
-        clauses=clauses({}, CONTRACT),
-        besides=ASSUMED,
+        theorems=modern_theorems(options.group_protocol, options.theorem, options.without),
+        contract=about.always,
+        without=tuple(dict.fromkeys(options.without)),
+        clauses=clauses({}, about.contract),
+        besides=about.assumed,
         limit=options.solver_units,
-        checks=checks(specification()),
-        samples=model_samples(options.model_steps, options.seed, consumer=True),
-        sample=sampled,
+        checks=about.checks(about.specification()),
+        samples=model_samples(options.model_steps, options.seed, options.group_protocol),
+        sample=about.sampled,
         smt2=options.smt2,
     )
 
 
-def consumer_theorems(names: Sequence[str]) -> tuple[Theorem, ...]:
-    """The same of the consumer protocol, whose assignors need no contract. Raises UsageError."""
-    from rebalance.specs.consumer.proof import proof
+def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
+    """The same of the consumer protocol, or of groups between both. Raises UsageError."""
+    from rebalance.specs.modern import MODERN
     from rebalance.specs.theorems.theorems import chosen
 
+    with usage_errors(ValueError, option="--without"):
+        kept = MODERN[about].kept(without)
     with usage_errors(ValueError, option="--theorem"):
-        return tuple(chosen(proof(), names))
+        return tuple(chosen(MODERN[about].theorems(kept), names))
 
 
-def model_samples(steps: int, seed: int, *, consumer: bool = False) -> tuple[ModelSample, ...]:
+def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[ModelSample, ...]:
     """Samples of so many steps of the model together, evenly; none of no steps."""
-    from rebalance.explore.groups.scenarios import CONSUMER_SAMPLED, SAMPLED, sampled_groups
+    from rebalance.explore.groups.scenarios import SAMPLED_OF, sampled_groups
     from rebalance.specs.refinement.sampling import ModelSample, shares
 
-    groups = sampled_groups(CONSUMER_SAMPLED if consumer else SAMPLED)
+    groups = sampled_groups(SAMPLED_OF[protocol])
     samples = (ModelSample(group=title, setup=s, seed=seed, steps=0) for title, s in groups)
     return shares(tuple(samples), steps) if steps else ()
 
@@ -203,20 +203,24 @@ def model_samples(steps: int, seed: int, *, consumer: bool = False) -> tuple[Mod
 def _necessity(options: argparse.Namespace) -> int:
     """One line for each variation, or all about those that are named. 0 if nothing stays open, else 3."""
     from rebalance.live.processes.workers import spread
+    from rebalance.specs import modern
     from rebalance.specs.necessity.examine import data, examine, in_full, table
     from rebalance.specs.necessity.necessity import NECESSITY
 
+    protocol = options.group_protocol
+    known = NECESSITY if protocol == "classic" else modern.MODERN[protocol].guards
     for name in options.necessity:
-        if name not in NECESSITY:
-            raise UsageError(f"--necessity: nothing is called {name!r}; there are: {', '.join(NECESSITY)}")
+        if name not in known:
+            raise UsageError(f"--necessity: nothing is called {name!r}; there are: {', '.join(known)}")
     names, as_json = options.necessity, options.format == "json"
     findings = []
-    width = max(map(len, NECESSITY))
+    width, work = max(map(len, known)), partial(spread, jobs=options.jobs)
     try:
-        for name in names or NECESSITY:
-            finding = examine(
-                NECESSITY[name], options.solver_units, spread=partial(spread, jobs=options.jobs)
-            )
+        for name in names or known:
+            if protocol == "classic":
+                finding = examine(NECESSITY[name], options.solver_units, spread=work)
+            else:
+                finding = modern.examine(protocol, name, options.solver_units, work)
             findings.append(finding)
             if not as_json:
                 print_text("\n".join(in_full(finding) if names else table([finding], width)))

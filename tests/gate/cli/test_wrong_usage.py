@@ -86,7 +86,9 @@ upgrade --from range --to coperative-sticky  ->  did you mean cooperative-sticky
 upgrade --from range --to sticky --path bounce  ->  no path from range to sticky is called 'bounce'
 prove --theorem fencing  ->  did you mean
 prove --without held_bakc  ->  did you mean held_back?
-prove --group-protocol consumer --without held_back  ->  --without does not go with --group-protocol consumer
+prove --group-protocol consumer --without held_back  ->  called 'held_back': there are exclusive, complete
+prove --group-protocol migration --without exclusive  ->  --without does not go with
+prove --group-protocol consumer --release java-4.1  ->  --release does not go with
 bugs J99  ->  did you mean J9
 bugs J1 --release java-2.4  ->  --release goes with --matrix
 bugs coordinator_keep  ->  no bug or switch is called
@@ -161,7 +163,7 @@ audit x --known @garbage.txt  ->  is not UTF-8
 audit x --known @directory.toml  ->  Is a directory
 audit x --known @missing  ->  no file 'missing'
 audit x --known ""  ->  is no id of a finding
-prove --group-protocol nothing  ->  no group protocol is called 'nothing': there are classic, consumer
+prove --group-protocol nothing  ->  called 'nothing': there are classic, consumer, migration
 upgrade --from consumer --to consumer  ->  nothing changes
 upgrade --from streams --to consumer  ->  keeps its own assignor
 conform --code 3.4.1 --scenario consumer  ->  has no such groups

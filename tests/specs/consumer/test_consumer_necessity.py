@@ -8,8 +8,9 @@ from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.model.consumer.group import consumer_machine
 from rebalance.properties.group.clauses import rules
-from rebalance.specs.consumer.necessity import GUARDS, refuted, run_along, run_without
+from rebalance.specs.consumer.necessity import GUARDS, run_along
 from rebalance.specs.consumer.safety import specification
+from rebalance.specs.modern import examine
 
 from tests.tiers import tiered
 
@@ -23,11 +24,12 @@ BY_DAY = {"given_while_pending", "commit_any_at_epoch", "heartbeat_while_fenced"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", tiered(GUARDS, BY_DAY))
 def test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property(name):
-    guard = GUARDS[name]
-    assert refuted(guard)
-    run = run_without(guard)
-    assert run is not None
-    assert [step[0] for step in run.steps] == guard.path.split()
+    found = examine("consumer", name)
+    assert found.refuted
+    assert found.run is not None
+    assert [step[0] for step in found.run.steps] == GUARDS[name].path.split()
+    assert found.verdict == "needed"
+    assert found.deviates
 
 
 @pytest.mark.parametrize("name", ["given_while_pending", "commit_any_at_epoch"])

@@ -1,0 +1,114 @@
+"""The proofs beside that of the classic protocol, by the name that a command line gives them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance.model.names import unknown
+from rebalance.specs.consumer import necessity as consumer_guards
+from rebalance.specs.consumer import proof as consumer_proof
+from rebalance.specs.consumer import refinement as consumer_refinement
+from rebalance.specs.consumer import safety as consumer
+from rebalance.specs.consumer.migration import necessity as migration_guards
+from rebalance.specs.consumer.migration import proof as migration_proof
+from rebalance.specs.consumer.migration import refinement as migration_refinement
+from rebalance.specs.consumer.migration import safety as migrating
+from rebalance.specs.consumer.order import CONTRACT
+from rebalance.specs.logic.bounded import SpecRun
+from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.limit import LIMIT
+from rebalance.specs.logic.prover import ProofVerdict, Spread, in_turn, prove
+from rebalance.specs.logic.specification import Specification, Theorem
+from rebalance.specs.necessity.examine import Refutation, Variation, VariationFinding
+from rebalance.specs.necessity.vacuity import VacuityCheck
+from rebalance.specs.refinement.sampling import ModelSample, SampledModel
+
+Guard = consumer_guards.GuardLeftOut | migration_guards.MigrationGuard
+"""A decision that is made otherwise."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModernProof:
+    """What is proved of a protocol that has consumer groups, and what shows that it says something.
+
+    ``contract`` is what convergence assumes of the assignor, safety nothing; ``theorems`` are those under
+    some of its clauses; ``always`` is what all theorems assume, ``assumed`` what they do of others.
+    """
+
+    specification: Callable[[], Specification]
+    theorems: Callable[[Collection[str]], tuple[Theorem, ...]]
+    checks: Callable[[Specification], tuple[VacuityCheck, ...]]
+    sampled: Callable[[ModelSample], SampledModel]
+    assumed: tuple[str, ...]
+    always: tuple[str, ...] = ()
+    guards: Mapping[str, Guard]
+    contract: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+
+    def kept(self, without: Collection[str]) -> tuple[str, ...]:
+        """The clauses of the contract but for some. Raises ValueError for one that there is not."""
+        for name in without:
+            if name not in self.contract:
+                raise ValueError(unknown("clause", name, self.contract))
+        return tuple(name for name in self.contract if name not in without)
+
+
+MODERN: Mapping[str, ModernProof] = {
+    "consumer": ModernProof(
+        specification=consumer.specification,
+        theorems=lambda contract: consumer_proof.proof(contract=contract),
+        checks=consumer_proof.checks,
+        sampled=consumer_refinement.sampled,
+        assumed=consumer_proof.ASSUMED,
+        guards=consumer_guards.GUARDS,
+        contract=CONTRACT,
+    ),
+    "migration": ModernProof(
+        specification=migrating.specification,
+        theorems=lambda contract: migration_proof.proof(),
+        checks=migration_proof.checks,
+        sampled=migration_refinement.sampled,
+        assumed=migration_proof.ASSUMED,
+        always=migration_proof.ASSIGNORS,
+        guards=migration_guards.GUARDS,
+    ),
+}
+"""By name: the protocol of KIP-848, and groups between it and the classic one."""
+
+
+def examine(about: str, name: str, limit: int = LIMIT, spread: Spread = in_turn) -> VariationFinding:
+    """What becomes of the proof without that guard, and the run at the end of which a property breaks."""
+    guard = MODERN[about].guards[name]
+    theorems, run = _without(guard)
+    outcomes = [one for some in prove(theorems, limit=limit, spread=spread) for one in some]
+    return VariationFinding(
+        variation=Variation(
+            name=name,
+            about=about,
+            sentence=guard.sentence,
+            refutation=Refutation(goal=guard.breaks, path=guard.path),
+            switches=(name,) if guard.switch else (),
+        ),
+        obligations=len(outcomes),
+        failed=tuple(one for one in outcomes if one.verdict is not ProofVerdict.PROVED),
+        run=run,
+        deviates=_deviates(MODERN[about].specification(), run) if run else 0,
+    )
+
+
+def _without(guard: Guard) -> tuple[Sequence[Theorem], SpecRun | None]:
+    if isinstance(guard, migration_guards.MigrationGuard):
+        theorems = migration_proof.proof(migrating.specification(*guard.instead))
+        return theorems, migration_guards.run_without(guard)
+    return consumer_proof.proof(guard.specification()), consumer_guards.run_without(guard)
+
+
+def _deviates(spec: Specification, run: SpecRun) -> int:
+    """The number of the first step that the protocol as specified does not allow, or of the last."""
+    stepper, before = Stepper(run.universe, spec.actions), run.initial
+    for number, (name, parameters, after) in enumerate(run.steps, 1):
+        if stepper.allowed(before, name, parameters, after) is not None:
+            return number
+        before = after
+    return len(run.steps)

@@ -1,0 +1,89 @@
+"""Groups between the protocols in logic: proved, about something, each guard needed, as the model does it."""
+
+from __future__ import annotations
+
+import pytest
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits
+from rebalance.explore.groups.bugs import SHOWN
+from rebalance.explore.groups.scenarios import MIGRATION_SAMPLED, SCENARIOS, ScenarioSize, sampled_groups
+from rebalance.model.consumer.migration.either import machine
+from rebalance.properties.group.clauses import rules
+from rebalance.specs.consumer.migration.necessity import GUARDS, SIZES
+from rebalance.specs.consumer.migration.proof import WITNESSES, checks, proof
+from rebalance.specs.consumer.migration.refinement import MigrationRefinement
+from rebalance.specs.consumer.migration.safety import specification
+from rebalance.specs.consumer.necessity import run_along
+from rebalance.specs.logic.prover import ProofVerdict, prove
+from rebalance.specs.modern import examine
+from rebalance.specs.necessity.vacuity import VacuityFinding, examined
+from rebalance.specs.refinement.sampling import ModelSample, sampled_by
+
+TAKEN = {
+    "enters", "phase_ends", "decides", "sync_of_settled", "upgraded", "downgraded", "not_found", "founded",
+    "presents", "returns", "sync_of_epoch", "given", "must_revoke", "expelled", "leaves", "removed",
+}  # fmt: skip
+"""What these runs come to, of both kinds of group and of the ways between them."""
+
+
+def test_all_obligations_are_proved():
+    theorems = proof()
+    outcomes = [outcome for some in prove(theorems) for outcome in some]
+    assert {outcome.verdict for outcome in outcomes} == {ProofVerdict.PROVED}
+    assert len(outcomes) == sum(theorem.obligations for theorem in theorems) > 900
+
+
+def test_nothing_is_vacuous():
+    spec = specification()
+    rows = [row for _, some in examined(checks(spec)) for row in some]
+    assert not [row for row in rows if row.doubtful]
+    implied = {row.name for row in rows if row.finding is VacuityFinding.IMPLIED}
+    assert implied == {"commit fencing", "exclusive ownership"}
+    reached = {row.name for row in rows if row.kind == "action"}
+    assert reached == {action.name for action in spec.actions} == set(WITNESSES)
+
+
+@pytest.mark.parametrize("name", GUARDS)
+def test_without_the_guard_obligations_are_refuted_and_a_run_has_two_owners(name):
+    found = examine("migration", name)
+    assert found.refuted
+    assert found.run is not None
+    assert [step[0] for step in found.run.steps] == GUARDS[name].path.split()
+    assert found.verdict == "needed"
+    assert found.deviates
+
+
+@pytest.mark.parametrize("name", ["no_barrier_for_withheld", "downgrade_to_target"])
+def test_with_the_guard_no_run_along_the_path_does(name):
+    assert run_along(specification(), GUARDS[name].path, "exclusive ownership", SIZES) is None
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name, guard in GUARDS.items() if guard.switch])
+def test_a_run_of_the_model_breaks_the_same(name):
+    setup = SHOWN[name].setup()
+    search = fast.explore(machine(setup), rules(setup), Limits(go_on=True))
+    assert "group/owner" in {breach.clause for breach in search.breaches}
+
+
+def test_random_runs_of_the_model_are_runs_of_the_logic():
+    taken = set()
+    for _, setup in sampled_groups(MIGRATION_SAMPLED):
+        refinement = MigrationRefinement(setup)
+        found = sampled_by(ModelSample(group="", setup=setup, seed=0, steps=3_000), refinement)
+        assert found.deviation is None, (str(found.deviation.failure), found.deviation.run)
+        taken |= {name for name, number in refinement.report.taken.items() if number}
+    assert taken >= TAKEN
+
+
+@pytest.mark.parametrize("switch", ["no_barrier_for_withheld", "downgrade_to_target"])
+def test_a_step_as_shipped_is_none_of_the_logic(switch):
+    setup = SHOWN[switch].setup()
+    found = sampled_by(ModelSample(group="", setup=setup, seed=0, steps=4_000), MigrationRefinement(setup))
+    assert found.deviation is not None
+
+
+@pytest.mark.parametrize("scenario", ["migration-static", "migration-failover"])
+def test_what_the_logic_does_not_have_is_refused(scenario):
+    with pytest.raises(ValueError, match="dynamic members, and no failover"):
+        MigrationRefinement(SCENARIOS[scenario].setup(ScenarioSize()))
