@@ -58,8 +58,11 @@ class Cause:
 
 def realism(scenario: Scenario) -> Realism:
     """How real the least real input of a scenario is."""
-    degrees = (BY_NAME[name].realism_in(scenario.protocol) for name in present(scenario))
-    return max(degrees, default=Realism.HONEST)
+    return _degree(scenario, present(scenario))
+
+
+def _degree(scenario: Scenario, inputs: Iterable[str]) -> Realism:
+    return max((BY_NAME[name].realism_in(scenario.protocol) for name in inputs), default=Realism.HONEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +149,8 @@ class Attribution:
     """Which scenarios break, of those that were played since the last counterexample."""
     _met: dict[str, tuple[Scenario, Found]] = field(default_factory=dict)
     """Kinds of breaches that were not looked for when they were seen, each with the first scenario."""
+    _inputs: dict[bytes, tuple[Realism, frozenset[str]]] = field(default_factory=dict)
+    """How real scenarios are that were looked at since then, and what could be taken out of them."""
     _played: dict[bytes, tuple[PlayedHistory, float]] = field(default_factory=dict)
     """What was played before it was needed."""
 
@@ -228,7 +233,7 @@ class Attribution:
         inputs = STORY.union(*(present(s) for s in starts if realism(s) == most))
 
         def measured(several: Sequence[Scenario]) -> list[float | None]:
-            fit = {i: s for i, s in enumerate(several) if realism(s) <= most and present(s) <= inputs}
+            fit = {i: s for i, s in enumerate(several) if self._fits(s, most, inputs)}
             rounds: list[float | None] = [None] * len(several)
             played = self.plays([*fit.values()]) if fit else ()
             for number, (record, cost) in zip(fit, played, strict=True):
@@ -250,6 +255,7 @@ class Attribution:
         """Make the counterexample of a cause, which may turn out to be one that has been ``found``."""
         self._left = self.limit
         self._known.clear()
+        self._inputs.clear()
         small = self._small(first.scenario, cause.kind)
         self._left = self.limit
         cause = self._cause_of(small, cause.kind) or cause
@@ -313,18 +319,18 @@ class Attribution:
         most = realism(start)
 
         def breaks(candidate: Scenario) -> bool:
-            return realism(candidate) <= most and self._breaks(candidate, kind)
+            return self._fits(candidate, most) and self._breaks(candidate, kind)
 
         def going_on() -> bool:
             return self._left > 0
 
         def ahead(several: Sequence[Scenario]) -> None:
-            self._play_ahead([s for s in several if realism(s) <= most], kind)
+            self._play_ahead([s for s in several if self._fits(s, most)], kind)
 
         def breaking(several: Sequence[Scenario]) -> list[bool]:
             """No other input than there is, so that the cause stays."""
             inputs = present(best) | STORY
-            fit = [realism(s) <= most and present(s) <= inputs for s in several]
+            fit = [self._fits(s, most, inputs) for s in several]
             self._play_ahead([s for s, fits in zip(several, fit, strict=True) if fits], kind)
             return [fits and self._breaks(s, kind) for s, fits in zip(several, fit, strict=True)]
 
@@ -350,6 +356,14 @@ class Attribution:
                 best, longer = roamed(best, LEGIBLE, self.limit * longer), 0
             else:
                 return best
+
+    def _fits(self, scenario: Scenario, most: Realism, inputs: frozenset[str] | None = None) -> bool:
+        """Whether a scenario is no less real than ``most``, and has no more than these ``inputs``."""
+        if (key := _digest(scenario)) not in self._inputs:
+            found = present(scenario)
+            self._inputs[key] = _degree(scenario, found), found
+        degree, found = self._inputs[key]
+        return degree <= most and (inputs is None or found <= inputs)
 
     def _play_ahead(self, several: Sequence[Scenario], kind: str) -> None:
         """Play scenarios all at once that are about to be looked at, as far as they are not known."""
