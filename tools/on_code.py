@@ -2,7 +2,8 @@
 
 ``python -m tools.on_code`` forces the runs that show a switch (``explore.groups.released``) on Kafka's own
 code, as ``rebalance bugs --matrix --on code:RELEASE`` does for some: on every release of the consumer with
-the newest coordinator, and on every release of the coordinator with the newest consumer. What came of it is
+the newest coordinator, and on every release of the coordinator with the newest consumer; those of consumer
+groups (KIP-848) in lockstep with every coordinator that has such groups. What came of it is
 written to model/bugs/observed.toml, of which ``make docs`` makes docs/results/released.md and ``rebalance
 bugs --matrix`` its marks. With --switches what was observed of the others stays. Exit 1 where it is not as
 the catalogue says and model/bugs/explained.toml does not say why, or explains what is not there.
@@ -17,13 +18,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
+from rebalance.explore.groups.bugs import SERVED_SHOWN
 from rebalance.explore.groups.released import runs_for_code
 from rebalance.gate.cli.console.terminal import print_err
 from rebalance.gate.traces import files
 from rebalance.live.code import releases
+from rebalance.live.lockstep.shown import observe_served
 from rebalance.live.replay.on_code import observe_part
 from rebalance.model.bugs import observed
-from rebalance.model.bugs.observed import CLIENT, CONSUMER, COORDINATOR, Observations, concerns
+from rebalance.model.bugs.observed import CLIENT, CONSUMER, COORDINATOR, SERVED, Observations, concerns
 
 FILE = Path(observed.__file__).with_suffix(".toml")
 
@@ -40,14 +43,17 @@ def last_of_majors(listed: Sequence[str]) -> tuple[str, ...]:
 def observe_all(switches: Sequence[str]) -> Iterator[Observations]:
     """Every part that has one of the switches, in every release there is."""
     consumers, coordinators = releases.consumers(), releases.coordinators()
-    runs = {switch: runs_for_code(switch) for switch in switches}
+    runs = {switch: runs_for_code(switch) for switch in switches if switch in SHOWN}
     for part, some, other in (
         (CONSUMER, consumers, coordinators[-1]),
         (COORDINATOR, coordinators, consumers[-1]),
         (CLIENT, last_of_majors(consumers), coordinators[-1]),
     ):
-        mine = {switch: runs[switch] for switch in switches if concerns(part, switch)}
+        mine = {switch: runs[switch] for switch in runs if concerns(part, switch)}
         yield observe_part(part, mine, some, other, progress=print_err)
+    served = {switch: SERVED_SHOWN[switch] for switch in switches if switch in SERVED_SHOWN}
+    served = {switch: one for switch, one in served.items() if concerns(SERVED, switch)}
+    yield observe_served(served, coordinators, consumers[-1], progress=print_err)
 
 
 def together(before: Observations, now: Observations) -> Observations:
@@ -55,7 +61,8 @@ def together(before: Observations, now: Observations) -> Observations:
     if (before.releases, before.other) != (now.releases, now.other):
         raise ValueError(f"{now.part}: there are other releases than were observed: observe all switches")
     found = {**before.found, **now.found}
-    order = [switch for switch in SHOWN if concerns(now.part, switch)]
+    known = SERVED_SHOWN if now.part == SERVED else SHOWN
+    order = [switch for switch in known if concerns(now.part, switch)]
     kept = {(s, one): found[s, one] for s in order for one in now.releases if (s, one) in found}
     return Observations(part=now.part, releases=now.releases, other=now.other, found=kept)
 
@@ -91,8 +98,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--file", type=Path, default=FILE, help="where it is written")
     options = parser.parse_args(argv)
     found = {}
-    for now in observe_all(options.switches.split(",") if options.switches else list(SHOWN)):
-        found[now.part] = together(observed.OBSERVED[now.part], now) if options.switches else now
+    for now in observe_all(options.switches.split(",") if options.switches else [*SHOWN, *SERVED_SHOWN]):
+        found[now.part] = together(observed.OBSERVED.get(now.part, now), now) if options.switches else now
     files.write(options.file, toml(found))
     print_err(f"written  {options.file}")
     sentences = list(wrong(found))

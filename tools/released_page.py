@@ -15,6 +15,7 @@ from rebalance.model.bugs.observed import (
     COORDINATOR,
     PROJECTS,
     SEEN,
+    SERVED,
     SHOWN,
     Observations,
 )
@@ -29,6 +30,13 @@ can be seen. B1 to B8, B10 and the coordinator's half of J19 end there, so they 
 they were was read (the catalogue's trackers), not run."""
 
 
+IN_STEP = """\
+KIP-848, and what of it the coordinator decides; there is none before 4.0.0. The clients are the model's: \
+the runs are walked in [lockstep](../explanation/lockstep.md), by a model with the decisions of the release \
+and the switch. *Shown*: both agree to the end, where the clause breaks. *Absent*: they agree, and it does \
+not; or they part, and the model without the switch does not part from the code."""
+
+
 def page(found: Mapping[str, Observations]) -> str:
     """What stands below its head, as Markdown."""
     consumer, coordinator = found[CONSUMER], found[COORDINATOR]
@@ -37,16 +45,17 @@ def page(found: Mapping[str, Observations]) -> str:
     lines += ["", "## Java's consumer", "", about, "", *_part(consumer)]
     about = f"With the consumer of {coordinator.other}. {BEFORE_380}"
     lines += ["## The coordinator", "", about, "", *_part(coordinator)]
+    lines += ["## The coordinator of consumer groups", "", IN_STEP, "", *_part(found[SERVED])]
     return "\n".join([*lines, *_elsewhere(), *_clients(found[CLIENT])])
 
 
 def _summary(found: Mapping[str, Observations]) -> Iterator[str]:
     """How many of the switches are seen in a release that has it and not in one that has not."""
-    for part in (CONSUMER, COORDINATOR):
+    for part, name in ((CONSUMER, CONSUMER), (COORDINATOR, COORDINATOR), (SERVED, "consumer protocol")):
         of = found[part]
         kinds = [{one for one in (SHOWN, ABSENT) if of.where(switch, one)} for switch in of.switches]
         yield (
-            f"- Of {len(kinds)} switches of the {part}, {kinds.count({SHOWN, ABSENT})} are shown in some "
+            f"- Of {len(kinds)} switches of the {name}, {kinds.count({SHOWN, ABSENT})} are shown in some "
             f"releases and absent in others, {kinds.count({SHOWN})} shown in all, "
             f"{kinds.count({ABSENT})} absent in all."
         )

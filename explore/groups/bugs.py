@@ -67,6 +67,13 @@ SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, ro
 CLASSIC_SHOWN: Mapping[str, Shown] = {switch: shown for switch, shown in SHOWN.items() if not shown.modern}
 """Those that show in a group of the classic protocol."""
 
+SERVED_SHOWN: Mapping[str, Shown] = {
+    switch: shown
+    for switch, shown in SHOWN.items()
+    if shown.modern and not SCENARIOS[shown.scenario].migrates
+}
+"""Those that show in a consumer group whose members all speak that protocol."""
+
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())
 
 

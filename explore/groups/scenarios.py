@@ -124,6 +124,11 @@ class NamedScenario:
         """Whether somebody in it speaks the consumer protocol (KIP-848)."""
         return any(stage == UNIFORM for stages in self.lists for stage in stages)
 
+    @property
+    def migrates(self) -> bool:
+        """Whether somebody in it speaks the consumer protocol, and somebody the classic one."""
+        return self.modern and any(stage != UNIFORM for stages in self.lists for stage in stages)
+
     def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
         """The setup of this scenario in the given size.
 

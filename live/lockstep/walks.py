@@ -181,12 +181,18 @@ def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
             "while it revokes (KAFKA-19431), which the model does not have"
         )
     faults = dict.fromkeys((*chosen.faults, *ALWAYS))
-    decisions = chosen.coordinator
-    if releases.coordinator in A_HEARTBEAT_LATER:
+    return replace(
+        chosen, faults=tuple(faults), coordinator=as_then(chosen.coordinator, releases.coordinator)
+    )
+
+
+def as_then(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
+    """What a coordinator of this release decides otherwise, with what is no mistake."""
+    if coordinator in A_HEARTBEAT_LATER:
         decisions |= {"own_pending_is_unreleased"}
-    if version(releases.coordinator) < version(KEEPS_ITS_EPOCH):
+    if version(coordinator) < version(KEEPS_ITS_EPOCH):
         decisions |= {"revocation_counts"}
-    return replace(chosen, faults=tuple(faults), coordinator=decisions)
+    return decisions
 
 
 def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda _: None) -> LockstepResult:

@@ -19,9 +19,12 @@ CONSUMER, COORDINATOR, CLIENT = "consumer", "coordinator", "client"
 
 PARTS = (CONSUMER, COORDINATOR, CLIENT)
 
-PRODUCTS = {CONSUMER: "Java", COORDINATOR: "broker"}
+SERVED = "served"
+"""What is observed in lockstep instead: Kafka's coordinator of consumer groups (KIP-848)."""
 
-PROJECTS = {CONSUMER: "Kafka client", COORDINATOR: "Kafka broker"}
+PRODUCTS = {CONSUMER: "Java", COORDINATOR: "broker", SERVED: "broker"}
+
+PROJECTS = {CONSUMER: "Kafka client", COORDINATOR: "Kafka broker", SERVED: "Kafka broker"}
 
 SHOWN: Final = "shown"
 ABSENT: Final = "absent"
