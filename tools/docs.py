@@ -243,17 +243,18 @@ def groups() -> str:
 def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
     from rebalance.pipeline.audit.sources.events import Kind
-    from rebalance.pipeline.audit.sources.loggers import LOGGED, REBOOTSTRAPPING
+    from rebalance.pipeline.audit.sources.loggers import EPOCH, LOGGED, REBOOTSTRAPPING
 
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "python": "kafka-python and aiokafka"}
     titles["broker"] = "Broker"
+    marks = {EPOCH: "joined, synced"}
     parts = []
     for source in LOGGED:
         reported = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))
         rows = (
             (
                 f"`{message(one.start, one.rest)}`",
-                one.kind if one.kind in set(Kind) else Kind.RESET,
+                one.kind if one.kind in set(Kind) else marks.get(str(one.kind), Kind.RESET),
                 one.releases,
             )
             for one in reported

@@ -24,7 +24,10 @@ RELEASE = "release"
 EXCHANGED = "exchanged"
 """A consumer revokes some partitions and is assigned others, in one line."""
 
-MARKS = (REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED)
+EPOCH = "epoch"
+"""A heartbeat of the consumer protocol is answered: with the epoch of its member, which that may have had."""
+
+MARKS = (REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH)
 """What lines say that is no event, and changes what later lines mean."""
 
 _KINDS: dict[str, Kind | str] = {kind: kind for kind in (*Kind, *MARKS)}

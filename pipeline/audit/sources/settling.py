@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from rebalance.pipeline.audit.sources import jsonl
 from rebalance.pipeline.audit.sources.events import EventRow, Kind
-from rebalance.pipeline.audit.sources.loggers import LOSING, OVERDUE, REBOOTSTRAPPING, RELEASE
+from rebalance.pipeline.audit.sources.loggers import EPOCH, LOSING, OVERDUE, REBOOTSTRAPPING, RELEASE
 from rebalance.pipeline.audit.sources.rows import LineRow
 
 MIXED = "mixed"
@@ -208,6 +208,8 @@ def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[Line
 
 _JOINS = (Kind.JOINED, Kind.SYNCED)
 _ENDS = (Kind.STARTED, Kind.CLOSED, Kind.LEAVING)
+_OUTSIDE = (*_ENDS, Kind.JOINING, Kind.RESET, LOSING)
+"""Where a member of the consumer protocol has no epoch from."""
 
 
 def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
@@ -274,7 +276,8 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
     """The events of one consumer; ``rows`` in order.
 
     Group, generation and member are those of the lines before where a line does not name them. What is lost
-    and not revoked is LOST, and who rebootstraps does not start.
+    and not revoked is LOST, and who rebootstraps does not start. An epoch of the consumer protocol joins a
+    member, or is its next one; to be told it again is no event.
     """
     any_group = max((row.group for row in rows if row.group), default=None)
     group: str | None = None
@@ -285,6 +288,13 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         if mine is None:
             continue
         before = state[mine]
+        if row.kind == EPOCH:
+            if before.epoch == (row.member, row.generation):
+                continue
+            row = row._replace(kind=Kind.SYNCED if before.epoch else Kind.JOINED)
+            before.epoch = row.member, row.generation
+        elif row.kind in _OUTSIDE:
+            before.epoch = None
         joins, new = row.kind in _JOINS, row.kind == Kind.STARTED
         if joins:
             before.generation = row.generation if row.generation is not None else before.generation
@@ -311,6 +321,7 @@ class _Before:
         self.generation: int | None = None
         self.member: str | None = None
         self.phase: str | None = None
+        self.epoch: tuple[str | None, int | None] | None = None
 
 
 # -- what they are -------------------------------------------------------------------------------------

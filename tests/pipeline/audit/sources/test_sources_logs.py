@@ -154,3 +154,22 @@ def test_librdkafka_through_a_python_logger(found):
     assert kinds["assigned"] == kinds["revoked"] > 8
     assert {row.topic for row in rows if row.kind == "subscribed"} == {"orders"}
     assert all(text_of(row.at).startswith("2026-11-21") for row in rows)
+
+
+def test_librdkafka_as_a_member_of_the_consumer_protocol(found):
+    """It logs the epoch with each heartbeat; what is an event is the first, and each new one."""
+    rows = of(found, "librdkafka-2.16.0-consumer.log")
+    kinds = ("joining", "joined", "synced", "reset", "leaving")
+    seen = {who: [(r.kind, r.generation) for r in rows if r.consumer.startswith(who) and r.kind in kinds]
+            for who in ("confluent-1", "confluent-2")}  # fmt: skip
+    assert seen["confluent-2"][0][0] == "joining"
+    first = [(kind, generation) for kind, generation in seen["confluent-1"] if kind in ("joined", "synced")]
+    assert first == [("joined", 2), ("synced", 3), ("joined", 5)]
+    assert [kind for kind, _ in seen["confluent-1"] if kind == "joining"] == ["joining"] * 2
+    assert "reset" in {kind for kind, _ in seen["confluent-1"]}
+    assert {row.group for row in rows} == {"recorded"}
+    assert {row.generation for row in rows if row.kind == "assigned"} == {2, 3, 4, 5}
+    [lost] = {row.generation for row in rows if row.kind == "lost"}
+    assert lost == 3
+    ids = {row.consumer.split("#")[0]: row.member for row in rows if row.kind == "joined"}
+    assert len({*ids.values()}) == 2

@@ -20,6 +20,9 @@ THIS = "this groupInstanceId"
 REQUEST = "through explicit `LeaveGroup` request"
 NODE = "b:9092 (id: 1 rack: null)"
 HEARTBEAT = "heartbeat error response in state up (join-state steady, 2 partition(s) assigned)"
+BEAT = 'ConsumerGroupHeartbeat of member id "m/+", group id "g", generation id'
+REST = 'group instance id "(null)", current assignment "NULL", subscribed topics "NULL"'
+BEAT_OK = 'ConsumerGroupHeartbeat response received for member id "m/+" with epoch'
 
 TEXTS = [
     # Scala's coordinator, 2.4 to 3.9.
@@ -126,6 +129,12 @@ TEXTS = [
     (JAVA, "Member m with epoch 3 transitioned from RECONCILING to ACKNOWLEDGING.", None, {}),
     # librdkafka.
     (LIBRDKAFKA, "add a.b-c_d [12]", "assigned", {"topic": "a.b-c_d", "number": "12"}),
+    (LIBRDKAFKA, f"{BEAT} 0, {REST}", "joining", {"member": "m/+", "group": "g"}),
+    (LIBRDKAFKA, f"{BEAT} 12, {REST}", "epoch", {"member": "m/+", "group": "g", "generation": "12"}),
+    (LIBRDKAFKA, f"{BEAT} -1, {REST}", None, {}),
+    (LIBRDKAFKA, f"{BEAT_OK} 7", "epoch", {"member": "m/+", "generation": "7"}),
+    (LIBRDKAFKA, f"{BEAT_OK} -1", None, {}),
+    (LIBRDKAFKA, "Revoking assignment as lost an rejoining in join state steady", "reset", {}),
     (LIBRDKAFKA, 'updating member id "" -> "m"', None, {}),
     (LIBRDKAFKA, 'updating member id "m" -> ""', "reset", {"member": "m"}),
     (
