@@ -24,7 +24,7 @@ STEADY_PATIENCE = 20.0
 """The same while a scenario is minimised where the machine must not decide: 40 calls that do not return, or
 so many scenarios as are large enough to lose it by their size."""
 
-ONCE_MORE = 2
+ONCE_MORE = 4
 """Plays in which a confirmed counterexample shows again: an assignor may answer at random."""
 
 QUICK, SLOW = 0.1, 1.0
