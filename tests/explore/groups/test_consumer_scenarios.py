@@ -49,7 +49,10 @@ def test_single_messages_come_to_the_same_verdict() -> None:
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize(("name", "distinct"), [("consumer", 209288), ("consumer-static", 132978)])
+@pytest.mark.parametrize(
+    ("name", "distinct"),
+    [("consumer", 209288), ("consumer-static", 132978), ("consumer-connections", 236317)],
+)
 def test_two_members_two_partitions_two_faults(name: str, distinct: int) -> None:
     setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=2))
     built, clauses = machine(setup), rules(setup)
@@ -58,6 +61,33 @@ def test_two_members_two_partitions_two_faults(name: str, distinct: int) -> None
     assert search.breaches == ()
     assert liveness.judge(built, clauses, search).holds
     assert search.distinct == distinct
+
+
+@pytest.mark.parametrize(
+    ("name", "faults", "distinct"),
+    [
+        ("consumer-static", ("left behind", "crash", "pause", "unsubscribe", "session timeout"), 40297),
+        ("consumer-topics", ("left behind", "resubscribe", "topic grows", "topic deleted"), 58993),
+    ],
+)
+def test_connections_that_break_do_no_harm(name: str, faults: tuple[str, ...], distinct: int) -> None:
+    """Of static members, and where subscriptions change."""
+    setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, faults=faults, budget=2))
+    built, clauses = machine(setup), rules(setup)
+    search = fast.explore(built, clauses, GO_ON)
+    assert search.complete
+    assert search.breaches == ()
+    assert liveness.judge(built, clauses, search).holds
+    assert search.distinct == distinct
+
+
+@pytest.mark.nightly
+def test_three_members_three_partitions_on_connections_that_break() -> None:
+    setup = SCENARIOS["consumer-connections"].setup(ScenarioSize(members=3, partitions=3))
+    search = fast.explore(machine(setup), rules(setup), GO_ON, symmetry=True)
+    assert search.complete
+    assert search.breaches == ()
+    assert (search.distinct, search.generated, search.depth) == (84060, 300323, 25)
 
 
 @pytest.mark.nightly

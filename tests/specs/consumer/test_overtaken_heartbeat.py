@@ -1,6 +1,7 @@
 """Why one heartbeat at a time is assumed: one that arrives behind a later one releases what its sender owns.
 
-The steps are those of the executable model's coordinator; no run of the model has such a heartbeat.
+The steps are those of the executable model's coordinator. Runs of the model have such a heartbeat where
+connections break (N26).
 """
 
 from __future__ import annotations
@@ -44,6 +45,15 @@ def test_a_heartbeat_that_was_overtaken_releases_what_is_owned(decisions):
     # It consumes the partition. The target moves it, and what was left behind arrives first.
     record = beat(record, 1, NOTHING, NOTHING, 4, decisions)
     assert record.held == NOTHING, "and the next member is given what this one consumes"
+
+
+def test_so_does_one_at_the_members_own_epoch_if_it_was_given_more_since():
+    record = ConsumerRecord(1, epoch=Generation(2), state=RecordState.UNRELEASED)
+    # It says that it has nothing, and that is left on a connection that breaks; then the partition is free.
+    record = beat(record, 2, NOTHING, P, 2, [])
+    assert (record.assigned, record.epoch) == (P, 2)
+    record = beat(record, 2, NOTHING, NOTHING, 3, [])
+    assert record.held == NOTHING
 
 
 def test_at_its_own_epoch_it_has_to_give_it_up_first():
