@@ -287,8 +287,10 @@ def message(start: str, rest: str) -> str:
 def tlc() -> str:
     """The finite groups that TLC searches, with what it has to find."""
     from rebalance.specs.tla.configurations import GROUPS
+    from rebalance.specs.tla.modern import MODERN_GROUPS
 
-    rows = ((f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in GROUPS)
+    every = (*GROUPS, *MODERN_GROUPS)
+    rows = ((f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in every)
     return table(("configuration", "module", "is", "TLC finds"), rows)
 
 

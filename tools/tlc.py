@@ -1,6 +1,6 @@
 """``make tlc``: TLC and our own search count the states of the same finite groups.
 
-    python -m tools.tlc              every group of rebalance.specs.tla.configurations
+    python -m tools.tlc              every group of rebalance.specs.tla.configurations, and of modern
     python -m tools.tlc two_members  this one
 
 TLC is a Java program and not ours to ship. It is taken from where the environment variable TLA2TOOLS says
@@ -23,12 +23,19 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from rebalance.specs.tla.configurations import GROUPS, FiniteGroup
+from rebalance.specs.tla.configurations import GROUPS as OF_CLASSIC
+from rebalance.specs.tla.configurations import FiniteGroup
+from rebalance.specs.tla.modern import MODERN_GROUPS, ModernGroup
 from rebalance.specs.tla.names import camel
 
 from tools.state_space import StateSpace, explore
 
 SPECS = Path(__file__).parents[1] / "specs" / "tla"
+
+AnyGroup = FiniteGroup | ModernGroup
+
+GROUPS: tuple[AnyGroup, ...] = (*OF_CLASSIC, *MODERN_GROUPS)
+"""All that are searched."""
 
 MISSING = (
     "no TLC: needs java, and tla2tools.jar from a release of the TLA+ tools, where TLA2TOOLS says, "
@@ -99,7 +106,7 @@ def _number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def by_tlc(group: FiniteGroup) -> SearchFigures:
+def by_tlc(group: AnyGroup) -> SearchFigures:
     """What TLC finds in the configuration as it is in the repository.
 
     It runs in a copy: new releases write a module for each counterexample beside the one that was run.
@@ -110,7 +117,7 @@ def by_tlc(group: FiniteGroup) -> SearchFigures:
         return figures(run(Path(folder), "-config", f"{group.name}.cfg", f"{group.model}.tla"))
 
 
-def by_us(group: FiniteGroup) -> SearchFigures:
+def by_us(group: AnyGroup) -> SearchFigures:
     """The same from our own search of the formulas, to which TLA+ is unknown."""
     spec = group.specification
     space = StateSpace(group.universe, spec.actions)
@@ -126,7 +133,7 @@ def same(one: SearchFigures, other: SearchFigures) -> bool:
     )
 
 
-def pinned(group: FiniteGroup) -> SearchFigures:
+def pinned(group: AnyGroup) -> SearchFigures:
     """What is written down."""
     return SearchFigures(distinct=group.distinct, depth=group.depth, broken=camel(group.broken))
 

@@ -11,11 +11,13 @@ from dataclasses import replace
 
 import pytest
 import z3
+from rebalance.specs.consumer import safety as consumer_safety
 from rebalance.specs.logic.language import ANY, Vocabulary
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.theorems import safety
 from rebalance.specs.tla import group as tla_group
-from rebalance.specs.tla.configurations import GROUPS, files
+from rebalance.specs.tla import modern
+from rebalance.specs.tla.configurations import files as classic_files
 from rebalance.specs.tla.module import module
 from rebalance.specs.tla.names import RESERVED, Export, camel, ranges
 from rebalance.specs.tla.tlc import TlcModel, configuration, model
@@ -692,6 +694,11 @@ def test_layout_keeps_the_meaning(tmp_path):
 SPECS = tlc.SPECS
 
 
+def files():
+    """What there is of both protocols."""
+    return (*classic_files(), *modern.files())
+
+
 @pytest.mark.slow
 def test_the_text_in_the_repository_is_of_these_formulas():
     stale = []
@@ -706,14 +713,14 @@ def test_the_text_in_the_repository_is_of_these_formulas():
 
 @pytest.mark.slow
 @needs_tlc
-@pytest.mark.parametrize("name", ["MCConsumerGroup", "MCBroken"])
+@pytest.mark.parametrize("name", ["MCConsumerGroup", "MCBroken", "MCConsumerProtocol", "MCBrokenConsumer"])
 def test_the_protocol_is_tla(name):
     output = tlc.run(SPECS, f"{name}.tla", main="tla2sany.SANY")
     assert f"Semantic processing of module {name}" in output
     assert not re.search(r"[Ee]rror|[Ww]arning|Abort", output), output
 
 
-GROUP = {group.name: group for group in GROUPS}
+GROUP = {group.name: group for group in tlc.GROUPS}
 LARGE = (
     "MCConsumerGroup",
     "two_members",
@@ -721,6 +728,7 @@ LARGE = (
     "three_members",
     "broken_newest_claim",
     "broken_claims_always_empty",
+    "consumer_two_members",
 )
 TIERS = [
     pytest.param(name, marks=pytest.mark.nightly if name in LARGE else pytest.mark.slow) for name in GROUP
@@ -730,7 +738,9 @@ TIERS = [
 @pytest.mark.parametrize("name", GROUP)
 def test_every_configuration_asks_for_all_or_for_what_breaks(name):
     invariants = (SPECS / f"{name}.cfg").read_text().partition("INVARIANTS\n")[2].split()
-    group, spec = GROUP[name], safety.specification()
+    group = GROUP[name]
+    modern_one = isinstance(group, modern.ModernGroup)
+    spec = consumer_safety.specification() if modern_one else safety.specification()
     every = [camel(one) for one in (*spec.properties, *spec.invariants)]
     assert invariants == ["TypeOK", *([camel(group.broken)] if group.broken else every)]
 
