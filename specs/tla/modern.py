@@ -182,9 +182,8 @@ def _configuration(whole: Export, one: ModernGroup) -> str:
     behaviour = ["SPECIFICATION Spec"]
     if one.faults is not None:
         behaviour = ["INIT Init", f"NEXT {_next(one.faults)}"]
-    run = (
-        f"java -XX:+UseParallelGC -cp tla2tools.jar tlc2.TLC -deadlock -config {one.name}.cfg {one.model}.tla"
-    )
+    java = "java -XX:+UseParallelGC -cp tla2tools.jar tlc2.TLC"
+    run = f"{java} -deadlock -config {one.name}.cfg {one.model}.tla"
     return configuration(
         whole,
         one.sizes,
