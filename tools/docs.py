@@ -289,8 +289,8 @@ def tlc() -> str:
     from rebalance.specs.tla.configurations import GROUPS
     from rebalance.specs.tla.modern import MODERN_GROUPS
 
-    every = (*GROUPS, *MODERN_GROUPS)
-    rows = ((f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in every)
+    rows = [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in GROUPS]
+    rows += [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in MODERN_GROUPS]
     return table(("configuration", "module", "is", "TLC finds"), rows)
 
 

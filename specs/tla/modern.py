@@ -51,9 +51,11 @@ def export(spec: Specification) -> Export:
 
 @dataclass(frozen=True, kw_only=True)
 class ModernGroup:
-    """A group of so many member ids and partitions, whose epoch can grow so often; ``faults`` that can
-    happen, None for all of them. ``variation`` is the guard that is left out, and ``broken`` the property that TLC
-    then finds violated. ``distinct`` and ``depth`` as of ``configurations.FiniteGroup``."""
+    """A group of so many member ids and partitions, whose epoch can grow so often.
+
+    ``faults`` that can happen, None for all of them. ``variation`` is the guard that is left out, and
+    ``broken`` the property that TLC then finds violated. ``distinct`` and ``depth`` as of ``FiniteGroup``.
+    """
 
     name: str
     members: int
