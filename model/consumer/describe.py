@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
+from rebalance.model.consumer.connections import connection_of
 from rebalance.model.consumer.observations import (
     Acknowledged,
     BeatAnswered,
@@ -288,8 +289,13 @@ class _ConsumerScene:
         if action in _SENT:
             me = self._me(self.before)
             yield message(
-                generation=None if me.epoch == NONE else int(me.epoch), lost=action == "heartbeat lost"
+                generation=None if me.epoch == NONE else int(me.epoch),
+                lost=action in ("heartbeat lost", "heartbeat left behind"),
             )
+        elif action == "left heartbeat arrives":
+            left: Beat = self._part(self.before, "behind")[connection_of(self.event.choice)]
+            epoch = None if left.epoch == NONE else int(left.epoch)
+            yield message(generation=epoch, text="of a broken connection")
         refused = next((one for one in self.seen if isinstance(one, BeatAnswered)), None)
         answered = action in ("heartbeat", "heartbeat unanswered", "callback late")
         if answered and refused is not None:

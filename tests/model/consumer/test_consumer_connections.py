@@ -102,6 +102,24 @@ def test_the_news_in_an_answer_that_nobody_hears_is_not_given_again():
     assert run.value("wire A").parts is None
 
 
+def test_it_is_drawn_as_lost_and_when_it_arrives():
+    built = consumer_machine(group(BELIEVED, steps="atomic"))
+    state, drawn = built.initial[0], []
+    for event in (
+        *(Event("start", 0), Event("heartbeat", 0, "A t-0 t-1"), Event("heartbeat left behind", 0)),
+        Event("left heartbeat arrives", 0),
+    ):
+        outcome = built.outcome(state, event)
+        assert outcome is not None
+        after = built.apply(state, event, outcome)
+        drawn += [one.sentence for one in built.describe.details(state, event, after, outcome.seen).messages]
+        state = after
+    assert drawn[-2:] == [
+        "ConsumerGroupHeartbeat of generation 1 of A, which gets lost",
+        "ConsumerGroupHeartbeat of generation 1 of A: of a broken connection",
+    ]
+
+
 def test_what_a_process_had_sent_is_under_way_when_the_next_one_starts_under_another_id():
     run = Run(group()).does("A start", "A heartbeat", "A crash", "A start")
     assert [beat.id for beat in run.value("behind A")] == [1]
