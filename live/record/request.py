@@ -147,7 +147,12 @@ class Request:
 
     def notes(self) -> list[str]:
         """What is played otherwise than the scenario's name promises, and why."""
-        if not self.together or self.problem():
+        if self.problem():
+            return []
+        if self.scenario == "migration" and self.stages[0] == ("cooperative-sticky",):
+            reasons = {client: BY_RECORDER[client].stays_classic for client in sorted(self.kinds)}
+            return [f"{client}'s group is not converted: {why}" for client, why in reasons.items() if why]
+        if not self.together:
             return []
         refused = {client: BY_RECORDER[client].refuses_mixed for client in sorted(self.kinds)}
         return [f'{name} says "{why}": all stop, then all start' for name, why in refused.items() if why]
@@ -175,6 +180,8 @@ class Request:
         if self.scenario == "change-assignor":  # librdkafka has no eager sticky one
             return two_bounces("roundrobin" if "confluent" in self.kinds else "sticky")
         cooperative = all(BY_RECORDER[client].cooperative for client in self.kinds)
+        if self.scenario == "migration" and any(BY_RECORDER[client].stays_classic for client in self.kinds):
+            cooperative = False
         best = "cooperative-sticky" if cooperative else "range"
         return ((self.assignor or best,),)
 

@@ -144,6 +144,8 @@ class ClientTraits:
     """Whether it has a cooperative assignor."""
     speaks_consumer: bool = False
     """Whether it has ``group.protocol=consumer`` (KIP-848)."""
+    stays_classic: str = ""
+    """Why a broker does not convert a group of its cooperative assignor; "": it does."""
     refuses_mixed: str = ""
     """What it says to a list with a cooperative assignor beside an eager one, by which a group is upgraded
     member by member (KIP-429); "": it takes that."""

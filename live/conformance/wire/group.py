@@ -15,6 +15,7 @@ from rebalance.model.consumer.migration.classic_group import heartbeat as classi
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.consumer.state import (
     Beat,
+    BeatError,
     BeatKind,
     BeatOk,
     BeatRefused,
@@ -312,6 +313,10 @@ class WireGroup:
                 beat = self._seen(slot, member, self.part(after, "wire", slot), coming, mine)
                 if beat is not None:
                     yield self._made(event, self.machine.put(after, f"wire {letter(slot)}", beat), mine)
+        elif isinstance(wire, Beat) and self._stays_classic(state, wire, items):
+            refused = BeatRefused(wire.id, BeatError.GROUP_ID_NOT_FOUND)
+            after = self.machine.put(state, f"wire {letter(slot)}", refused)
+            yield WireStep(Event("not converted", slot), after, items.more, ())
         elif isinstance(wire, Beat):
             for event, outcome, after in self.outcomes(state, "heartbeat arrives", slot):
                 mine = items.again()
@@ -328,6 +333,13 @@ class WireGroup:
                 mine = items.again()
                 if self._callbacks(outcome, mine, slot):
                     yield self._made(event, after, mine)
+
+    def _stays_classic(self, state: State, beat: Beat, items: Items) -> bool:
+        """Whether a broker does not convert the group for who joins, for what its leader has assigned."""
+        group = self.group(state)
+        classic = group.kind is GroupKind.CLASSIC and any(self.book(state)) and items.more is not None
+        joins = beat.kind is BeatKind.JOIN
+        return classic and joins and group.epoch + (items.more or 0) in self.recording.custom
 
     def _seen(self, slot: int, member: ConsumerMember, beat: Beat, item: Item, items: Items) -> Beat | None:
         """The heartbeat as it was sent, None if the model's client sends none like it. Which fields one has

@@ -40,7 +40,8 @@ class Item(NamedTuple):
 @dataclass(frozen=True, kw_only=True)
 class WireRecording:
     """A recording as lanes. ``names``: the consumers by slot; ``members``: member id -> slot; ``stages``:
-    of each slot the stages of its lives; ``plans``: what leaders assigned, by generation and leader."""
+    of each slot the stages of its lives; ``plans``: what leaders assigned, by generation; ``custom``: those
+    generations in which that has user data, as a custom assignor's."""
 
     log: RecordedLog
     names: tuple[str, ...]
@@ -48,6 +49,7 @@ class WireRecording:
     members: Mapping[str, int]
     stages: Sequence[Sequence[int]]
     plans: Mapping[int, Mapping[str, Sequence[str]]] = field(default_factory=dict)
+    custom: frozenset[int] = frozenset()
 
     @property
     def items(self) -> int:
@@ -70,6 +72,7 @@ def read_wire(log: RecordedLog) -> WireRecording:
         lanes["wire", slot], lanes["app", slot] = [], []
     members: dict[str, int] = {}
     plans: dict[int, dict[str, Sequence[str]]] = {}
+    custom: set[int] = set()
     for item in _paired(lines):
         if item.kind in COORDINATOR:
             lanes["coordinator", -1].append(item)
@@ -83,9 +86,17 @@ def read_wire(log: RecordedLog) -> WireRecording:
                 members[name] = slot
         if item.kind == "sync" and item.data.get("plan"):
             plans.setdefault(item.data["generation"], {}).update(item.data["plan"])
+            if any(item.data.get("user_data", {}).values()):
+                custom.add(item.data["generation"])
     leaves = {slot: [one.at for one in lanes["wire", slot] if one.kind == "leave"] for slot in slots.values()}
+    began: dict[str, float] = {}
     for line in log.lines:
-        mine = _of_application(line, leaves[slots[line.consumer]]) if line.consumer else None
+        if line.event == "started":
+            began[line.consumer] = line.at
+        if not line.consumer:
+            continue
+        of_this_life = [at for at in leaves[slots[line.consumer]] if at > began.get(line.consumer, 0.0)]
+        mine = _of_application(line, of_this_life)
         if mine is not None:
             lanes["app", slots[line.consumer]].append(mine)
     for lane in lanes.values():
@@ -97,6 +108,7 @@ def read_wire(log: RecordedLog) -> WireRecording:
         members=members,
         stages=[_stages(log, name) for name in names],
         plans=plans,
+        custom=frozenset(custom),
     )
 
 

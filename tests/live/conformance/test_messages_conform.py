@@ -31,6 +31,9 @@ from tests.command import Rebalance
 MIGRATION = Path(__file__).parents[3] / "examples" / "recordings" / "migration"
 """One Java consumer and one of librdkafka, from range to the consumer protocol and back, on Kafka 4.4.0."""
 
+NOT_CONVERTED = MIGRATION.with_name("not-converted")
+"""Two consumers of librdkafka with cooperative-sticky; one comes back with the consumer protocol, in vain."""
+
 Line = dict[str, Any]
 
 
@@ -42,10 +45,12 @@ def ask(directory: Path = MIGRATION, **more: Any) -> WireAnswer:
     return ask_wire(question(directory), Choices(**more))
 
 
-def changed(tmp_path: Path, name: str, change: Callable[[list[Line]], Any]) -> Path:
+def changed(
+    tmp_path: Path, name: str, change: Callable[[list[Line]], Any], recording: Path = MIGRATION
+) -> Path:
     """The recording with the lines of one file changed in place."""
     out = tmp_path / "changed"
-    shutil.copytree(MIGRATION, out)
+    shutil.copytree(recording, out)
     lines = [json.loads(line) for line in (out / name).read_text().splitlines()]
     change(lines)
     (out / name).write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -225,6 +230,19 @@ def test_a_leader_that_joins_once_more_before_it_assigns_is_answered_the_same(tm
 def test_but_not_in_another_generation_nor_with_another_claim(tmp_path: Path, other: Line) -> None:
     twice = changed(tmp_path, "messages.jsonl", lambda lines: _joins_twice(lines, **other))
     assert ask(twice).conformance.verdict == "mismatch"
+
+
+def test_a_group_whose_leader_assigns_user_data_is_not_converted(tmp_path: Path) -> None:
+    found = ask(NOT_CONVERTED).conformance
+    taken = [step.event.action for step in found.witness if step.event is not None]
+    assert (found.verdict, taken.count("not converted")) == ("explained", 1)
+
+    def without(lines: list[Line]) -> None:
+        for line in lines:
+            line.pop("user_data", None)
+
+    plain = changed(tmp_path, "messages.jsonl", without, NOT_CONVERTED)
+    assert ask(plain).conformance.verdict == "mismatch"
 
 
 def test_a_search_that_meets_its_limit_is_inconclusive() -> None:

@@ -146,6 +146,16 @@ def test_a_migration_goes_to_the_consumer_protocol_and_back() -> None:
     assert rolled == [(name, stage) for stage in range(3) for name in ("a", "b")]
 
 
+def test_a_group_that_no_broker_converts_goes_from_range_and_a_note_says_why() -> None:
+    request = modern("confluent:2,java:4.4.0:1", scenario="migration")
+    assert (request.stages[0], request.notes()) == (("range",), [])
+    asked = replace(request, assignor="cooperative-sticky")
+    assert asked.stages[0] == ("cooperative-sticky",)
+    [note] = asked.notes()
+    assert "confluent's group is not converted: what its leader assigns has user data" in note
+    assert modern("java:4.4.0:3", scenario="migration").notes() == []
+
+
 def test_a_member_of_the_consumer_protocol_leaves_to_the_broker_what_the_broker_sets() -> None:
     config = modern(assignor="range").config(0)
     assert (config["group.protocol"], config["group.remote.assignor"]) == ("consumer", "range")
