@@ -245,7 +245,7 @@ class WireGroup:
     def _unheard(self, state: State, items: Items, slot: int) -> Iterator[WireStep]:
         """An answer to a process that is gone."""
         coming = items.next(("wire", slot))
-        if coming is not None and coming.kind.endswith("answer"):
+        if coming is not None and (coming.kind.endswith("answer") or coming.kind == "heartbeat"):
             mine = items.again()
             mine.take(("wire", slot), coming.kind)
             yield WireStep(Event("unheard", slot), state, items.more, mine.shows)

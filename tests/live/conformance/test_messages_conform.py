@@ -232,6 +232,28 @@ def test_but_not_in_another_generation_nor_with_another_claim(tmp_path: Path, ot
     assert ask(twice).conformance.verdict == "mismatch"
 
 
+def _answered_late(lines: list[Line]) -> None:
+    """A classic member is answered a heartbeat after it has left."""
+    leave = next(line for line in lines if line.get("api") == "LeaveGroup" and line["event"] == "request")
+    mine = {"consumer": leave["consumer"], "api": "Heartbeat"}
+    request = next(line for line in lines if {**line, **mine} == line and line["event"] == "request")
+    [answer] = [one for one in lines if one["event"] == "answer" and one["number"] == request["number"]]
+    number = lines.index(leave)
+    again = {"number": 20_000, "at": leave["at"]}
+    before = [line for line in lines[:number] if line.get("consumer") == leave["consumer"]]
+    generation = [
+        line["generation"] for line in before if line.get("api") == "Heartbeat" and "generation" in line
+    ]
+    lines.insert(number + 1, {**answer, **again, "error": "NONE"})
+    lines.insert(number, {**request, **again, "generation": generation[-1]})
+
+
+def test_what_is_answered_to_who_has_left_changes_nothing(tmp_path: Path) -> None:
+    answer = ask(changed(tmp_path, "messages.jsonl", _answered_late))
+    taken = [step.event.action for step in answer.conformance.witness if step.event is not None]
+    assert (answer.conformance.verdict, taken.count("unheard")) == ("explained", 1)
+
+
 def test_a_group_whose_leader_assigns_user_data_is_not_converted(tmp_path: Path) -> None:
     found = ask(NOT_CONVERTED).conformance
     taken = [step.event.action for step in found.witness if step.event is not None]
