@@ -65,20 +65,25 @@ class ConformanceQuestion:
 
     def spelled(self, phrase: str) -> str:
         """Text of the model with the log's names for consumers and partitions."""
-        several = len(self.topics) > 1
-        names = {f"t{n if several else ''}-": f"{topic}-" for n, (topic, _) in enumerate(self.topics)}
-        letters = {letter(slot): one.consumer for slot, one in enumerate(self.slots)}
-        made = []
-        for word in phrase.split(" "):
-            bare = word.rstrip(":,;")
-            tail = word[len(bare) :]
-            if bare in letters:
-                word = letters[bare] + tail
-            for old, new in names.items():
-                if bare.startswith(old) and bare[len(old) :].isdigit():
-                    word = new + bare[len(old) :] + tail
-            made.append(word)
-        return " ".join(made)
+        return spelled(phrase, [name for name, _ in self.topics], [slot.consumer for slot in self.slots])
+
+
+def spelled(phrase: str, topics: Sequence[str], consumers: Sequence[str]) -> str:
+    """Text of the model with these names for its topics and consumers."""
+    several = len(topics) > 1
+    names = {f"t{n if several else ''}-": f"{topic}-" for n, topic in enumerate(topics)}
+    letters = {letter(slot): consumer for slot, consumer in enumerate(consumers)}
+    made = []
+    for word in phrase.split(" "):
+        bare = word.rstrip(":,;")
+        tail = word[len(bare) :]
+        if bare in letters:
+            word = letters[bare] + tail
+        for old, new in names.items():
+            if bare.startswith(old) and bare[len(old) :].isdigit():
+                word = new + bare[len(old) :] + tail
+        made.append(word)
+    return " ".join(made)
 
 
 def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuestion:

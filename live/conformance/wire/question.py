@@ -11,7 +11,7 @@ from rebalance.explore.groups.scenarios import runs
 from rebalance.live.conformance.ask import NARROW
 from rebalance.live.conformance.listing import ConsumerSlot
 from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
-from rebalance.live.conformance.question import Choices, last_given, profile_of
+from rebalance.live.conformance.question import Choices, last_given, profile_of, spelled
 from rebalance.live.conformance.search import Conformance
 from rebalance.live.conformance.wire.frontier import Partitions
 from rebalance.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
@@ -48,8 +48,8 @@ class WireQuestion:
         return "" if slot < 0 else self.slots[slot].consumer
 
     def spelled(self, phrase: str) -> str:
-        """Text of the model as it is."""
-        return phrase
+        """Text of the model with the log's names for consumers and partitions."""
+        return spelled(phrase, [name for name, _ in self.topics], self.recording.names)
 
 
 @dataclass(frozen=True)

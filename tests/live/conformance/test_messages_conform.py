@@ -202,6 +202,8 @@ def test_the_command_reads_messages_where_there_are_some(rebalance: Rebalance, t
     ran = rebalance("conform", spoiled)
     assert ran.code == 1
     assert "no state of the model allows it there" in ran.out
+    ran = rebalance("conform", MIGRATION, "--show")
+    assert "leader decides (java-4.4.0-1 orders-2, confluent-1 orders-0 orders-1)" in ran.out
 
 
 def _joins_twice(lines: list[Line], *, generation: int = 0, claim: str = "") -> None:
