@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,16 @@ def table(module: str, name: str = "") -> dict[str, Any]:
     Nobody changes what it says, so arrays are tuples.
     """
     path = Path(module).with_name(f"{name}.toml") if name else Path(module).with_suffix(".toml")
-    return {key: _fixed(value) for key, value in tomllib.loads(path.read_text("utf-8")).items()}
+    return {key: _fixed(value) for key, value in tomllib.loads(_text(path)).items()}
+
+
+def _text(path: Path) -> str:
+    """What a file holds, also one in a zip archive, as which a package is sent to other machines."""
+    try:
+        return path.read_text("utf-8")
+    except NotADirectoryError:
+        archive = next(above for above in path.parents if above.is_file())
+        return zipfile.Path(archive, path.relative_to(archive).as_posix()).read_text("utf-8")
 
 
 def _fixed(value: Any) -> Any:

@@ -25,7 +25,7 @@ from rebalance.pipeline.audit.kernel.findings import Thresholds
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-PIECE = 8 << 20
+PIECE = 16 << 20
 """Bytes of Parquet that a task opens, about; fewer when there would be too few tasks."""
 
 TASK_MEMORY = "400MiB"

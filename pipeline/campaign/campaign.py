@@ -14,7 +14,9 @@ import contextlib
 import fcntl
 import hashlib
 import json
+import os
 import re
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -310,6 +312,7 @@ def _play(
     batches: Iterable[pa.RecordBatch], player: Player, seed: int, limit: float
 ) -> Iterator[pa.RecordBatch]:
     """On a worker: rows ``first``, ``last`` in, the rows of these scenarios out."""
+    _find_from_anywhere()
     working, lost = partial(_working, player, seed), partial(_lost, seed)
     for batch in batches:
         for chunk in batch.to_pylist():
@@ -319,6 +322,15 @@ def _play(
 
 VerdictRow = tuple[Any, ...]
 """The values of one row of ``VERDICTS``, in the order of its columns."""
+
+
+def _find_from_anywhere() -> None:
+    """Spark names the archives that it sends from the directory of its worker, which players leave."""
+    sys.path[:] = [os.path.abspath(one) if one else one for one in sys.path]
+    for module in [*sys.modules.values()]:
+        path = getattr(module, "__dict__", {}).get("__path__")
+        if isinstance(path, list):
+            path[:] = map(os.path.abspath, path)
 
 
 @contextlib.contextmanager

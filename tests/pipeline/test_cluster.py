@@ -6,8 +6,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import sysconfig
 import time
 from contextlib import ExitStack, contextmanager
 from datetime import timedelta
@@ -20,6 +22,7 @@ from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
 from tests.pipeline.audit.sources.incident import incident
 from tests.pipeline.audit.sources.shapes import per_pod, write
+from tools.benchmarks.first_verdict import built
 
 pytestmark = pytest.mark.slow
 
@@ -84,18 +87,44 @@ def cluster(tmp_path_factory):
         yield url
 
 
-def rebalance(folder, *argv):
+def rebalance(folder, *argv, **variables):
     """The command in a process of its own: its exit code and what it printed."""
     ran = subprocess.run(
         command(*map(str, argv)),
         cwd=folder,
+        env={**os.environ, **variables},
         capture_output=True,
         text=True,
         timeout=500,
         check=False,
     )
-    assert ran.returncode in (0, 1), ran.stderr
+    assert ran.returncode in (0, 1), ran.stderr + ran.stdout[:2000]
     return ran.returncode, json.loads(ran.stdout)
+
+
+@pytest.fixture(scope="module")
+def shipped(tmp_path_factory):
+    """Variables with which a driver sends the package along, to workers that do not have it."""
+    folder = tmp_path_factory.mktemp("shipped")
+    # Before Python 3.13 a namespace is found in an archive that has an entry for it, which wheels do not.
+    shutil.unpack_archive(built(folder), folder / "package", "zip")
+    archive = shutil.make_archive(str(folder / "rebalance"), "zip", folder / "package")
+    # The packages that are installed, without what makes the checkout one of them.
+    python = folder / "python"
+    base = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")
+    python.write_text(
+        f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{sysconfig.get_path("purelib")}" exec {base} "$@"\n'
+    )
+    python.chmod(0o755)
+    alone = subprocess.run(
+        [python, "-c", "import duckdb, pyspark; import rebalance.model"],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "No module named 'rebalance'" in alone.stderr
+    return {"PYSPARK_PYTHON": str(python), "PYSPARK_SUBMIT_ARGS": f"--py-files {archive} pyspark-shell"}
 
 
 def steady(value):
@@ -167,5 +196,23 @@ def test_a_campaign_says_the_same_on_a_cluster(cluster, spark, tmp_path, capfd):
     code = cli.main([*argv, "--out", str(tmp_path / "here")])  # in the session of the tests, local[2]
     here = json.loads(capfd.readouterr().out)
     again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", cluster)
+    assert code == again == 0
+    assert steady(there) == steady(here)
+
+
+@pytest.mark.nightly  # minutes
+def test_a_package_that_is_sent_along_is_all_that_workers_need(cluster, shipped, tmp_path):
+    """The whole audit, parsing included, and a campaign."""
+    pods = tmp_path / "logs"
+    write(per_pod(incident()), pods)
+    argv = ("audit", f"file://{pods}", "--format", "json", "--no-progress", "--driver-memory", "1g")
+    code, here = rebalance(tmp_path, *argv, "--out", tmp_path / "here", "--master", "local[2]")
+    again, there = rebalance(tmp_path, *argv, "--out", tmp_path / "there", "--master", cluster, **shipped)
+    assert code == again == 1
+    assert {one["check"] for one in here["findings"]} == {"owned-twice", "owned-by-zombie"}
+    assert steady(there) == steady(here)
+    campaign = ("campaign", "range", "--scenarios", "200", "--format", "json", "--no-progress")
+    code, here = rebalance(tmp_path, *campaign, "--out", tmp_path / "own", "--master", "local[2]")
+    again, there = rebalance(tmp_path, *campaign, "--out", tmp_path / "sent", "--master", cluster, **shipped)
     assert code == again == 0
     assert steady(there) == steady(here)

@@ -40,7 +40,10 @@ class Meter:
     CPU without what looking at them takes."""
 
     def __enter__(self) -> Meter:
-        self.began, self.cpu_before, self.peak, self._own = time.monotonic(), self._tree()[0], 0, 0.0
+        self.began, self.peak, self._own = time.monotonic(), 0, 0.0
+        self._spent: dict[int, float] = {}
+        self._look()
+        self._before = sum(self._spent.values())
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._watch)
         self._thread.start()
@@ -49,17 +52,18 @@ class Meter:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         self._thread.join()
+        self._look()
         self.seconds = time.monotonic() - self.began
-        self.cpu = self._tree()[0] - self.cpu_before - self._own
+        self.cpu = sum(self._spent.values()) - self._before - self._own
 
     def _watch(self) -> None:
         while not self._stop.wait(0.2):
-            self.peak = max(self.peak, self._tree()[1])
+            self._look()
             self._own = time.thread_time()
 
-    @staticmethod
-    def _tree() -> tuple[float, int]:
-        """CPU seconds with those of children that have ended, and bytes of resident memory."""
+    def _look(self) -> None:
+        """Note what each process has used by now: nobody can be asked who has ended, and not all are waited
+        for by those above them."""
         below: dict[int, list[int]] = defaultdict(list)
         used: dict[int, tuple[float, int]] = {}
         space: dict[int, str] = {}  # size of the address space
@@ -69,16 +73,17 @@ class Meter:
             with contextlib.suppress(OSError):
                 fields = (entry / "stat").read_text().rpartition(")")[2].split()
                 below[int(fields[1])].append(int(entry.name))
-                used[int(entry.name)] = sum(map(int, fields[11:15])) / TICK, int(fields[21]) * PAGE
+                used[int(entry.name)] = sum(map(int, fields[11:13])) / TICK, int(fields[21]) * PAGE
                 space[int(entry.name)] = fields[20]
-        todo, cpu, memory = [os.getpid()], 0.0, 0
+        todo, memory = [os.getpid()], 0
         while todo:
             one = todo.pop()
             seconds, resident = used.get(one, (0.0, 0))
-            cpu, memory = cpu + seconds, memory + resident
+            memory += resident
+            self._spent[one] = max(seconds, self._spent.get(one, 0.0))
             # A JVM that starts a program is there twice for a moment, with the same memory.
             todo += [child for child in below[one] if space.get(child) != space.get(one)]
-        return cpu, memory
+        self.peak = max(self.peak, memory)
 
     def row(self, **more: Any) -> dict[str, Any]:
         return {"seconds": self.seconds, "cpu": self.cpu, "mib": self.peak // 2**20, **more}

@@ -3,17 +3,23 @@ doubled."""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import random
+import signal
 import subprocess
 import time
+from collections import Counter
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 pytest.importorskip("duckdb")
 
 import duckdb
+from rebalance.live.processes.supervision import family
 
 from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
@@ -99,3 +105,64 @@ def test_an_audit_that_is_run_again_says_the_same(tmp_path):
     run(tmp_path, "--out", tmp_path / "again")
     assert table(tmp_path / "again", "findings", FINDING) == table(tmp_path / "whole", "findings", FINDING)
     assert len(table(tmp_path / "again", "findings", FINDING)) >= 20
+
+
+def victim(process, kind, draw):
+    """A process of this kind that the command has started at the moment, or the command; None: no such."""
+    if kind == "driver":
+        return process.pid
+    found = []
+    for pid in family(process.pid):
+        with contextlib.suppress(OSError):
+            command_line = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
+            if ("SparkSubmit" if kind == "java" else "pyspark.daemon") in command_line:
+                found.append(pid)
+    return draw.choice(sorted(found)) if found else None
+
+
+SPARK_TABLES = (("findings", FINDING), ("groups", "*"), ("pauses", "*"), ("malformed", "file, line, why"))
+
+
+def test_an_audit_on_spark_loses_and_doubles_nothing(tmp_path):
+    """Of nine kills three are of the command, three of Java and three of Python tasks: after the latter it
+    goes on, after the others it is run again, in the same directory."""
+    (tmp_path / "logs").mkdir()
+    for number in range(20):
+        portion(tmp_path / "logs" / f"{number % 3}.jsonl", number)
+
+    def started(out):
+        argv = command("audit", f"file://{tmp_path}/logs", "--no-progress", "--out", str(tmp_path / out))
+        return subprocess.Popen(
+            [*argv, "--master", "local[2]", "--driver-memory", "1g"],
+            cwd=tmp_path,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    began = time.monotonic()
+    assert started("whole").wait() == 1
+    takes = time.monotonic() - began
+    whole = {name: table(tmp_path / "whole", name, columns) for name, columns in SPARK_TABLES}
+    assert len(whole["findings"]) >= 20
+    assert len(whole["malformed"]) == 20
+    draw, killed = random.Random(19), Counter[str]()
+    while killed.total() < 9:
+        kind = ("driver", "java", "task")[killed.total() % 3]
+        process, until = started("killed"), draw.uniform(0.1, 0.9) * takes
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(until)
+        # A task may be between two stages: wait for the next.
+        while process.poll() is None and (pid := victim(process, kind, draw)) is None:
+            time.sleep(0.05)
+        if process.poll() is not None:
+            continue
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+            killed[kind] += 1
+        code = process.wait()
+        if kind == "task":
+            assert code == 1
+        else:
+            assert started("killed").wait() == 1
+        for name, columns in SPARK_TABLES:
+            assert table(tmp_path / "killed", name, columns) == whole[name], (kind, name)
