@@ -416,6 +416,7 @@ CONSUMER_SAMPLED: tuple[SampledGroup, ...] = (
     ("consumer", 2, 2, 4, None),
     ("consumer", 3, 2, 3, None),
     ("consumer-topics", 2, 2, 4, CONSUMER_FAULTS),
+    ("consumer-static", 2, 2, 3, ("close", "crash", "disconnect", "max poll", "session timeout")),
 )
 """The same of the consumer protocol: every kind of fault, and of subscriptions that change."""
 

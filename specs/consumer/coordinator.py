@@ -127,12 +127,52 @@ def removed(s: State, t: After, m: Term, g: Term) -> None:
     """A member is removed: it left, its session ended, it revoked too slowly, an administrator did it."""
     t.when(s.member(m))
     raised(s, t, g)
+    erased(t, m)
+
+
+def erased(t: After, m: Term) -> None:
+    """There is no record of it."""
     t.member[m] = False
     t.at[m] = none
     t.previous[m] = none
     t.record[m] = STABLE
     for relation in ("assigned", "pending", "target", "subscribed"):
         getattr(t, relation)[m, P] = False
+
+
+# -- static members (KIP-345) --------------------------------------------------------------------------
+
+
+def goes_away(s: State, t: After, m: Term) -> None:
+    """The heartbeat of a static member that leaves with epoch -2: it keeps what it holds, for as long as its
+    session lasts. Its client is in no group by then."""
+    t.when(s.member(m), s.epoch(m) == none, s.wire(m) == IDLE)
+    is_away(t, m)
+
+
+def is_away(t: After, m: Term) -> None:
+    """Nobody waits for it to revoke."""
+    t.at[m] = none
+    t.previous[m] = none
+    t.pending[m, P] = NO
+
+
+def replaces(s: State, t: After, m: Term, n: Term) -> None:
+    """A static member comes back with another id: it has what the one that went away held. That both are of
+    one instance is left out."""
+    t.when(s.wire(m) == JOIN, Not(s.member(m)), s.member(n), s.at(n) == none, s.epoch(n) == none)
+    t.when(s.wire(n) == IDLE)
+    t.member[m] = True
+    t.record[m] = s.record(n)
+    for relation in ("assigned", "target", "subscribed"):
+        getattr(t, relation)[m, P] = getattr(s, relation)(n, P)
+    erased(t, n)
+
+
+def unreleased(s: State, t: After, m: Term) -> None:
+    """Its instance has another member, which has not gone away: it has to try again."""
+    t.when(s.wire(m) == JOIN)
+    put(t, m, IDLE)
 
 
 # -- a heartbeat of a member ---------------------------------------------------------------------------

@@ -7,9 +7,11 @@ from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 from rebalance.model.consumer.client import ACTIVE
+from rebalance.model.consumer.conversion import may_upgrade
 from rebalance.model.consumer.observations import Committed
 from rebalance.model.consumer.state import (
     Beat,
+    BeatError,
     BeatKind,
     BeatOk,
     BeatRefused,
@@ -18,7 +20,7 @@ from rebalance.model.consumer.state import (
     find,
 )
 from rebalance.model.machine import Event
-from rebalance.model.protocol.state import Topics, each
+from rebalance.model.protocol.state import Life, Topics, each
 from rebalance.specs.consumer.picture import GroupPicture, SlotState, under_way
 from rebalance.specs.refinement.abstraction import NoCounterpartError
 
@@ -67,6 +69,11 @@ class ConsumerMove:
     def new(self) -> SlotState:
         return self.after[self.event.who]
 
+    @property
+    def static(self) -> bool:
+        """Whether the slot is a static member."""
+        return self.map.setup.consumers[self.event.who].instance is not None
+
     def id(self, incarnation: int) -> int:
         """The element of a member id of the slot."""
         return self.map.id(self.event.who, incarnation)
@@ -108,11 +115,17 @@ def arrives(move: ConsumerMove) -> Iterator[Step]:
     """A heartbeat at the coordinator; a target is one of the epoch that the group has by then."""
     beat = move.old.wire
     assert isinstance(beat, Beat)
-    m, record = move.id(beat.id), find(move.old.records, beat.id)
-    known = record is not None or beat.kind is BeatKind.JOIN
-    if isinstance(move.new.wire, BeatRefused) or not known:
-        yield ("unknown",), (m,)
+    m, record, joins = move.id(beat.id), find(move.old.records, beat.id), beat.kind is BeatKind.JOIN
+    if isinstance(move.new.wire, BeatRefused) or not (record is not None or joins):
+        yield ("unreleased" if joins else "unknown",), (m,)
         return
+    before = move.old.records[0] if move.static and move.old.records else None
+    if record is None and before is not None:
+        if find(move.new.records, before.id) is not None:  # of a leave that was behind it
+            yield ("unreleased",), (m,)
+            return
+        yield ("replaces",), (m, move.id(before.id))
+        record = before
     yield from handled(move, m, record, beat.topics)
 
 
@@ -131,9 +144,20 @@ def handled(move: ConsumerMove, m: int, record: ConsumerRecord | None, topics: T
     yield (*HANDLED, "unknown"), (m,)
 
 
+def _ends(move: ConsumerMove, error: BeatError) -> bool:
+    """Whether the error is one by which a process ends, as specified, and does."""
+    policy = error is BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(move.map.setup)
+    fatal = error is BeatError.FENCED_INSTANCE_ID or policy
+    return fatal and move.new.member.life is Life.FAILED
+
+
 def heard(move: ConsumerMove) -> Iterator[Step]:
     wire, me = move.old.wire, move.old.member
     if wire is None or not under_way(wire):
+        return
+    if isinstance(wire, BeatRefused) and _ends(move, wire.error):
+        yield ("ends",), (move.id(me.id),)
+        yield ("unheard",), (move.id(wire.id),)
         return
     heard = move.new.member != me or (isinstance(wire, BeatOk) and wire.id == me.id)
     action = "answered" if isinstance(wire, BeatOk) else "refused"
@@ -160,6 +184,9 @@ def left(
         yield ("disconnected",), (move.id(old.wire.id),)
     yield (action,), (move.id(old.member.id),)
     yield from commits_end(move)
+    away = find(move.new.records, old.member.id)
+    if away is not None and away.away and name not in ("crash", "leave lost"):
+        yield ("goes_away",), (move.id(old.member.id),)
     joined = any("joined" in names for names, _ in first)
     if find(move.new.records, old.member.id) is None and (
         joined or find(old.records, old.member.id) is not None
@@ -184,7 +211,7 @@ def started(move: ConsumerMove) -> Iterator[Step]:
 
 def lost(move: ConsumerMove) -> Iterator[Step]:
     wire = move.old.wire
-    if wire is not None and under_way(wire):
+    if wire is not None and not (isinstance(wire, BeatRefused) and wire.error is BeatError.DISCONNECT):
         yield ("disconnected",), (move.id(wire.id),)
 
 

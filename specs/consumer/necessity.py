@@ -126,6 +126,12 @@ def _falls(s: State, t: After, g: Term) -> None:
     t.group_epoch = g
 
 
+@instead_of(coordinator.goes_away)
+def _away_while_inside(s: State, t: After, m: Term) -> None:
+    t.when(s.member(m), s.wire(m) == IDLE)
+    coordinator.is_away(t, m)
+
+
 def _any_at_epoch(s: State, m: Term, g: Term, p: Term) -> Term:
     """A commit of the present epoch for any partition is stored."""
     return Or(coordinator.stored(s, m, g, p), And(s.member(m), g == s.at(m)))
@@ -193,6 +199,12 @@ GUARDS: dict[str, GuardLeftOut] = {
             sentence="a client that was fenced joins again with what it owned",
             instead=(_loses_nothing,),
             path=f"{OWNS} poll_too_late lose {TAKEN} join given answered {OWNS}",
+        ),
+        GuardLeftOut(
+            name="away_while_inside",
+            sentence="a static member goes away while its client is in the group",
+            instead=(_away_while_inside,),
+            path=f"{ASKED} goes_away {OWNS}",
         ),
         GuardLeftOut(
             name="epoch_falls",

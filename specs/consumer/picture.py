@@ -38,8 +38,11 @@ CLIENT_STATES = {
     ClientState.FENCED: "FENCED",
     ClientState.STALE: "FENCED",
 }
-REFUSALS = (*FENCING, BeatError.GROUP_ID_NOT_FOUND)
-"""Errors by which a client is fenced."""
+REFUSALS = (*FENCING, BeatError.GROUP_ID_NOT_FOUND, BeatError.FENCED_INSTANCE_ID)
+"""Errors by which a client is fenced, or ends."""
+
+UNHEARD = (BeatError.DISCONNECT, BeatError.UNRELEASED_INSTANCE_ID)
+"""What changes nothing at the client but that it sends again."""
 
 RUNNING = (Life.UP, Life.PAUSED, Life.HUNG)
 
@@ -171,8 +174,8 @@ class GroupPicture:
 
     def _covers(self, record: ConsumerRecord) -> None:
         """Raises NoCounterpartError for what the logic does not have."""
-        if record.away or record.classic or record.unmarked:
-            raise NoCounterpartError("the logic has no static or classic members, and no unmarked parts")
+        if record.classic or record.unmarked:
+            raise NoCounterpartError("the logic has no classic members, and no unmarked parts")
 
     def _parts(self, name: str, m: int, some: int | None) -> Iterator[Entry]:
         return ((name, (m, p), True) for p in self.partitions if (some or 0) >> p & 1)
@@ -191,7 +194,7 @@ def _unheard(here: SlotState) -> bool:
 
 def under_way(wire: BeatWire) -> bool:
     """Whether something is under way; that a client will notice a lost connection is nothing."""
-    return wire is not None and not (isinstance(wire, BeatRefused) and wire.error is BeatError.DISCONNECT)
+    return wire is not None and not (isinstance(wire, BeatRefused) and wire.error in UNHEARD)
 
 
 def ids_in(here: SlotState) -> int:

@@ -29,7 +29,7 @@ SENTENCES = {
 """Of each property: what it says, and who demands it."""
 
 ASSUMED = (
-    "one heartbeat of a process is under way at a time; members are dynamic",
+    "one heartbeat of a process is under way at a time; one that leaves arrives at once, or never",
     "as corrected: what is claimed is all that a client has (N1), what is committed is held (N12)",
     "as corrected: the previous epoch is the one that was shown (N2)",
 )
@@ -51,6 +51,9 @@ WITNESSES: Mapping[str, str] = {
     "removed": "joined",
     "expired": "joined ends disconnected",
     "unheard": "join ends",
+    "goes_away": "joined disconnected",
+    "replaces": "joined disconnected start join",
+    "unreleased": "join",
     "retargeted": "raised",
     "given": "joined",
     "answered": "given",

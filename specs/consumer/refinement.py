@@ -33,7 +33,7 @@ from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Tra
 
 class ConsumerRefinement:
     """Checks states and transitions of one setup, each that looks different once. The universe grows as ids
-    and epochs come. Raises ValueError where somebody is static, or speaks the classic protocol."""
+    and epochs come. Raises ValueError where somebody speaks the classic protocol."""
 
     picture: Callable[[Setup, int, int], GroupPicture] = GroupPicture
     """How a state of the model is one of the logic."""
@@ -59,8 +59,8 @@ class ConsumerRefinement:
 
     def covers(self, setup: Setup) -> None:
         """Raises ValueError for a group that the logic does not have."""
-        if setup.migrates or any(consumer.instance is not None for consumer in setup.consumers):
-            raise ValueError("the logic has dynamic members of the consumer protocol only")
+        if setup.migrates:
+            raise ValueError("the logic has members of the consumer protocol only")
 
     def specified(self) -> Specification:
         """The logic."""
@@ -191,4 +191,5 @@ def sampled(sample: ModelSample) -> SampledModel:
 
 @cache
 def _protocol() -> Specification:
-    return in_step()
+    """With an assignor that is exclusive; topics that are deleted are left to nobody."""
+    return in_step(("exclusive",))

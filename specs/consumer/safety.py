@@ -57,7 +57,8 @@ STEPS = (
 FAULTS = (
     client.start, client.subscribe, client.unsubscribe, client.poll_too_late, client.ends,
     client.disconnected, client.commit_late, client.commits_end, coordinator.raised,
-    coordinator.subscribed, coordinator.removed,
+    coordinator.subscribed, coordinator.removed, coordinator.goes_away, coordinator.replaces,
+    coordinator.unreleased,
 )  # fmt: skip
 """What is done to them."""
 
@@ -102,10 +103,7 @@ def invariants_of(s: State) -> dict[str, Term]:
         "an answer is not older": Implies(
             And(s.wire(M) == ANSWER, inside), Not(lt(s.wire_epoch(M), s.epoch(M)))
         ),
-        "who joined holds nothing": Implies(
-            And(s.member(M), s.at(M) == none),
-            And(s.record(M) == STABLE, Not(held(s, M, P)), s.previous(M) == none),
-        ),
+        "who joins gives all up": Implies(s.wire(M) == JOIN, And(s.carries(M), Not(s.sent(M, P)))),
         "the target has an epoch": s.target_epoch != none,
         "only members have a record": Implies(
             Or(held_in(s, M, P), s.at(M) != none, s.previous(M) != none, s.record(M) != STABLE),
@@ -147,7 +145,7 @@ def _steps(s: State, t: State) -> dict[str, Term]:
     return {
         "the group's epoch grows": Not(lt(t.group_epoch, s.group_epoch)),
         "the target's epoch grows": Not(lt(t.target_epoch, s.target_epoch)),
-        "a member's epoch grows": Implies(stays, Not(lt(t.at(M), s.at(M)))),
+        "a member's epoch grows": Implies(And(stays, t.at(M) != none), Not(lt(t.at(M), s.at(M)))),
         "a client's epoch grows": Implies(inside, Not(lt(t.epoch(M), s.epoch(M)))),
         "given when it is free": Implies(
             And(news, participates(s, N), M != N), Not(has(s, N, P))

@@ -827,6 +827,58 @@ Removed(m, g) ==
   /\ subscribed' = [M \in Member, P \in Partition |-> IF M = m THEN FALSE ELSE subscribed[M, P]]
   /\ UNCHANGED << wireVars, reconcileVars, runs, state, epoch, owned, late, target_epoch >>
 
+\* The heartbeat of a static member that leaves with epoch -2: it keeps what it holds, for as long as its
+\* session lasts. Its client is in no group by then.
+\* (A fault.)
+GoesAway(m) ==
+  /\ member[m]
+  /\ epoch[m] = 0
+  /\ wire[m] = "idle"
+  /\ at' = [at EXCEPT ![m] = 0]
+  /\ previous' = [previous EXCEPT ![m] = 0]
+  /\ pending' = [M \in Member, P \in Partition |-> IF M = m THEN FALSE ELSE pending[M, P]]
+  /\ UNCHANGED << wireVars, reconcileVars, runs, state, epoch, owned, late, group_epoch, target_epoch,
+                  member, record, assigned, target, subscribed >>
+
+\* A static member comes back with another id: it has what the one that went away held. That both are of
+\* one instance is left out.
+\* (A fault.)
+Replaces(m, n) ==
+  /\ wire[m] = "join"
+  /\ ~member[m]
+  /\ member[n]
+  /\ at[n] = 0
+  /\ epoch[n] = 0
+  /\ wire[n] = "idle"
+  /\ member' = [member EXCEPT ![m] = TRUE, ![n] = FALSE]
+  /\ record' = [record EXCEPT ![m] = record[n], ![n] = "STABLE"]
+  /\ assigned' =
+       [M \in Member, P \in Partition |->
+         IF M = n THEN FALSE ELSE IF M = m THEN assigned[n, P] ELSE assigned[M, P]]
+  /\ target' =
+       [M \in Member, P \in Partition |->
+         IF M = n THEN FALSE ELSE IF M = m THEN target[n, P] ELSE target[M, P]]
+  /\ subscribed' =
+       [M \in Member, P \in Partition |->
+         IF M = n THEN FALSE ELSE IF M = m THEN subscribed[n, P] ELSE subscribed[M, P]]
+  /\ at' = [at EXCEPT ![n] = 0]
+  /\ previous' = [previous EXCEPT ![n] = 0]
+  /\ pending' = [M \in Member, P \in Partition |-> IF M = n THEN FALSE ELSE pending[M, P]]
+  /\ UNCHANGED << wireVars, reconcileVars, runs, state, epoch, owned, late, group_epoch, target_epoch >>
+
+\* Its instance has another member, which has not gone away: it has to try again.
+\* (A fault.)
+Unreleased(m) ==
+  /\ wire[m] = "join"
+  /\ wire' = [wire EXCEPT ![m] = "idle"]
+  /\ wire_epoch' = [wire_epoch EXCEPT ![m] = 0]
+  /\ carries' = [carries EXCEPT ![m] = FALSE]
+  /\ asks' = [asks EXCEPT ![m] = FALSE]
+  /\ sent' = [M \in Member, P \in Partition |-> IF M = m THEN FALSE ELSE sent[M, P]]
+  /\ granted' = [M \in Member, P \in Partition |-> IF M = m THEN FALSE ELSE granted[M, P]]
+  /\ UNCHANGED << reconcileVars, recordVars, runs, state, epoch, owned, late, group_epoch, target_epoch,
+                  target, subscribed >>
+
 Step ==
   \/ \E m \in Member : Join(m)
   \/ \E m \in Member : Heartbeat(m)
@@ -863,6 +915,9 @@ Fault ==
   \/ \E g \in Generation : Raised(g)
   \/ \E m \in Member, g \in Generation : Subscribed(m, g)
   \/ \E m \in Member, g \in Generation : Removed(m, g)
+  \/ \E m \in Member : GoesAway(m)
+  \/ \E m, n \in Member : Replaces(m, n)
+  \/ \E m \in Member : Unreleased(m)
 
 Next ==
   \/ Step
@@ -981,10 +1036,8 @@ AHeartbeatHasItsEpoch ==
 AnAnswerIsNotOlder ==
   \A M \in Member : wire[M] = "answer" /\ state[M] = "INSIDE" => ~(wire_epoch[M] < epoch[M])
 
-WhoJoinedHoldsNothing ==
-  \A M \in Member, P \in Partition :
-    member[M] /\ at[M] = 0 =>
-      record[M] = "STABLE" /\ ~(member[M] /\ (assigned[M, P] \/ pending[M, P])) /\ previous[M] = 0
+WhoJoinsGivesAllUp ==
+  \A M \in Member, P \in Partition : wire[M] = "join" => carries[M] /\ ~sent[M, P]
 
 TheTargetHasAnEpoch ==
   target_epoch # 0

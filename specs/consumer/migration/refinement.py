@@ -50,8 +50,6 @@ def migration_steps(move: ConsumerMove) -> Iterator[Step]:
         yield from _OF_CLASSIC[name](move)
     elif name == "heartbeat arrives":
         yield from arrives(move)
-    elif name == "answer":
-        yield from _answer(move)
     elif name in correspondence.LEAVES or name == "leave lost":
         yield from correspondence.left(move, arrives, removal)
     else:
@@ -85,15 +83,6 @@ def arrives(move: ConsumerMove) -> Iterator[Step]:
     elif beat.kind is BeatKind.JOIN and move.group.kind is GroupKind.NONE:
         yield ("founded",), (m,)
     yield from correspondence.arrives(move)
-
-
-def _answer(move: ConsumerMove) -> Iterator[Step]:
-    wire = move.old.wire
-    if move.new.member.life is Life.FAILED and wire is not None:
-        yield ("ends",), (move.id(move.old.member.id),)
-        yield ("unheard",), (move.id(wire.id),)
-        return
-    yield from correspondence.heard(move)
 
 
 # -- of classic clients --------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_many_random_runs_are_runs_of_the_logic():
         ("heartbeat_while_fenced", "join", True),
         ("ignore_current_epoch", "nothing_new", True),
         ("previous_epoch_overwritten", "nothing_new", False),
-        ("reject_epoch0_of_known", "unknown", False),
+        ("reject_epoch0_of_known", "unreleased", False),
         ("group_not_found_fatal", "refused", False),
         ("commit_epoch_equality", "commit_refused", False),
     ],
@@ -66,6 +66,6 @@ def test_a_step_as_shipped_is_none_of_the_logic(switch, name, breach):
     assert (found.breach is not None) is breach
 
 
-def test_static_members_are_none_of_the_logic():
-    with pytest.raises(ValueError, match="dynamic members"):
-        ConsumerRefinement(SCENARIOS["consumer-static"].setup(ScenarioSize()))
+def test_classic_members_are_none_of_the_logic():
+    with pytest.raises(ValueError, match="members of the consumer protocol only"):
+        ConsumerRefinement(SCENARIOS["migration"].setup(ScenarioSize()))
