@@ -23,7 +23,7 @@ import z3
 from rebalance.specs.consumer import coordinator
 from rebalance.specs.consumer.client import differs
 from rebalance.specs.consumer.coordinator import free, gone, surplus, wanted
-from rebalance.specs.consumer.order import CONTRACT, ORDER, assuming
+from rebalance.specs.consumer.order import CONTRACT, assuming, ordered
 from rebalance.specs.consumer.safety import closed
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
@@ -332,7 +332,7 @@ def convergence(spec: Specification, contract: Iterable[str] = tuple(CONTRACT)) 
     heartbeats."""
     spec = assuming(spec, contract)
     close = spec.vocabulary.close
-    own = closed(ORDER)
+    own = ordered(contract)
     given = {**spec.invariants, **own}
     ranking = Ranking(spec=spec, measure=MEASURE, given=given)
     state = spec.vocabulary.state()

@@ -129,9 +129,13 @@ def assuming(spec: Specification, contract: Iterable[str] = tuple(CONTRACT)) -> 
     return replace(spec, actions=tuple(action if one.name == action.name else one for one in spec.actions))
 
 
+def ordered(contract: Iterable[str] = tuple(CONTRACT)) -> dict[str, Term]:
+    """What is kept of order under such an assignor, for all of its capital letters."""
+    left = {f"the target is {name}" for name in set(CONTRACT) - set(contract)}
+    return closed({name: formula for name, formula in ORDER.items() if name not in left})
+
+
 def in_step(contract: Iterable[str] = tuple(CONTRACT)) -> Specification:
     """The protocol with such an assignor, and with order among its invariants."""
-    spec, left = assuming(specification(), contract), {f"the target is {name}" for name in CONTRACT}
-    left -= {f"the target is {name}" for name in contract}
-    order = {name: formula for name, formula in ORDER.items() if name not in left}
-    return replace(spec, invariants={**spec.invariants, **closed(order)})
+    spec = assuming(specification(), contract)
+    return replace(spec, invariants={**spec.invariants, **ordered(contract)})
