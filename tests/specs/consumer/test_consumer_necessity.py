@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
+import jsonschema
 import pytest
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
@@ -11,8 +15,11 @@ from rebalance.properties.group.clauses import rules
 from rebalance.specs.consumer.necessity import GUARDS, run_along
 from rebalance.specs.consumer.safety import specification
 from rebalance.specs.modern import examine
+from rebalance.specs.necessity.examine import data
 
 from tests.tiers import tiered
+
+ROOT = Path(__file__).parents[3]
 
 CLAUSES = {"exclusive ownership": "group/owner", "commit fencing": "group/commit"}
 """What a property is called in the model."""
@@ -45,6 +52,13 @@ def test_a_run_of_the_model_breaks_the_same(name):
     search = fast.explore(consumer_machine(setup), rules(setup), Limits(go_on=True))
     clauses = {breach.clause for breach in search.breaches}
     assert CLAUSES[GUARDS[name].breaks] in clauses
+
+
+def test_a_finding_is_as_the_schema_of_its_file_has_it():
+    schema = json.loads((ROOT / "gate/traces/schemas/necessity.schema.json").read_text())
+    written = json.loads(json.dumps([data(examine("consumer", "epoch_falls"))]))
+    jsonschema.validate(written, schema)
+    assert written[0]["run"][0]["action"] == "start"
 
 
 def test_enough_guards_and_those_of_the_catalogue():
