@@ -91,7 +91,8 @@ class CodeMember:
     owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
     ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
     back and was not handed over; ``joined``: JoinGroup's answer that was handed over before the trace says
-    so; ``late``: a request that the trace keeps back; ``behind``: those of each connection that broke.
+    so; ``late``: a request that the trace keeps back; ``behind``: those of each connection that broke;
+    ``asked_for``: the commits of the application, by number.
     """
 
     slot: Slot
@@ -106,6 +107,7 @@ class CodeMember:
     late: CellRequest | None = None
     behind: list[list[CellRequest]] = field(default_factory=list)
     sent: dict[int, CellRequest] = field(default_factory=dict)
+    asked_for: set[int] = field(default_factory=set)
 
     def forget(self) -> None:
         """A new process: nothing of the old one counts but a JoinGroup that may still arrive."""
@@ -198,8 +200,9 @@ class CodeGroup(RunNames):
 
     def _commits(self, member: CodeMember) -> bool:
         """Whether it polls on while the commit before a revocation is under way."""
-        consumer = self.state.members[member.slot]
-        return "OffsetCommit" in member.open and consumer is not None and not consumer.prepared
+        consumer, commit = self.state.members[member.slot], member.open.get("OffsetCommit")
+        own = commit is not None and commit.id not in member.asked_for
+        return own and consumer is not None and not consumer.prepared
 
     def fetchable(self, slot: int) -> int:
         """What a consumer may read of what it has."""
@@ -229,6 +232,9 @@ class CodeGroup(RunNames):
         if name == "deliver":
             sent = (member.sent.get(arguments["id"]) for member in self.members)
             self.last_arrived = next((one for one in sent if one is not None), None)
+        if name == "commit":
+            requests = (one for one in events if isinstance(one, CellRequest) and one.api == "OffsetCommit")
+            self.members[arguments["member"]].asked_for.update(one.id for one in requests)
         self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
         return events
 

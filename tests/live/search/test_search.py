@@ -162,6 +162,17 @@ def test_requests_of_a_connection_arrive_in_order_and_those_of_a_broken_one_may_
 
 
 @needs_java
+@pytest.mark.slow
+def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(cell: KafkaCell) -> None:
+    playing = CodePlaying(cell, of("eager", "late request"), NOW)
+    playing.begin()
+    playing.gather()
+    playing.play([Event("late request", 0, "commit")])
+    assert playing.group.members[0].open["OffsetCommit"]
+    assert playing.played.breaches == {}
+
+
+@needs_java
 @pytest.mark.nightly
 def test_sleep_sets_lose_no_end(cell: KafkaCell) -> None:
     playing = CodePlaying(cell, of("dynamic", "session timeout", partitions=1), NOW)
