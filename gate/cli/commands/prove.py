@@ -55,9 +55,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
         "which decisions to mend.",
     )
-    parser.add_argument("--group-protocol", choices=("classic", "consumer", "migration"), default="classic",
-                        help="which one: consumer is that of KIP-848, migration groups between both "
-                        "(default: %(default)s)")  # fmt: skip
+    add_options(parser, "--group-protocol")
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
     add_options(parser, "--without")

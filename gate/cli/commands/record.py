@@ -54,9 +54,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky, "
                         "cooperative-sticky (the last where all clients have it, else range); of the "
                         "consumer protocol uniform (default), range")  # fmt: skip
-    parser.add_argument("--group-protocol", choices=("classic", "consumer"), default="classic",
-                        help="of all members (classic); consumer is KIP-848: java and confluent, with "
-                        "--cluster kafka")  # fmt: skip
+    add_options(parser, "--group-protocol")
     parser.add_argument("--session-timeout", type=whole, metavar="MS", help="session.timeout.ms "
                         f"({', '.join(f'{kind}: {ms}' for kind, ms in SESSION.items())})")  # fmt: skip
     parser.add_argument("--poll", type=whole, default=POLL, metavar="MS",
@@ -105,6 +103,8 @@ def _request(options: argparse.Namespace) -> Request:
     least = SCENARIOS[options.scenario].least
     if sum(count for _, count in several) < least:
         raise UsageError(f"--clients: {options.scenario} takes {least} members or more")
+    if options.group_protocol == "migration":
+        raise UsageError("--group-protocol: a migration is recorded by --scenario migration")
     if options.duration and options.scenario != "random":
         raise UsageError("--duration goes with --scenario random")
     known = ("", "range", "roundrobin", "sticky", "cooperative-sticky", "uniform")

@@ -88,6 +88,11 @@ SHARED: dict[str, Option] = {
         "only this one (auto: all that the target supports)",
         "auto",
     ),
+    "--group-protocol": _one_of(
+        ("classic", "consumer", "migration"),
+        "consumer is KIP-848, of java and confluent on Kafka; migration groups between both (%(default)s)",
+        "classic",
+    ),
     "--level": _one_of(
         tuple(map(str, Level)),
         "the weakest level that fails the run; the others only inform (liveness)",

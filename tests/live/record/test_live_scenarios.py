@@ -270,6 +270,7 @@ def test_clients_are_named_with_a_count() -> None:
         (("--scenario", "earthquake"), "no scenario is called 'earthquake': there are"),
         (("--scenario", "crash", "--clients", "confluent:1"), "crash takes 2 members or more"),
         (("--duration", "5"), "goes with --scenario random"),
+        (("--group-protocol", "migration"), "a migration is recorded by --scenario migration"),
         (("--assignor", "best"), "no assignor is called 'best'"),
         (("--kafka-version", "new"), "'new' is no release"),
     ],
