@@ -61,9 +61,10 @@ def pytest_collection_modifyitems(config, items):
 def dealt(items, workers):
     """The items, of which each worker begins with an equal stretch (xdist's worksteal).
 
-    A stretch begins with whole files of slow tests, so that what they share is made once and no long test is
-    left alone at the end; the rest fills it up. Those of Spark are for one worker: each that has one starts a
-    JVM, which takes most of a minute until it is warm.
+    A stretch begins with whole files of slow tests, so that what they share is made once, those of the whole
+    product before those of its rooms, so that no long test is left alone at the end; the rest fills it up.
+    Those of Spark are for one worker: each that has one starts a JVM, which takes most of a minute until it
+    is warm.
     """
     slow: dict[Path, list[pytest.Item]] = {}
     fast: list[pytest.Item] = []
@@ -73,7 +74,7 @@ def dealt(items, workers):
     stretches: list[list[pytest.Item]] = [[] for _ in range(workers)]
     others = stretches[1:] or stretches
     number = 0
-    for path, of_file in slow.items():
+    for path, of_file in sorted(slow.items(), key=lambda one: one[0].parent != HERE):
         if path.relative_to(HERE).as_posix().startswith(SPARK):
             stretches[0] += of_file
         else:
