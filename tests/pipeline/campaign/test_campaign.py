@@ -178,7 +178,7 @@ def test_two_drivers_do_not_play_one_campaign(tmp_path):
 # -- playing ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # by day tests/gate/cli/test_campaign_cli.py plays, interrupts and resumes
 def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spark, tmp_path):
     from rebalance.pipeline.campaign import campaign as pipeline
 

@@ -25,6 +25,7 @@ def looked_at(setup: Setup, steps: int, seed: int = 0) -> tuple[SampledModel, di
     return found, dict(refinement.report.taken)
 
 
+@pytest.mark.nightly  # `rebalance prove --group-protocol consumer` does so for docs/explanation/proof.md
 def test_random_runs_are_runs_of_the_logic_and_take_every_action_but_one():
     """In step all the time, and the assignor of the model keeps what convergence assumes of it."""
     taken = set()
