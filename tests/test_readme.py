@@ -29,6 +29,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import tiered
 from tools import tlc
 
 ROOT = Path(__file__).parents[1]
@@ -248,13 +249,8 @@ DEEP = (
 """Found in one of some thousand scenarios, and nothing else is of this clause."""
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        pytest.param(one, marks=pytest.mark.nightly if one.endswith(DEEP) else pytest.mark.slow)
-        for one in FINDINGS
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("command", tiered(FINDINGS, [one for one in FINDINGS if not one.endswith(DEEP)]))
 def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
     skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))
     argv = [sys.executable, "-m", "rebalance.gate.cli.main", *command.split(), "--fail-fast"]

@@ -14,6 +14,8 @@ from rebalance.model.bugs.switches import SWITCHES
 from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.verdict import Level
 
+from tests.tiers import tiered
+
 NAMED_BY = {
     "last_claim_wins": "kip792/claim/1",
     "trust_all_claims": "assign/1",
@@ -55,9 +57,7 @@ def test_every_switch_is_here():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=pytest.mark.nightly if n in SLOW | DEEP else ()) for n in NAMED_BY]
-)
+@pytest.mark.parametrize("name", tiered(NAMED_BY, set(NAMED_BY) - SLOW - DEEP))
 def test_found_in_profile_ci(name):
     clause = CLAUSES[NAMED_BY[name]]
     spec = f"{SWITCHES[name].assignor}+{name}"

@@ -13,6 +13,8 @@ from rebalance.explore.liveness import liveness
 from rebalance.model.consumer.migration.either import FAULTS, machine
 from rebalance.properties.group.clauses import most_rounds, rules
 
+from tests.tiers import tiered
+
 GO_ON = Limits(go_on=True)
 
 # Of 2 members x 2 partitions and one fault: distinct states, steps generated, depth, and the most
@@ -71,9 +73,7 @@ BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name", [n if n in BY_DAY else pytest.param(n, marks=pytest.mark.nightly) for n in SCENARIOS]
-)
+@pytest.mark.parametrize("name", tiered(SCENARIOS, BY_DAY))
 def test_as_specified_nothing_breaks(name: str) -> None:
     """And both engines say the same, the plain one of the larger ones at night."""
     setup = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=2, budget=1))

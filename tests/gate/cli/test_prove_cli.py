@@ -30,6 +30,7 @@ from rebalance.specs.theorems.proof import proof
 from tests.command import command
 from tests.processes import worked
 from tests.specs.logic.test_prover import locks
+from tests.tiers import tiered
 
 ROOT = Path(__file__).parents[3]
 
@@ -424,13 +425,8 @@ print(next(one.deviation.failure for one in found if one.deviation))
 """
 
 
-@pytest.mark.parametrize(
-    "edit",
-    [
-        pytest.param(edit, marks=pytest.mark.nightly if at else pytest.mark.slow)
-        for at, edit in enumerate(EDITS)
-    ],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("edit", tiered(EDITS, {"a reset without onJoinPrepare"}))
 def test_one_word_of_the_model_is_enough(tmp_path, edit):
     """In a copy of the sources, with the steps and the seed that a proof has by default."""
     argv = [sys.executable, "-c", SAMPLES]

@@ -31,6 +31,8 @@ from rebalance.properties.stateful.swarm import (
     swarm_config,
 )
 
+from tests.tiers import tiered
+
 QUIET = settings(
     deadline=None, suppress_health_check=list(HealthCheck), phases=(Phase.generate, Phase.shrink)
 )
@@ -95,13 +97,7 @@ def test_finds_what_is_planted_and_shrinks_it(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        name if name in BY_DAY else pytest.param(name, marks=pytest.mark.nightly)
-        for name in (*LATER, *OF_CONSUMER_GROUPS)
-    ],
-)
+@pytest.mark.parametrize("name", tiered((*LATER, *OF_CONSUMER_GROUPS), BY_DAY))
 def test_finds_more(name):
     assert _breaks(_search(name).run)
 
@@ -172,14 +168,7 @@ def test_as_specified_nothing_breaks_in_many_large_groups():
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "scenario",
-    [
-        "dynamic",
-        *(
-            pytest.param(n, marks=pytest.mark.nightly)
-            for n in ("failover", "static", "mixed", "topics", "crowded")
-        ),
-    ],
+    "scenario", tiered(("dynamic", "failover", "static", "mixed", "topics", "crowded"), {"dynamic"})
 )
 def test_as_specified_nothing_breaks_in_any_scenario(scenario):
     found = find(SCENARIOS[scenario].setup(ScenarioSize(budget=4)), max_examples=400, steps=120)

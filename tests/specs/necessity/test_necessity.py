@@ -33,6 +33,8 @@ from rebalance.specs.necessity.replay import EVENTS, ReplayError, play
 from rebalance.specs.protocol.contract import SAFETY
 from rebalance.specs.theorems.safety import specification
 
+from tests.tiers import tiered
+
 REFUTATIONS = {name: variation.refutation for name, variation in NECESSITY.items() if variation.refutation}
 
 
@@ -40,10 +42,6 @@ def tier(name):
     """Some of each kind in `make test`, all by night."""
     some = ("max_generation_only", "held_back", "no_generation_bump", "protocol_flag_inconsistent")
     return pytest.mark.slow if name in some else pytest.mark.nightly
-
-
-def names(slow):
-    return [pytest.param(name, marks=pytest.mark.nightly) if slow(name) else name for name in NECESSITY]
 
 
 def many(name: str) -> bool:
@@ -120,7 +118,7 @@ def test_every_action_is_an_event_of_the_model_or_a_part_of_one():
 # -- obligations ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", names(slow=many))
+@pytest.mark.parametrize("name", tiered(NECESSITY, [name for name in NECESSITY if not many(name)]))
 @pytest.mark.slow
 def test_the_obligations_that_fail_are_those_of_the_table(name):
     variation = NECESSITY[name]

@@ -22,6 +22,7 @@ from rebalance.specs.tla.module import module
 from rebalance.specs.tla.names import RESERVED, Export, camel, ranges
 from rebalance.specs.tla.tlc import TlcModel, configuration, model
 
+from tests.tiers import tiered
 from tools import tlc
 from tools.state_space import StateSpace, explore
 
@@ -721,7 +722,7 @@ def test_the_protocol_is_tla(name):
 
 
 GROUP = {group.name: group for group in tlc.GROUPS}
-LARGE = (
+LARGE = {
     "MCConsumerGroup",
     "two_members",
     "two_members_failing",
@@ -729,10 +730,7 @@ LARGE = (
     "broken_newest_claim",
     "broken_claims_always_empty",
     "consumer_two_members",
-)
-TIERS = [
-    pytest.param(name, marks=pytest.mark.nightly if name in LARGE else pytest.mark.slow) for name in GROUP
-]
+}
 
 
 @pytest.mark.parametrize("name", GROUP)
@@ -747,7 +745,8 @@ def test_every_configuration_asks_for_all_or_for_what_breaks(name):
 
 @needs_tlc
 @pytest.mark.timeout(3600)  # TLC takes what the machine leaves it; elsewhere ten minutes are a hang
-@pytest.mark.parametrize("name", TIERS)
+@pytest.mark.slow
+@pytest.mark.parametrize("name", tiered(GROUP, set(GROUP) - LARGE))
 def test_tlc_and_our_own_search_find_what_is_pinned(name):
     group = GROUP[name]
     ours = tlc.by_us(group)
