@@ -8,7 +8,7 @@ from typing import Any
 
 from rebalance.live.conformance.clients.table import BY_ID
 from rebalance.live.conformance.mock import ENDS_UNHEARD
-from rebalance.live.conformance.question import Choices, ConformanceQuestion
+from rebalance.live.conformance.question import Choices, ConformanceQuestion, LogQuestion
 from rebalance.live.conformance.search import Conformance, Progress, conforms
 from rebalance.live.conformance.space import AGAINST
 from rebalance.properties.verdict import Exit
@@ -27,9 +27,9 @@ NARROW = 0.1
 class ConformanceAnswer:
     """``faults`` is how many hidden faults the explanation takes."""
 
-    question: ConformanceQuestion
+    question: LogQuestion
     conformance: Conformance
-    faults: int
+    faults: int = 0
 
     @property
     def findings(self) -> dict[str, int]:
@@ -75,7 +75,7 @@ class ConformanceAnswer:
             "longest": found.longest,
             "hidden_faults": self.faults,
             "findings": self.findings,
-            "free": [f"{name} of {question.name(slot)}" for name, slot in question.search.unlogged_actions],
+            "free": [f"{name} of {question.name(slot)}" for name, slot in question.unlogged],
             "searched": found.searched,
             "why": found.why,
             **({"mismatch": mismatch} if mismatch else {}),

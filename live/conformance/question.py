@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
@@ -48,16 +48,20 @@ class Choices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConformanceQuestion:
-    """What the model is asked. ``lines[i]`` is the line of the event number ``i`` of ``search``."""
+class LogQuestion:
+    """What the model is asked about a log, in the names of the log. ``lines[i]`` is the line of the event
+    number ``i`` of the search."""
 
     recorded: RecordedLog
     slots: tuple[ConsumerSlot, ...]
     broker: str
     topics: tuple[tuple[str, int], ...]
     lines: tuple[LogLine, ...]
-    search: SearchQuestion
-    build: RecordedMachine
+
+    @property
+    def unlogged(self) -> Collection[UnloggedAction]:
+        """What may happen without a line."""
+        return ()
 
     def name(self, slot: int) -> str:
         """The consumer in a slot."""
@@ -66,6 +70,18 @@ class ConformanceQuestion:
     def spelled(self, phrase: str) -> str:
         """Text of the model with the log's names for consumers and partitions."""
         return spelled(phrase, [name for name, _ in self.topics], [slot.consumer for slot in self.slots])
+
+
+@dataclass(frozen=True, kw_only=True)
+class ConformanceQuestion(LogQuestion):
+    """A question about the events of consumers."""
+
+    search: SearchQuestion
+    build: RecordedMachine
+
+    @property
+    def unlogged(self) -> Collection[UnloggedAction]:
+        return self.search.unlogged_actions
 
 
 def spelled(phrase: str, topics: Sequence[str], consumers: Sequence[str]) -> str:

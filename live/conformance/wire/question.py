@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any
 
 from rebalance.explore.groups.scenarios import runs
-from rebalance.live.conformance.ask import NARROW
+from rebalance.live.conformance.ask import NARROW, ConformanceAnswer
 from rebalance.live.conformance.listing import ConsumerSlot
-from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
-from rebalance.live.conformance.question import Choices, last_given, profile_of, spelled
-from rebalance.live.conformance.search import Conformance
+from rebalance.live.conformance.log import LogError, RecordedLog
+from rebalance.live.conformance.question import Choices, LogQuestion, last_given, profile_of
 from rebalance.live.conformance.wire.frontier import Partitions
 from rebalance.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
 from rebalance.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
@@ -20,7 +17,6 @@ from rebalance.live.conformance.wire.search import Progress, WireSearch
 from rebalance.model.bugs.profiles import broker
 from rebalance.model.protocol.setup import CONSUMER, Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
-from rebalance.properties.verdict import Exit
 
 __all__ = ["ask_wire", "build_wire_question", "has_messages"]
 
@@ -28,86 +24,11 @@ MOST_CONSUMERS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
-class WireQuestion:
-    """What the model is asked, with the names of the log: as ``ConformanceQuestion``."""
+class WireQuestion(LogQuestion):
+    """A question about the items of a recording with messages, lane by lane."""
 
-    recorded: RecordedLog
     recording: WireRecording
-    slots: tuple[ConsumerSlot, ...]
-    broker: str
-    topics: tuple[tuple[str, int], ...]
     group: WireGroup
-
-    @cached_property
-    def lines(self) -> tuple[LogLine, ...]:
-        """The line of each item, lane by lane."""
-        return tuple(item.line for several in self.recording.lanes.values() for item in several)
-
-    def name(self, slot: int) -> str:
-        """The consumer in a slot."""
-        return "" if slot < 0 else self.slots[slot].consumer
-
-    def spelled(self, phrase: str) -> str:
-        """Text of the model with the log's names for consumers and partitions."""
-        return spelled(phrase, [name for name, _ in self.topics], self.recording.names)
-
-
-@dataclass(frozen=True)
-class WireAnswer:
-    """What came of it, as ``ConformanceAnswer``."""
-
-    question: WireQuestion
-    conformance: Conformance
-    faults: int = 0
-
-    @property
-    def findings(self) -> dict[str, int]:
-        """There are no habits of clients here."""
-        return {}
-
-    def data(self) -> dict[str, Any]:
-        """The answer as JSON values."""
-        question, found = self.question, self.conformance
-        verdict = found.judgement
-        mismatch: dict[str, Any] = {}
-        if found.blamed is not None:
-            mismatch = {
-                "line": question.lines[found.blamed].number,
-                "event": str(question.lines[found.blamed]),
-                "pending": [question.lines[position].number for position in found.pending],
-                "allowed": [{"shows": text, "states": count} for text, count in found.allowed],
-            }
-        return {
-            "verdict": verdict,
-            "exit": Exit.of(verdict),
-            "explained": found.verdict == "explained",
-            "log": str(question.recorded.path),
-            "group": question.recorded.group,
-            "consumers": [
-                {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
-                for slot in question.slots
-            ],
-            "broker": question.broker,
-            "topics": dict(question.topics),
-            "events": found.events,
-            "longest": found.longest,
-            "hidden_faults": 0,
-            "findings": {},
-            "free": [],
-            "searched": found.searched,
-            "why": found.why,
-            **({"mismatch": mismatch} if mismatch else {}),
-            "witness": [
-                {
-                    "action": step.event.action,
-                    **({"who": question.name(step.event.who)} if step.event.who >= 0 else {}),
-                    **({"choice": step.event.choice} if step.event.choice else {}),
-                    "lines": [question.lines[position].number for position in step.shows],
-                }
-                for step in found.witness
-                if step.event is not None
-            ],
-        }
 
 
 def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion:
@@ -164,6 +85,7 @@ def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion
         slots=slots,
         broker=kind,
         topics=topics,
+        lines=tuple(item.line for several in recording.lanes.values() for item in several),
         group=WireGroup(recording, setup, partitions),
     )
 
@@ -207,7 +129,7 @@ def _subscriptions(
     return tuple(dict.fromkeys(Topics(one) for one in sets if one))
 
 
-def ask_wire(question: WireQuestion, choices: Choices, progress: Progress | None = None) -> WireAnswer:
+def ask_wire(question: WireQuestion, choices: Choices, progress: Progress | None = None) -> ConformanceAnswer:
     """Search: the narrow window first."""
     windows = dict.fromkeys((min(NARROW, choices.window), choices.window))
     for window in windows:
@@ -215,4 +137,4 @@ def ask_wire(question: WireQuestion, choices: Choices, progress: Progress | None
         found = search.run(progress)
         if found.verdict == "explained":
             break
-    return WireAnswer(question, found)
+    return ConformanceAnswer(question, found)

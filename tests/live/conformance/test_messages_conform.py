@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance.live.conformance.ask import ConformanceAnswer
 from rebalance.live.conformance.log import LogError, read
 from rebalance.live.conformance.question import Choices
 from rebalance.live.conformance.wire import group as wire_group
@@ -17,7 +18,6 @@ from rebalance.live.conformance.wire.frontier import Partitions
 from rebalance.live.conformance.wire.group import WireGroup
 from rebalance.live.conformance.wire.intended import IntendedTargets
 from rebalance.live.conformance.wire.question import (
-    WireAnswer,
     WireQuestion,
     ask_wire,
     build_wire_question,
@@ -41,7 +41,7 @@ def question(directory: Path = MIGRATION, **more: Any) -> WireQuestion:
     return build_wire_question(read(directory), Choices(**more))
 
 
-def ask(directory: Path = MIGRATION, **more: Any) -> WireAnswer:
+def ask(directory: Path = MIGRATION, **more: Any) -> ConformanceAnswer:
     return ask_wire(question(directory), Choices(**more))
 
 
