@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,35 +15,32 @@ from rebalance.specs.consumer.migration import necessity as migration_guards
 from rebalance.specs.consumer.migration import proof as migration_proof
 from rebalance.specs.consumer.migration import refinement as migration_refinement
 from rebalance.specs.consumer.migration import safety as migrating
+from rebalance.specs.consumer.necessity import GuardLeftOut, run_without
 from rebalance.specs.consumer.order import CONTRACT
-from rebalance.specs.logic.bounded import SpecRun
-from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.limit import LIMIT
 from rebalance.specs.logic.prover import ProofVerdict, Spread, in_turn, prove
 from rebalance.specs.logic.specification import Specification, Theorem
-from rebalance.specs.necessity.examine import Refutation, Variation, VariationFinding
+from rebalance.specs.necessity.examine import Refutation, Variation, VariationFinding, deviation
 from rebalance.specs.necessity.vacuity import VacuityCheck
 from rebalance.specs.refinement.sampling import ModelSample, SampledModel
-
-Guard = consumer_guards.GuardLeftOut | migration_guards.MigrationGuard
-"""A decision that is made otherwise."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ModernProof:
     """What is proved of a protocol that has consumer groups, and what shows that it says something.
 
-    ``contract`` is what convergence assumes of the assignor, safety nothing; ``theorems`` are those under
-    some of its clauses; ``always`` is what all theorems assume, ``assumed`` what they do of others.
+    ``contract`` is what convergence assumes of the assignor, safety nothing; ``theorems`` are those about a
+    specification under some of its clauses; ``always`` is what all theorems assume, ``assumed`` what they do
+    of others.
     """
 
     specification: Callable[[], Specification]
-    theorems: Callable[[Collection[str]], tuple[Theorem, ...]]
+    theorems: Callable[[Specification, Collection[str]], tuple[Theorem, ...]]
     checks: Callable[[Specification], tuple[VacuityCheck, ...]]
     sampled: Callable[[ModelSample], SampledModel]
     assumed: tuple[str, ...]
     always: tuple[str, ...] = ()
-    guards: Mapping[str, Guard]
+    guards: Mapping[str, GuardLeftOut]
     contract: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def kept(self, without: Collection[str]) -> tuple[str, ...]:
@@ -57,7 +54,7 @@ class ModernProof:
 MODERN: Mapping[str, ModernProof] = {
     "consumer": ModernProof(
         specification=consumer.specification,
-        theorems=lambda contract: consumer_proof.proof(contract=contract),
+        theorems=consumer_proof.proof,
         checks=consumer_proof.checks,
         sampled=consumer_refinement.sampled,
         assumed=consumer_proof.ASSUMED,
@@ -66,7 +63,7 @@ MODERN: Mapping[str, ModernProof] = {
     ),
     "migration": ModernProof(
         specification=migrating.specification,
-        theorems=lambda contract: migration_proof.proof(),
+        theorems=lambda spec, contract: migration_proof.proof(spec),
         checks=migration_proof.checks,
         sampled=migration_refinement.sampled,
         assumed=migration_proof.ASSUMED,
@@ -79,8 +76,9 @@ MODERN: Mapping[str, ModernProof] = {
 
 def examine(about: str, name: str, limit: int = LIMIT, spread: Spread = in_turn) -> VariationFinding:
     """What becomes of the proof without that guard, and the run at the end of which a property breaks."""
-    guard = MODERN[about].guards[name]
-    theorems, run = _without(guard)
+    protocol = MODERN[about]
+    guard = protocol.guards[name]
+    theorems, run = protocol.theorems(guard.specification(), protocol.kept(())), run_without(guard)
     outcomes = [one for some in prove(theorems, limit=limit, spread=spread) for one in some]
     return VariationFinding(
         variation=Variation(
@@ -93,22 +91,5 @@ def examine(about: str, name: str, limit: int = LIMIT, spread: Spread = in_turn)
         obligations=len(outcomes),
         failed=tuple(one for one in outcomes if one.verdict is not ProofVerdict.PROVED),
         run=run,
-        deviates=_deviates(MODERN[about].specification(), run) if run else 0,
+        deviates=deviation(run, protocol.specification()) if run else 0,
     )
-
-
-def _without(guard: Guard) -> tuple[Sequence[Theorem], SpecRun | None]:
-    if isinstance(guard, migration_guards.MigrationGuard):
-        theorems = migration_proof.proof(migrating.specification(*guard.instead))
-        return theorems, migration_guards.run_without(guard)
-    return consumer_proof.proof(guard.specification()), consumer_guards.run_without(guard)
-
-
-def _deviates(spec: Specification, run: SpecRun) -> int:
-    """The number of the first step that the protocol as specified does not allow, or of the last."""
-    stepper, before = Stepper(run.universe, spec.actions), run.initial
-    for number, (name, parameters, after) in enumerate(run.steps, 1):
-        if stepper.allowed(before, name, parameters, after) is not None:
-            return number
-        before = after
-    return len(run.steps)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import z3
 from rebalance.specs.consumer import client, coordinator
@@ -24,8 +25,7 @@ from rebalance.specs.consumer.vocabulary import (
     N,
     P,
 )
-from rebalance.specs.logic.bounded import SpecRun, StepRelations, Unrolling
-from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.bounded import SpecRun, StepRelations, run_by
 from rebalance.specs.logic.language import After, State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.varying import around, instead_of, without
@@ -56,6 +56,9 @@ class GuardLeftOut:
     path: str
     breaks: str = "exclusive ownership"
     switch: bool = False
+
+    sizes: ClassVar[Mapping[str, int]] = SIZES
+    """Of the group of the run."""
 
     def specification(self) -> Specification:
         """The protocol without the guard."""
@@ -235,25 +238,10 @@ def run_without(guard: GuardLeftOut) -> SpecRun | None:
 
     The solver finds it, the explicit evaluator checks it: raises ValueError where they disagree.
     """
-    return run_along(guard.specification(), guard.path, guard.breaks)
+    return run_along(guard.specification(), guard)
 
 
-def run_along(
-    spec: Specification, path: str, breaks: str, sizes: Mapping[str, int] = SIZES
-) -> SpecRun | None:
+def run_along(spec: Specification, guard: GuardLeftOut) -> SpecRun | None:
     """The same of any specification."""
-    unrolling = Unrolling(StepRelations(spec, sizes))
-    unrolling.require(spec.initial)
-    for name in path.split():
-        unrolling.step(spec.action(name))
-    unrolling.require(z3.Not(spec.properties[breaks]))
-    run = unrolling.answer().run
-    if run is not None:
-        stepper, before = Stepper(run.universe, spec.actions), run.initial
-        for name, parameters, after in run.steps:
-            if wrong := stepper.allowed(before, name, parameters, after):
-                raise ValueError(wrong)
-            before = after
-        if stepper.holds(spec.properties[breaks], before):
-            raise ValueError(f"{breaks} holds after {path}")
-    return run
+    broken = z3.Not(spec.properties[guard.breaks])
+    return run_by(StepRelations(spec, guard.sizes), guard.path.split(), broken)

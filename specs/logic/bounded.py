@@ -7,12 +7,13 @@ nothing to guess: a path of twenty actions takes it a few hundredths of a second
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import z3
+from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.grounding import Grounding
 from rebalance.specs.logic.language import NEXT, OPEN, SpecAction, Symbol, Term
 from rebalance.specs.logic.limit import LIMIT, Budget
@@ -163,6 +164,44 @@ class Unrolling:
             for (name, parameters), state in zip(self.taken, states[1:], strict=True)
         ]
         return SpecRun(found.universe, states[0], tuple(steps))
+
+
+def run_by(steps: StepRelations, path: Iterable[str], *last: Term) -> SpecRun | None:
+    """A run from the beginning by these actions, of whose last state these formulas hold; None if there is
+    none.
+
+    The solver finds it, the explicit evaluator checks it: raises ValueError where they disagree.
+    """
+    spec, names = steps.spec, tuple(path)
+    unrolling = Unrolling(steps)
+    unrolling.require(spec.initial)
+    for name in names:
+        unrolling.step(spec.action(name))
+    unrolling.require(*last)
+    run = unrolling.answer().run
+    if run is not None and (wrong := _disagrees(run, spec, last)):
+        raise ValueError(f"{' '.join(names)}: {wrong}")
+    return run
+
+
+def _disagrees(run: SpecRun, spec: Specification, last: Iterable[Term]) -> str | None:
+    stepper = Stepper(run.universe, spec.actions)
+    if not stepper.holds(spec.initial, run.initial):
+        return "it does not begin as specified"
+    if found := first_deviation(run, spec.actions):
+        return found[1]
+    end = run.steps[-1][2] if run.steps else run.initial
+    return None if all(stepper.holds(formula, end) for formula in last) else "it does not end as wanted"
+
+
+def first_deviation(run: SpecRun, actions: Iterable[SpecAction]) -> tuple[int, str] | None:
+    """The number of the first step that is none of these actions, and why."""
+    stepper, before = Stepper(run.universe, actions), run.initial
+    for number, (name, parameters, after) in enumerate(run.steps, 1):
+        if wrong := stepper.allowed(before, name, parameters, after):
+            return number, wrong
+        before = after
+    return None
 
 
 class _Found:

@@ -16,8 +16,7 @@ from typing import Any
 import z3
 from rebalance.model.machine import NOBODY
 from rebalance.model.protocol.describe import event_text
-from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling
-from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling, first_deviation
 from rebalance.specs.logic.counterexample import lines
 from rebalance.specs.logic.language import SpecAction, Term
 from rebalance.specs.logic.limit import LIMIT
@@ -230,16 +229,11 @@ def wanted(variation: Variation, within: Specification | None = None) -> Term:
     return {**spec.invariants, **spec.properties}[variation.refutation.goal]
 
 
-def deviation(variation: Variation, run: SpecRun) -> int:
+def deviation(run: SpecRun, specified: Specification) -> int:
     """The number of the first step that the protocol as specified does not allow; of the last, if it allows
     them all."""
-    spec, names = specification(), [action.name for action in variation.varied]
-    stepper, before = Stepper(run.universe, spec.actions), run.initial
-    for number, (name, parameters, after) in enumerate(run.steps, 1):
-        if name in names and stepper.allowed(before, name, parameters, after) is not None:
-            return number
-        before = after
-    return len(run.steps)
+    found = first_deviation(run, specified.actions)
+    return found[0] if found else len(run.steps)
 
 
 def replay_of(variation: Variation, run: SpecRun, besides: Besides | None = None) -> Replay:
@@ -270,7 +264,7 @@ def examine(
         obligations=len(outcomes),
         failed=failed,
         run=run,
-        deviates=deviation(variation, run),
+        deviates=deviation(run, specification()),
         replay=replay_of(variation, run),
     )
 

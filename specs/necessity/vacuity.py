@@ -17,8 +17,7 @@ from enum import StrEnum
 from functools import partial
 
 import z3
-from rebalance.specs.logic.bounded import SpecRun, StepRelations, Unrolling
-from rebalance.specs.logic.concrete import Stepper
+from rebalance.specs.logic.bounded import StepRelations, run_by
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import SpecAction, Term
 from rebalance.specs.logic.limit import LIMIT, Budget
@@ -157,7 +156,7 @@ def actions(
     steps = StepRelations(spec, SIZES)
     for path in covering([name for name in names if name in witnesses], witnesses):
         taken = tuple(path[1])
-        yield VacuityCheck("action", taken, partial(_taken, spec, path[0], taken, steps))
+        yield VacuityCheck("action", taken, partial(_taken, path[0], taken, steps))
     for name in names:
         if name not in witnesses:
             yield VacuityCheck("action", (name,), partial(_never, spec, name, never.get(name, ())))
@@ -177,10 +176,8 @@ def covering(
             yield path, new
 
 
-def _taken(
-    spec: Specification, path: tuple[str, ...], names: Iterable[str], steps: StepRelations
-) -> Iterator[Vacuity]:
-    found = witness(spec, path, steps) is not None
+def _taken(path: tuple[str, ...], names: Iterable[str], steps: StepRelations) -> Iterator[Vacuity]:
+    found = run_by(steps, path) is not None
     for name in names:
         yield Vacuity("action", name, _finding(found, VacuityFinding.REACHED), path[: path.index(name)])
 
@@ -188,27 +185,6 @@ def _taken(
 def _never(spec: Specification, name: str, lemmas: tuple[str, ...]) -> Iterator[Vacuity]:
     excluded = bool(lemmas) and impossible(spec, spec.action(name), lemmas)
     yield Vacuity("action", name, _finding(excluded, VacuityFinding.NEVER), lemmas)
-
-
-def witness(spec: Specification, path: tuple[str, ...], steps: StepRelations | None = None) -> SpecRun | None:
-    """A run by these actions. The solver finds it, the explicit evaluator checks it.
-
-    Raises ValueError if they contradict each other.
-    """
-    unrolling = Unrolling(steps or StepRelations(spec, SIZES))
-    unrolling.require(spec.initial)
-    for name in path:
-        unrolling.step(spec.action(name))
-    run = unrolling.answer().run
-    if run is not None:
-        stepper, before = Stepper(run.universe, spec.actions), run.initial
-        wrong = None if stepper.holds(spec.initial, before) else "it does not begin as specified"
-        for name, parameters, after in run.steps:
-            wrong = wrong or stepper.allowed(before, name, parameters, after)
-            before = after
-        if wrong:
-            raise ValueError(f"{' '.join(path)}: {wrong}")
-    return run
 
 
 def impossible(spec: Specification, action: SpecAction, lemmas: tuple[str, ...]) -> bool:

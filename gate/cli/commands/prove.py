@@ -179,10 +179,11 @@ def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) ->
     from rebalance.specs.modern import MODERN
     from rebalance.specs.theorems.theorems import chosen
 
+    protocol = MODERN[about]
     with usage_errors(ValueError, option="--without"):
-        kept = MODERN[about].kept(without)
+        kept = protocol.kept(without)
     with usage_errors(ValueError, option="--theorem"):
-        return tuple(chosen(MODERN[about].theorems(kept), names))
+        return tuple(chosen(protocol.theorems(protocol.specification(), kept), names))
 
 
 def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[ModelSample, ...]:

@@ -6,7 +6,9 @@ own one partition; where the catalogue has a switch of the name, the executable 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 from rebalance.specs.consumer.client import NO
 from rebalance.specs.consumer.migration import classic, group
@@ -20,11 +22,11 @@ from rebalance.specs.consumer.migration.vocabulary import (
     PREPARING,
     SETTLED,
 )
-from rebalance.specs.consumer.necessity import run_along
+from rebalance.specs.consumer.necessity import GuardLeftOut
 from rebalance.specs.consumer.safety import Effect
 from rebalance.specs.consumer.vocabulary import IDLE, JOIN, M, N, P, lt
-from rebalance.specs.logic.bounded import SpecRun
 from rebalance.specs.logic.language import ANY, After, State, Term
+from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.varying import around, instead_of
 from z3 import And, Exists, Implies, Not
 
@@ -48,16 +50,13 @@ READS = "join_answered sync_of_epoch sync_answered"
 
 
 @dataclass(frozen=True, kw_only=True)
-class MigrationGuard:
-    """Actions ``instead`` of those specified; ``path`` leads to two owners. ``switch``: whether it is one of
-    the catalogue, of the same name."""
+class MigrationGuard(GuardLeftOut):
+    """One of a group between the protocols."""
 
-    name: str
-    sentence: str
-    instead: tuple[Effect, ...]
-    path: str
-    breaks: str = "exclusive ownership"
-    switch: bool = False
+    sizes: ClassVar[Mapping[str, int]] = SIZES
+
+    def specification(self) -> Specification:
+        return specification(*self.instead)
 
 
 # -- the guards ----------------------------------------------------------------------------------------
@@ -155,8 +154,3 @@ GUARDS: dict[str, MigrationGuard] = {
     )
 }  # fmt: skip
 """By name."""
-
-
-def run_without(guard: MigrationGuard) -> SpecRun | None:
-    """A run along the path that ends with two owners, or None."""
-    return run_along(specification(*guard.instead), guard.path, guard.breaks, SIZES)

@@ -19,7 +19,7 @@ from rebalance.specs.consumer.convergence import (
 from rebalance.specs.consumer.order import CONTRACT, assuming
 from rebalance.specs.consumer.safety import closed, specification
 from rebalance.specs.consumer.vocabulary import IDLE, VOCABULARY
-from rebalance.specs.logic.bounded import SpecRun, StepRelations, Unrolling
+from rebalance.specs.logic.bounded import SpecRun, StepRelations, run_by
 from rebalance.specs.logic.language import After, State, Term
 from rebalance.specs.logic.prover import ProofVerdict, discharge
 from rebalance.specs.logic.specification import Specification
@@ -107,18 +107,6 @@ def test_a_client_that_does_not_come_back_into_step_is_noticed(instead, goal):
 # -- fairness ------------------------------------------------------------------------------------------
 
 
-def run_to(spec: Specification, path: str, *last: Term) -> SpecRun:
-    """A run by these actions, after which these hold."""
-    unrolling = Unrolling(StepRelations(spec, necessity.SIZES))
-    unrolling.require(spec.initial)
-    for name in path.split():
-        unrolling.step(spec.action(name))
-    unrolling.require(*last)
-    run = unrolling.answer().run
-    assert run is not None
-    return run
-
-
 def settles_without(run: SpecRun, spec: Specification, never: tuple[str, ...]) -> bool:
     """Whether any run without faults from its end, but for these steps, comes to where all is settled."""
     steps = [action for action in spec.actions if not action.fault and action.name not in never]
@@ -163,7 +151,8 @@ def test_each_kind_of_fairness_is_needed(never, path):
     """Where a step is possible and never taken the group may not settle, whatever else goes on; and where
     every step is taken it does."""
     spec = assuming(specification())
-    run = run_to(spec, path)
+    run = run_by(StepRelations(spec, necessity.SIZES), path.split())
+    assert run is not None
     assert not settles_without(run, spec, (never,))
     assert settles_without(run, spec, ())
 

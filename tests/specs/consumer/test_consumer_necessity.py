@@ -42,7 +42,7 @@ def test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property(n
 @pytest.mark.parametrize("name", ["given_while_pending", "commit_any_at_epoch"])
 def test_with_the_guard_no_run_along_the_path_does(name):
     guard = GUARDS[name]
-    assert run_along(specification(), guard.path, guard.breaks) is None
+    assert run_along(specification(), guard) is None
 
 
 @pytest.mark.slow

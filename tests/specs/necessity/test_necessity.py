@@ -180,8 +180,8 @@ def test_the_rule_shipped_in_2_8_1_takes_few_messages():
     7 steps from the decision that the right rule does not allow."""
     variation, run = NECESSITY["max_generation_only"], run_of("max_generation_only")
     assert replay_of(variation, run).requests <= 12
-    assert len(run.steps) - deviation(variation, run) + 1 <= 12
-    assert run.steps[deviation(variation, run) - 1][0] == "lead"
+    assert len(run.steps) - deviation(run, specification()) + 1 <= 12
+    assert run.steps[deviation(run, specification()) - 1][0] == "lead"
 
 
 # -- replay --------------------------------------------------------------------------------------------

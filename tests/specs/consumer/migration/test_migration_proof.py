@@ -9,7 +9,7 @@ from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.scenarios import MIGRATION_SAMPLED, SCENARIOS, ScenarioSize, sampled_groups
 from rebalance.model.consumer.migration.either import machine
 from rebalance.properties.group.clauses import rules
-from rebalance.specs.consumer.migration.necessity import GUARDS, SIZES
+from rebalance.specs.consumer.migration.necessity import GUARDS
 from rebalance.specs.consumer.migration.proof import WITNESSES, checks, proof
 from rebalance.specs.consumer.migration.refinement import MigrationRefinement
 from rebalance.specs.consumer.migration.safety import specification
@@ -55,7 +55,7 @@ def test_without_the_guard_obligations_are_refuted_and_a_run_has_two_owners(name
 
 @pytest.mark.parametrize("name", ["no_barrier_for_withheld", "downgrade_to_target"])
 def test_with_the_guard_no_run_along_the_path_does(name):
-    assert run_along(specification(), GUARDS[name].path, "exclusive ownership", SIZES) is None
+    assert run_along(specification(), GUARDS[name]) is None
 
 
 @pytest.mark.slow
