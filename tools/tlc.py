@@ -24,17 +24,15 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from rebalance.specs.tla.configurations import GROUPS as OF_CLASSIC
-from rebalance.specs.tla.configurations import FiniteGroup
-from rebalance.specs.tla.modern import MODERN_GROUPS, ModernGroup
+from rebalance.specs.tla.modern import MODERN_GROUPS
 from rebalance.specs.tla.names import camel
+from rebalance.specs.tla.searched import TlcGroup
 
 from tools.state_space import StateSpace, explore
 
 SPECS = Path(__file__).parents[1] / "specs" / "tla"
 
-AnyGroup = FiniteGroup | ModernGroup
-
-GROUPS: tuple[AnyGroup, ...] = (*OF_CLASSIC, *MODERN_GROUPS)
+GROUPS: tuple[TlcGroup, ...] = (*OF_CLASSIC, *MODERN_GROUPS)
 """All that are searched."""
 
 MISSING = (
@@ -106,7 +104,7 @@ def _number(text: str) -> int:
     return int(text.replace(",", ""))
 
 
-def by_tlc(group: AnyGroup) -> SearchFigures:
+def by_tlc(group: TlcGroup) -> SearchFigures:
     """What TLC finds in the configuration as it is in the repository.
 
     It runs in a copy: new releases write a module for each counterexample beside the one that was run.
@@ -117,7 +115,7 @@ def by_tlc(group: AnyGroup) -> SearchFigures:
         return figures(run(Path(folder), "-config", f"{group.name}.cfg", f"{group.model}.tla"))
 
 
-def by_us(group: AnyGroup) -> SearchFigures:
+def by_us(group: TlcGroup) -> SearchFigures:
     """The same from our own search of the formulas, to which TLA+ is unknown."""
     spec = group.specification
     space = StateSpace(group.universe, spec.actions)
@@ -133,7 +131,7 @@ def same(one: SearchFigures, other: SearchFigures) -> bool:
     )
 
 
-def pinned(group: AnyGroup) -> SearchFigures:
+def pinned(group: TlcGroup) -> SearchFigures:
     """What is written down."""
     return SearchFigures(distinct=group.distinct, depth=group.depth, broken=camel(group.broken))
 

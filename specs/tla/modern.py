@@ -7,18 +7,19 @@ our own search. How many there are is pinned here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
+from typing import ClassVar
 
 from rebalance.specs.consumer.necessity import GUARDS
 from rebalance.specs.consumer.safety import specification
 from rebalance.specs.consumer.vocabulary import VOCABULARY
-from rebalance.specs.logic.language import SpecAction, Term
+from rebalance.specs.logic.language import SpecAction
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.logic.universe import Universe
 from rebalance.specs.tla.module import module
-from rebalance.specs.tla.names import Export, camel
-from rebalance.specs.tla.tlc import TlcModel, configuration, model, replacement
+from rebalance.specs.tla.names import Export
+from rebalance.specs.tla.searched import TlcGroup, group_configuration, next_steps, varied_actions
+from rebalance.specs.tla.tlc import TlcModel, model
 
 MODULE, WHOLE, BROKEN = "ConsumerProtocol", "MCConsumerProtocol", "MCBrokenConsumer"
 
@@ -50,77 +51,43 @@ def export(spec: Specification) -> Export:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModernGroup:
-    """A group of so many member ids and partitions, whose epoch can grow so often.
+class ModernGroup(TlcGroup):
+    """A group of so many member ids and partitions, whose epoch can grow so often. ``variation`` is the guard
+    that is left out."""
 
-    ``faults`` that can happen, None for all of them. ``variation`` is the guard that is left out, and
-    ``broken`` the property that TLC then finds violated. ``distinct`` and ``depth`` as of ``FiniteGroup``.
-    """
-
-    name: str
     members: int
     partitions: int = 1
     epochs: int
-    faults: tuple[str, ...] | None = None
-    variation: str = ""
-    broken: str = ""
-    distinct: int = 0
-    depth: int
+
+    models: ClassVar[tuple[str, str]] = (WHOLE, BROKEN)
 
     @property
-    def model(self) -> str:
-        """The module that TLC runs with this configuration."""
-        return BROKEN if self.variation else WHOLE
-
-    @cached_property
-    def specification(self) -> Specification:
-        """The protocol with these faults only, without the guard."""
-        spec = GUARDS[self.variation].specification() if self.variation else specification()
-        kept = tuple(one for one in spec.actions if not one.fault or self._is_possible(one.name))
-        return replace(spec, actions=kept)
-
-    def _is_possible(self, fault: str) -> bool:
-        return self.faults is None or fault in self.faults
+    def protocol(self) -> Specification:
+        return GUARDS[self.variation].specification() if self.variation else specification()
 
     @property
-    def invariants(self) -> dict[str, Term]:
-        """What is asked of every state: everything, or what is to be found broken."""
-        spec = self.specification
-        every = {**spec.properties, **spec.invariants}
-        return {name: every[name] for name in ([self.broken] if self.broken else every)}
+    def varied(self) -> tuple[SpecAction, ...]:
+        names = [effect.__name__ for effect in GUARDS[self.variation].instead] if self.variation else []
+        return tuple(self.specification.action(name) for name in names)
+
+    @property
+    def otherwise(self) -> str:
+        return GUARDS[self.variation].sentence
 
     @property
     def universe(self) -> Universe:
-        """The same group for our own search."""
         sizes = {**self.sizes, "Generation": self.sizes["Generation"] + 1}
         return Universe(VOCABULARY, sizes, {"lt": lambda g, h: g < h, "none": 0, "zero": 1})
 
     @property
     def sizes(self) -> Mapping[str, int]:
-        """How many there are of each sort. Epoch 1 is that of a group that does not exist yet."""
         return {"Member": self.members, "Partition": self.partitions, "Generation": self.epochs + 1}
 
     @property
-    def varied(self) -> tuple[SpecAction, ...]:
-        """The actions that are made otherwise."""
-        names = [effect.__name__ for effect in GUARDS[self.variation].instead] if self.variation else []
-        return tuple(self.specification.action(name) for name in names)
-
-    @property
-    def sentence(self) -> str:
-        """What is searched."""
+    def size(self) -> str:
         counted = [(self.members, "member"), (self.partitions, "partition"), (self.epochs, "epoch")]
         sizes = ", ".join(f"{number} {what}{'' if number == 1 else 's'}" for number, what in counted)
-        faults = "every fault" if self.faults is None else ", ".join(self.faults)
-        broken = f"; but {GUARDS[self.variation].sentence}" if self.variation else ""
-        return f"consumer protocol: {sizes}, {faults}{broken}"
-
-    @property
-    def found(self) -> str:
-        """What TLC has to find."""
-        if self.broken:
-            return f"{camel(self.broken)} is violated after {self.depth - 1} steps"
-        return f"{self.distinct:,} distinct states, depth {self.depth}"
+        return f"consumer protocol: {sizes}"
 
 
 START = ("start",)
@@ -148,49 +115,18 @@ MODERN_GROUPS: Sequence[ModernGroup] = (
 def files() -> Iterator[tuple[str, str]]:
     """Everything that TLC reads, by the name of its file."""
     whole = export(specification())
-    chosen = sorted({one.faults for one in MODERN_GROUPS if one.faults is not None})
-    instead = {
-        replacement(act.name, one.variation): (f"{_sentence(one.variation)}.", act)
-        for one in MODERN_GROUPS
-        for act in one.varied
-    }
     yield f"{MODULE}.tla", module(whole)
     yield f"{WHOLE}.tla", model(whole, TlcModel(
         name=WHOLE,
         extends=MODULE,
         text="What TLC is to search of ConsumerProtocol: which faults there are.",
-        next={_next(some): (f"Of the faults only: {', '.join(some)}.", some) for some in chosen},
+        next=next_steps(MODERN_GROUPS),
     ))  # fmt: skip
     yield f"{BROKEN}.tla", model(whole, TlcModel(
         name=BROKEN,
         extends=WHOLE,
         text="Actions without a guard. A configuration puts one in the place of the original.",
-        instead=instead,
+        instead=varied_actions(MODERN_GROUPS),
     ))  # fmt: skip
     for one in MODERN_GROUPS:
-        yield f"{one.name}.cfg", _configuration(whole, one)
-
-
-def _sentence(variation: str) -> str:
-    sentence = GUARDS[variation].sentence
-    return f"{sentence[0].upper()}{sentence[1:]}"
-
-
-def _next(faults: Sequence[str]) -> str:
-    return "Next" + "".join(map(camel, faults))
-
-
-def _configuration(whole: Export, one: ModernGroup) -> str:
-    behaviour = ["SPECIFICATION Spec"]
-    if one.faults is not None:
-        behaviour = ["INIT Init", f"NEXT {_next(one.faults)}"]
-    java = "java -XX:+UseParallelGC -cp tla2tools.jar tlc2.TLC"
-    run = f"{java} -deadlock -config {one.name}.cfg {one.model}.tla"
-    return configuration(
-        whole,
-        one.sizes,
-        behaviour=behaviour,
-        instead={camel(act.name): replacement(act.name, one.variation) for act in one.varied},
-        invariants=[one.broken] if one.broken else None,
-        text=f"{one.sentence[0].upper()}{one.sentence[1:]}.\n{run}\n{one.found}.",
-    )
+        yield f"{one.name}.cfg", group_configuration(whole, one)
