@@ -7,11 +7,11 @@ from __future__ import annotations
 import json
 import math
 import stat
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NamedTuple
 
 from rebalance.model.names import unknown
 
@@ -21,6 +21,36 @@ LONGEST = 4 << 20
 
 class LogError(ValueError):
     """A log that is not what this can read; the text says where and why."""
+
+
+class FieldCheck(NamedTuple):
+    """What a field has to be: a test, and how it is called."""
+
+    holds: Callable[[Any], bool]
+    called: str
+
+
+def _lists(of: FieldCheck) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and all(map(of.holds, value))
+
+
+TEXT = FieldCheck(lambda value: isinstance(value, str), "a string")
+WHOLE = FieldCheck(lambda value: isinstance(value, int) and not isinstance(value, bool), "a whole number")
+NATURAL = FieldCheck(lambda value: WHOLE.holds(value) and value >= 0, "a whole number from 0 on")
+TEXTS = FieldCheck(_lists(TEXT), "a list of strings")
+LISTS = FieldCheck(_lists(TEXTS), "a list of lists of strings")
+OBJECT = FieldCheck(lambda value: isinstance(value, dict), "an object")
+
+OF_STEP = ("stage", "partitions")
+"""Numbers of the steps of ``run.json``."""
+
+
+def checked(data: Mapping[str, Any], name: str, check: FieldCheck, where: str) -> Any:
+    """The field ``name``. Raises LogError where it is not as it has to be."""
+    value = data.get(name)
+    if not check.holds(value):
+        raise LogError(f"{where}: field {name!r} is {json.dumps(value)[:60]}, expected {check.called}")
+    return value
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,13 +93,9 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
     """
     file = path / "events.jsonl" if path.is_dir() else path
     found: dict[str, list[LogLine]] = {}
-    with _opened(file) as lines:
-        for number, text in enumerate(iter(lambda: lines.readline(LONGEST), ""), 1):
-            if len(text) == LONGEST:
-                raise LogError(f"{file}:{number}: a line of more than {LONGEST:,} characters")
-            if text.strip():
-                name, line = _line(text, f"{file}:{number}", number)
-                found.setdefault(name, []).append(line)
+    for number, data in rows(file):
+        name, line = _line(data, f"{file}:{number}", number)
+        found.setdefault(name, []).append(line)
     if not found:
         raise LogError(f"{file}: no events")
     if group is None and len(found) > 1:
@@ -80,6 +106,16 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
     beside = file.parent / "run.json"
     run = _run(beside) if beside.exists() else {}
     return RecordedLog(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)
+
+
+def rows(file: Path) -> Iterator[tuple[int, Any]]:
+    """The JSON values of a file that has one a line, with the number of that. Raises LogError, OSError."""
+    with _opened(file) as lines:
+        for number, text in enumerate(iter(lambda: lines.readline(LONGEST), ""), 1):
+            if len(text) == LONGEST:
+                raise LogError(f"{file}:{number}: a line of more than {LONGEST:,} characters")
+            if text.strip():
+                yield number, _json(text, f"{file}:{number}")
 
 
 def _opened(path: Path) -> IO[str]:
@@ -104,23 +140,25 @@ def _run(path: Path) -> dict[str, Any]:
         value = run.get(name, [])
         if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
             raise LogError(f"{path}: field {name!r} is not a list of objects")
+    if isinstance(run.get("assignors"), list):
+        checked(run, "assignors", LISTS, str(path))
+    for number, step in enumerate(run.get("steps", []), 1):
+        for name in filter(step.__contains__, OF_STEP):
+            checked(step, name, NATURAL, f"{path}: step {number}")
     return run
 
 
-def _line(text: str, where: str, number: int) -> tuple[str, LogLine]:
-    data = _json(text, where)
+def _line(data: Any, where: str, number: int) -> tuple[str, LogLine]:
     if not isinstance(data, dict):
         raise LogError(f"{where}: not an object")
-    for name, kind in (("event", str), ("group", str)):
-        if not isinstance(data.get(name), kind):
-            raise LogError(f"{where}: field {name!r} is {json.dumps(data.get(name))}, expected a string")
+    event, group = (checked(data, name, TEXT, where) for name in ("event", "group"))
     generation = data.get("generation")
-    if generation is not None and (isinstance(generation, bool) or not isinstance(generation, int)):
-        raise LogError(f"{where}: field 'generation' is {json.dumps(generation)}, expected a whole number")
+    if generation is not None:
+        checked(data, "generation", WHOLE, where)
     line = LogLine(
         number=number,
         at=seconds_of(data.get("at"), where),
-        event=data["event"],
+        event=event,
         consumer=str(data.get("consumer") or ""),
         partitions=_names(data, "partitions", where),
         topics=_names(data, "topics", where),
@@ -128,7 +166,7 @@ def _line(text: str, where: str, number: int) -> tuple[str, LogLine]:
         member=str(data.get("member") or ""),
         detail=str(data.get("detail") or ""),
     )
-    return data["group"], line
+    return group, line
 
 
 def seconds_of(value: Any, where: str) -> float:
@@ -144,8 +182,4 @@ def seconds_of(value: Any, where: str) -> float:
 
 def _names(data: Mapping[str, Any], name: str, where: str) -> tuple[str, ...] | None:
     value = data.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise LogError(f"{where}: field {name!r} is {json.dumps(value)[:60]}, expected a list of strings")
-    return tuple(value)
+    return None if value is None else tuple(checked(data, name, TEXTS, where))

@@ -112,11 +112,7 @@ def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuesti
     slots = tuple(dict.fromkeys(slot for several in lives.values() for slot in several))
     if not slots:
         raise LogError(f"{recorded.path}: no event of group {recorded.group} is of a consumer")
-    if len(slots) > MAX_CONSUMERS or sum(count for _, count in topics) > MAX_PARTITIONS:
-        raise LogError(
-            f"{recorded.path}: {len(slots)} consumers and {sum(count for _, count in topics)} partitions; "
-            f"at most {MAX_CONSUMERS} and {MAX_PARTITIONS} can be asked about"
-        )
+    check_size(recorded, len(slots), topics, MAX_CONSUMERS)
     where = {slot: number for number, slot in enumerate(slots)}
     listed = Listing(slots, topics)
     owners = {name: [where[slot] for slot in several] for name, several in lives.items()}
@@ -153,6 +149,17 @@ def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuesti
             frozenset(action for action in when if action[0] in BY_ID),
         ),
     )
+
+
+def check_size(recorded: RecordedLog, consumers: int, topics: Sequence[tuple[str, int]], most: int) -> None:
+    """Raises LogError for a group that is too large: of more than ``most`` consumers, or of too many
+    partitions."""
+    partitions = sum(count for _, count in topics)
+    if consumers > most or partitions > MAX_PARTITIONS:
+        raise LogError(
+            f"{recorded.path}: {consumers} consumers and {partitions} partitions; "
+            f"at most {most} and {MAX_PARTITIONS} can be asked about"
+        )
 
 
 def _topics(recorded: RecordedLog, choices: Choices) -> tuple[tuple[str, int], ...]:

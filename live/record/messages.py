@@ -18,6 +18,7 @@ from rebalance.live.proxy.frames import Frame
 from rebalance.live.proxy.wire import Fields
 from rebalance.model.wire import WireError, decode_assignment, decode_subscription
 
+FILE = "messages.jsonl"
 REQUEST, ANSWER = "request", "answer"
 MESSAGES = (REQUEST, ANSWER)
 """Events of ``messages.jsonl``."""

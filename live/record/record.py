@@ -14,7 +14,7 @@ from rebalance.live.processes.program import CommandRefused, JsonLine
 from rebalance.live.processes.tools import ToolError
 from rebalance.live.record.coordinator import COORDINATOR
 from rebalance.live.record.judge import CheckFinding, HandOver, QuiescencePoint, hand_overs, judge
-from rebalance.live.record.messages import MESSAGES, with_epochs
+from rebalance.live.record.messages import FILE, MESSAGES, with_epochs
 from rebalance.live.record.request import AGAIN, CLUSTER, Request
 from rebalance.live.record.run import ANSWER, AUDITED, RecordingRun
 from rebalance.live.record.scenarios import SCENARIOS, RecordingPlan, RecordingStep
@@ -138,7 +138,7 @@ def write(made: Recorded) -> None:
     (made.out / "reads.jsonl").write_text("".join(others), encoding="utf-8")
     if made.messages:
         messages = "".join(json.dumps(line) + "\n" for line in made.messages)
-        (made.out / "messages.jsonl").write_text(messages, encoding="utf-8")
+        (made.out / FILE).write_text(messages, encoding="utf-8")
     for name, value in (("run", run_data(made)), ("report", data(made))):
         (made.out / f"{name}.json").write_text(json.dumps(value, indent=2) + "\n", encoding="utf-8")
     made.saved = True

@@ -6,18 +6,16 @@ run in threads of their own; the coordinator has one. Items of one lane are in o
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any, NamedTuple
 
-from rebalance.live.conformance.log import LogError, LogLine, RecordedLog, seconds_of
+from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
+from rebalance.live.conformance.wire.lines import messages
+from rebalance.live.record.coordinator import COORDINATOR
+from rebalance.live.record.messages import ANSWER, FILE, REQUEST
 
-MESSAGES = "messages.jsonl"
-COORDINATOR = ("target", "state", "removed", "converted", "stable")
 CALLBACKS = ("assigned", "revoked", "lost")
-LEAVES = ("LeaveGroup",)
 
 Lane = tuple[str, int]
 """``wire`` or ``app`` and a slot, or ``coordinator`` and -1."""
@@ -59,14 +57,14 @@ class WireRecording:
 
 def has_messages(log: RecordedLog) -> bool:
     """Whether ``rebalance record`` has kept what the group sent."""
-    return (log.path.parent / MESSAGES).is_file()
+    return (log.path.parent / FILE).is_file()
 
 
 def read_wire(log: RecordedLog) -> WireRecording:
     """The lanes of a recording. Raises LogError for what is none."""
     names = tuple(dict.fromkeys(line.consumer for line in log.lines if line.consumer))
     slots = {name: slot for slot, name in enumerate(names)}
-    lines = list(_messages(log.path.parent / MESSAGES, log.group))
+    lines = list(messages(log.path.parent / FILE, log.group))
     lanes: dict[Lane, list[Item]] = {("coordinator", -1): []}
     for slot in slots.values():
         lanes["wire", slot], lanes["app", slot] = [], []
@@ -114,30 +112,13 @@ def read_wire(log: RecordedLog) -> WireRecording:
 
 def _stages(log: RecordedLog, name: str) -> list[int]:
     return [
-        int(step.get("stage", 0))
+        step.get("stage", 0)
         for step in log.run.get("steps", ())
         if step.get("do") == "start" and step.get("member") == name
     ]
 
 
-def _messages(path: Path, group: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LogError(f"{path}: {error}") from error
-    for number, row in enumerate(text.splitlines(), 1):
-        try:
-            data = json.loads(row)
-        except ValueError as error:
-            raise LogError(f"{path}:{number}: not JSON: {error}") from error
-        if not isinstance(data, dict) or not isinstance(data.get("event"), str):
-            raise LogError(f"{path}:{number}: no message")
-        if data.get("group") == group:
-            yield number, data
-
-
-KINDS = {"ConsumerGroupHeartbeat": "beat", "JoinGroup": "join", "SyncGroup": "sync"}
-
+KINDS = {"ConsumerGroupHeartbeat": "beat", "JoinGroup": "join", "SyncGroup": "sync", "LeaveGroup": "leave"}
 
 UNSEEN = (
     "MEMBER_ID_REQUIRED",
@@ -148,52 +129,36 @@ UNSEEN = (
 """Errors of requests that change nothing in the group, and are sent again."""
 
 
-def _paired(lines: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Item]:
+def _paired(lines: Sequence[tuple[LogLine, Mapping[str, Any]]]) -> Iterator[Item]:
     """The messages and the coordinator's lines as items."""
-    answers = {data["number"]: data for _, data in lines if data["event"] == "answer"}
-    unseen = {number for number, data in answers.items() if data.get("error") in UNSEEN}
-    last: dict[int, str] = {}
+    answers = {data["number"]: data for _, data in lines if data["event"] == ANSWER}
+    unseen = {number for number, data in answers.items() if data["error"] in UNSEEN}
     asks: dict[int, Mapping[str, Any]] = {}
-    for number, data in lines:
-        line = _line(number, data)
+    for line, data in lines:
         if data["event"] in COORDINATOR:
             yield Item(data["event"], line.at, data, line)
             continue
-        api, exchange = str(data.get("api")), int(data.get("number", 0))
+        api, exchange = data["api"], data["number"]
         if exchange in unseen or api == "OffsetCommit":
             continue
-        if data["event"] == "request":
+        if data["event"] == REQUEST:
             asks[exchange] = data
+            if api != "Heartbeat":
+                yield Item(_kind(data), line.at, data, line)
+        elif exchange in asks:
+            request = asks[exchange]
+            if request["api"] != api:
+                raise LogError(f"{line.detail}: answers request {exchange}, which is of {request['api']}")
             if api == "Heartbeat":
-                continue
-            leaves = api in LEAVES or (api == "ConsumerGroupHeartbeat" and data["generation"] < 0)
-            last[exchange] = "leave" if leaves else KINDS[api]
-            yield Item(last[exchange], line.at, data, line)
-        elif data["event"] == "answer":
-            if api == "Heartbeat" and exchange in asks:
-                generation = asks[exchange]["generation"]
-                yield Item("heartbeat", line.at, {**data, "generation": generation}, line)
-            elif last.get(exchange, "leave") != "leave":
-                yield Item(f"{last[exchange]} answer", line.at, data, line)
+                yield Item("heartbeat", line.at, {**data, "generation": request["generation"]}, line)
+            elif (kind := _kind(request)) != "leave":
+                yield Item(f"{kind} answer", line.at, data, line)
 
 
-def _line(number: int, data: Mapping[str, Any]) -> LogLine:
-    """The line as people see it."""
-    what = " ".join(filter(None, (data.get("api", ""), data["event"])))
-    parts = [f"from {data['previous']}" if "previous" in data else "", str(data.get("state", ""))]
-    parts += [data["error"] if data.get("error", "NONE") != "NONE" else ""]
-    parts += [f"to revoke {' '.join(data['pending'])}" if data.get("pending") else ""]
-    parts += [f"of {data['member']}" if data["event"] in ("state", "removed") else ""]
-    return LogLine(
-        number=number,
-        at=seconds_of(data.get("at"), f"{MESSAGES}:{number}"),
-        event=what,
-        consumer=str(data.get("consumer") or ""),
-        partitions=tuple(data["partitions"]) if isinstance(data.get("partitions"), list) else None,
-        generation=data.get("generation"),
-        member=str(data.get("member") or ""),
-        detail=" ".join(filter(None, (*parts, str(data.get("detail", "")), f"{MESSAGES}:{number}"))),
-    )
+def _kind(request: Mapping[str, Any]) -> str:
+    """That of the item which a request is."""
+    kind = KINDS[request["api"]]
+    return "leave" if kind == "beat" and request["generation"] < 0 else kind
 
 
 def _of_application(line: LogLine, leaves: Sequence[float]) -> Item | None:

@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from rebalance.explore.groups.scenarios import runs
 from rebalance.live.conformance.ask import NARROW, ConformanceAnswer
 from rebalance.live.conformance.listing import ConsumerSlot
-from rebalance.live.conformance.log import LogError, RecordedLog
-from rebalance.live.conformance.question import Choices, LogQuestion, last_given, profile_of
+from rebalance.live.conformance.log import NATURAL, OBJECT, TEXT, TEXTS, LogError, RecordedLog, checked
+from rebalance.live.conformance.question import Choices, LogQuestion, check_size, last_given, profile_of
 from rebalance.live.conformance.wire.frontier import Partitions
 from rebalance.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
 from rebalance.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
 from rebalance.live.conformance.wire.search import Progress, WireSearch
 from rebalance.model.bugs.profiles import broker
-from rebalance.model.protocol.setup import CONSUMER, Consumer, ConsumerConfig, Setup
+from rebalance.model.protocol.setup import CLASSIC, CONSUMER, Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
 
 __all__ = ["ask_wire", "build_wire_question", "has_messages"]
@@ -35,20 +36,29 @@ def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion
     """The model of a recorded group. Raises LogError for what the recording lacks, ValueError for a profile
     that does not exist."""
     recording = read_wire(recorded)
-    if not 0 < len(recording.names) <= MOST_CONSUMERS:
-        raise LogError(
-            f"{recorded.path}: {len(recording.names)} consumers; at most {MOST_CONSUMERS} can be asked about"
-        )
-    stages = [tuple(one) for one in recorded.run.get("assignors", ())]
-    protocols = list(recorded.run.get("protocols", ()))
-    if not stages or len(stages) != len(protocols):
+    if not recording.names:
+        raise LogError(f"{recorded.path}: no event of group {recorded.group} is of a consumer")
+    run = recorded.run
+    listed, protocols = run.get("assignors", []), run.get("protocols", [])
+    if not (
+        isinstance(listed, list)
+        and TEXTS.holds(protocols)
+        and 0 < len(listed) == len(protocols)
+        and all(listed)
+    ):
         raise LogError(f"{recorded.path}: run.json does not say what each stage speaks")
-    if any(step.get("do") == "fail_coordinator" for step in recorded.run.get("steps", ())):
+    if not set(protocols) <= {CLASSIC, CONSUMER}:
+        raise LogError(f"{recorded.path}: run.json has other protocols than {CLASSIC} and {CONSUMER}")
+    stages = [tuple(one) for one in listed]
+    beside = str(recorded.path.with_name("run.json"))
+    request = checked(run, "request", OBJECT, beside)
+    began = checked(request, "partitions", NATURAL, beside)
+    if any(step.get("do") == "fail_coordinator" for step in run.get("steps", ())):
         raise LogError(f"{recorded.path}: a failover is not read from a recording of messages yet")
-    topics = _topics(recorded, recording, choices)
+    topics = _topics(recorded, recording, choices, began)
+    check_size(recorded, len(recording.names), topics, MOST_CONSUMERS)
     slots = tuple(_slot(recorded, choices, name, stages[0]) for name in recording.names)
-    kind = choices.broker or f"broker-{recorded.run['cluster']['version']}"
-    began = int(recorded.run["request"]["partitions"])
+    kind = choices.broker or _broker(run, beside)
     sets, exist, at = [], 0, 0
     for _, count in topics:
         sets.append(Parts((1 << count) - 1 << at))
@@ -62,7 +72,7 @@ def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion
                     _config(slot.profile, one, spoken) for one, spoken in zip(stages, protocols, strict=True)
                 ),
                 _subscriptions(recording, slot.consumer, topics) or (everything,),
-                instance=number if recorded.run["request"].get("static") else None,
+                instance=number if request.get("static") else None,
             )
             for number, slot in enumerate(slots)
         ),
@@ -101,14 +111,20 @@ def _slot(recorded: RecordedLog, choices: Choices, name: str, assignors: tuple[s
     return ConsumerSlot(name, last_given(choices.profiles, name) or profile_of(reported), assignors)
 
 
-def _topics(recorded: RecordedLog, recording: WireRecording, choices: Choices) -> tuple[tuple[str, int], ...]:
-    """The topics that somebody subscribes to, and how many partitions they come to have."""
+def _broker(run: Mapping[str, Any], where: str) -> str:
+    """The profile of the broker, which is its release's."""
+    return f"broker-{checked(checked(run, 'cluster', OBJECT, where), 'version', TEXT, where)}"
+
+
+def _topics(
+    recorded: RecordedLog, recording: WireRecording, choices: Choices, least: int
+) -> tuple[tuple[str, int], ...]:
+    """The topics that somebody subscribes to, and how many partitions each comes to have at ``least``."""
     counts = {
-        str(step.get("topic")): int(step.get("partitions", 0))
+        str(step.get("topic")): step.get("partitions", 0)
         for step in recorded.run.get("steps", ())
         if step.get("do") == "add_partitions"
     }
-    least = int(recorded.run["request"]["partitions"])
     found: dict[str, int] = {}
     for several in recording.lanes.values():
         for item in several:

@@ -17,12 +17,15 @@ from rebalance.live.conformance.wire import group as wire_group
 from rebalance.live.conformance.wire.frontier import Partitions
 from rebalance.live.conformance.wire.group import WireGroup
 from rebalance.live.conformance.wire.intended import IntendedTargets
+from rebalance.live.conformance.wire.lines import NEEDED
 from rebalance.live.conformance.wire.question import (
     WireQuestion,
     ask_wire,
     build_wire_question,
     has_messages,
 )
+from rebalance.live.record.coordinator import COORDINATOR
+from rebalance.live.record.messages import APIS, MESSAGES
 from rebalance.model.consumer.coordinator import TargetMember
 from rebalance.model.protocol.state import Parts, Slot
 
@@ -279,6 +282,10 @@ def test_a_search_that_meets_its_limit_is_inconclusive() -> None:
     [
         ("messages.jsonl", "{", "messages.jsonl:1: not JSON"),
         ("messages.jsonl", "[]", "messages.jsonl:1: no message"),
+        ("messages.jsonl", "", "no messages of group recorded"),
+        ("messages.jsonl", '{"event": "heard", "group": "recorded"}', "no messages of group recorded"),
+        ("messages.jsonl", "[" * 100_000, "messages.jsonl:1: not JSON"),
+        ("messages.jsonl", "\0\xff", "messages.jsonl:1: not JSON"),
         ("run.json", "{}", "run.json does not say what each stage speaks"),
     ],
 )
@@ -288,6 +295,72 @@ def test_what_is_no_recording_is_named(tmp_path: Path, name: str, text: str, mes
     (out / name).write_text(text)
     with pytest.raises(LogError, match=message):
         question(out)
+
+
+HEARTBEAT = {"event": "request", "api": BEAT}
+ANSWER = {"event": "answer", "api": "SyncGroup"}
+TARGET = {"event": "target"}
+
+
+@pytest.mark.parametrize(
+    ("line", "more", "message"),
+    [
+        (HEARTBEAT, {"number": None}, "field 'number' is null, expected a whole number"),
+        (HEARTBEAT, {"number": True}, "field 'number' is true, expected a whole number"),
+        (HEARTBEAT, {"api": "Fetch"}, "field 'api' is \"Fetch\", expected one of ConsumerGroupHeartbeat, "),
+        (HEARTBEAT, {"api": ["Heartbeat"]}, r"field 'api' is \["),
+        (HEARTBEAT, {"generation": "1"}, "field 'generation' is \"1\", expected a whole number"),
+        (HEARTBEAT, {"generation": None}, "field 'generation' is null"),
+        (HEARTBEAT, {"topics": "orders"}, "field 'topics' is \"orders\", expected a list of strings"),
+        (HEARTBEAT, {"at": "soon"}, "field 'at' is \"soon\", expected ISO 8601"),
+        (ANSWER, {"error": None}, "field 'error' is null, expected a string"),
+        (ANSWER, {"partitions": None}, "field 'partitions' is null, expected a list of strings"),
+        (ANSWER, {"api": "JoinGroup", "generation": 1}, r"answers request \d+, which is of SyncGroup"),
+        (TARGET, {"plan": {"a": "orders-0"}}, "field 'plan' is .* expected an object of lists of strings"),
+        (STATE, {"pending": None}, "field 'pending' is null"),
+        (STATE, {"member": 7}, "field 'member' is 7, expected a string"),
+        ({"event": "stable"}, {"generation": []}, r"field 'generation' is \[\]"),
+        ({"event": "converted"}, {"detail": None}, "field 'detail' is null"),
+    ],
+)
+def test_a_line_that_lacks_something_is_named(tmp_path: Path, line: Line, more: Line, message: str) -> None:
+    spoiled = changed(tmp_path, "messages.jsonl", put(line, **more))
+    with pytest.raises(LogError, match=rf"messages\.jsonl:\d+: {message}"):
+        question(spoiled)
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "message"),
+    [
+        ("assignors", ["range", "uniform", "range"], "field 'assignors' is .* expected a list of lists"),
+        ("assignors", [["range"], [], ["range"]], "run.json does not say what each stage speaks"),
+        ("protocols", "classic", "run.json does not say what each stage speaks"),
+        ("protocols", ["classic", "share", "classic"], "other protocols than classic and consumer"),
+        ("request", None, "run.json: field 'request' is null, expected an object"),
+        ("request", {}, "run.json: field 'partitions' is null, expected a whole number from 0 on"),
+        ("request", {"partitions": 10**9}, "at most 8 and 64 can be asked about"),
+        ("cluster", "kafka", "run.json: field 'cluster' is \"kafka\", expected an object"),
+        ("cluster", {"kind": "kafka"}, "run.json: field 'version' is null, expected a string"),
+        ("steps", [{"do": "start", "stage": "1"}], "run.json: step 1: field 'stage' is \"1\""),
+        (
+            "steps",
+            [{"do": "start", "stage": -9}],
+            "step 1: field 'stage' is -9, expected a whole number from 0",
+        ),
+    ],
+)
+def test_a_run_that_lacks_something_is_named(tmp_path: Path, field: str, value: Any, message: str) -> None:
+    out = tmp_path / "out"
+    shutil.copytree(MIGRATION, out)
+    run = json.loads((out / "run.json").read_text())
+    (out / "run.json").write_text(json.dumps({**run, field: value}))
+    with pytest.raises(LogError, match=message):
+        question(out)
+
+
+def test_every_event_that_is_recorded_has_fields_that_are_looked_at() -> None:
+    assert {event for event, _ in NEEDED} == {*MESSAGES, *COORDINATOR}
+    assert {api for _, api in NEEDED} <= {"", *APIS}
 
 
 def test_a_failover_is_not_read(tmp_path: Path) -> None:
