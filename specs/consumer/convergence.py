@@ -24,7 +24,6 @@ from rebalance.specs.consumer import coordinator
 from rebalance.specs.consumer.client import differs
 from rebalance.specs.consumer.coordinator import free, gone, surplus, wanted
 from rebalance.specs.consumer.order import CONTRACT, assuming, ordered
-from rebalance.specs.consumer.safety import closed
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
     BEAT,
@@ -336,7 +335,7 @@ def convergence(spec: Specification, contract: Iterable[str] = tuple(CONTRACT)) 
     given = {**spec.invariants, **own}
     ranking = Ranking(spec=spec, measure=MEASURE, given=given)
     state = spec.vocabulary.state()
-    at_rest = closed(nothing_to_do(state))
+    at_rest = VOCABULARY.closed(nothing_to_do(state))
     ends = {name: partial(close, formula) for name, formula in settled(state).items()}
     return (
         Theorem(

@@ -14,7 +14,7 @@ from typing import ClassVar
 import z3
 from rebalance.specs.consumer import client, coordinator
 from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surplus, unrevoked
-from rebalance.specs.consumer.safety import Effect, IsStored, closed, properties_of, specification
+from rebalance.specs.consumer.safety import IsStored, properties_of, specification
 from rebalance.specs.consumer.vocabulary import (
     FENCED,
     IDLE,
@@ -26,7 +26,7 @@ from rebalance.specs.consumer.vocabulary import (
     P,
 )
 from rebalance.specs.logic.bounded import SpecRun, StepRelations, run_by
-from rebalance.specs.logic.language import After, State, Term
+from rebalance.specs.logic.language import After, Effect, State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.varying import around, instead_of, without
 from z3 import And, ForAll, Implies, Not, Or
@@ -62,7 +62,7 @@ class GuardLeftOut:
 
     def specification(self) -> Specification:
         """The protocol without the guard."""
-        properties = closed(properties_of(VOCABULARY.state(), self.stored))
+        properties = VOCABULARY.closed(properties_of(VOCABULARY.state(), self.stored))
         return replace(specification(*self.instead), properties=properties)
 
 

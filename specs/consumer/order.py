@@ -13,7 +13,7 @@ from dataclasses import replace
 from rebalance.specs.consumer import coordinator
 from rebalance.specs.consumer.client import differs, hears
 from rebalance.specs.consumer.coordinator import wanted
-from rebalance.specs.consumer.safety import closed, specification
+from rebalance.specs.consumer.safety import specification
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
     BEAT,
@@ -132,7 +132,7 @@ def assuming(spec: Specification, contract: Iterable[str] = tuple(CONTRACT)) -> 
 def ordered(contract: Iterable[str] = tuple(CONTRACT)) -> dict[str, Term]:
     """What is kept of order under such an assignor, for all of its capital letters."""
     left = {f"the target is {name}" for name in set(CONTRACT) - set(contract)}
-    return closed({name: formula for name, formula in ORDER.items() if name not in left})
+    return VOCABULARY.closed({name: formula for name, formula in ORDER.items() if name not in left})
 
 
 def in_step(contract: Iterable[str] = tuple(CONTRACT)) -> Specification:

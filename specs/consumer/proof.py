@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from rebalance.specs.consumer.convergence import convergence
 from rebalance.specs.consumer.order import CONTRACT, ORDER, assuming
-from rebalance.specs.consumer.safety import STEPS_KEEP, closed, specification
+from rebalance.specs.consumer.safety import STEPS_KEEP, specification
 from rebalance.specs.logic.specification import Specification, Theorem
 from rebalance.specs.necessity import vacuity
 from rebalance.specs.necessity.vacuity import VacuityCheck
@@ -107,4 +107,4 @@ def named(theorem: Theorem, sentences: Mapping[str, tuple[str, str]] = SENTENCES
 def checks(spec: Specification) -> tuple[VacuityCheck, ...]:
     """That the assumptions are consistent, every action is taken in a run from the beginning whose assignor
     keeps its contract, and every formula can fail."""
-    return vacuity.of_protocol(assuming(spec), WITNESSES, closed(ORDER))
+    return vacuity.of_protocol(assuming(spec), WITNESSES, spec.vocabulary.closed(ORDER))

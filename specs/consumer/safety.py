@@ -36,11 +36,9 @@ from rebalance.specs.consumer.vocabulary import (
     none,
     zero,
 )
-from rebalance.specs.logic.language import NEXT, SpecAction, State, Term
+from rebalance.specs.logic.language import NEXT, Effect, State, Term
 from rebalance.specs.logic.specification import Specification
 from z3 import And, Implies, Not, Or
-
-Effect = Callable[..., None]
 
 IsStored = Callable[[State, Term, Term, Term], Term]
 """Whether a commit of a member, with an epoch, for a partition would be stored."""
@@ -165,15 +163,7 @@ def specification(*instead: Effect) -> Specification:
 
     Raises ValueError for one that takes the place of no action.
     """
-    effects: dict[str, Effect] = {effect.__name__: effect for effect in (*STEPS, *FAULTS)}
-    for effect in instead:
-        if effect.__name__ not in effects:
-            raise ValueError(f"no action {effect.__name__!r} to be replaced")
-        effects[effect.__name__] = effect
-    faults = {effect.__name__ for effect in FAULTS}
-    return replace(
-        _stated(), actions=tuple(_action(effect, name in faults) for name, effect in effects.items())
-    )
+    return replace(_stated(), actions=VOCABULARY.actions((*STEPS, *FAULTS), FAULTS, instead))
 
 
 @cache
@@ -181,22 +171,12 @@ def _stated() -> Specification:
     state = VOCABULARY.state()
     return Specification(
         vocabulary=VOCABULARY,
-        axioms=closed(AXIOMS),
+        axioms=VOCABULARY.closed(AXIOMS),
         initial=initial(state),
         actions=(),
-        invariants=closed(invariants_of(state)),
-        properties=closed(properties_of(state)),
+        invariants=VOCABULARY.closed(invariants_of(state)),
+        properties=VOCABULARY.closed(properties_of(state)),
     )
-
-
-def closed(formulas: Mapping[str, Term]) -> dict[str, Term]:
-    """The formulas for all that their capital letters may stand for."""
-    return {name: VOCABULARY.close(formula) for name, formula in formulas.items()}
-
-
-@cache
-def _action(effect: Effect, fault: bool) -> SpecAction:
-    return VOCABULARY.action(effect, fault=fault)
 
 
 def initial(s: State, besides: Mapping[str, Term] = {}) -> Term:

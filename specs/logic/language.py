@@ -16,15 +16,18 @@ that the proofs need neither a second copy of the state nor frame axioms.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 import z3
 
 Term = Any
 """A z3 expression; z3 has no types for checkers."""
+
+Effect = Callable[..., None]
+"""What an action does: a function of the states before and after it, and of its parameters."""
 
 ANY = object()
 """The value of what an action leaves open."""
@@ -143,7 +146,26 @@ class Vocabulary:
         letters = free(formula, self.letters.values())
         return z3.ForAll(letters, formula) if letters else formula
 
-    def action(self, effect: Callable[..., None], *, fault: bool = False, name: str = "") -> SpecAction:
+    def closed(self, formulas: Mapping[str, Term]) -> dict[str, Term]:
+        """Each of ``formulas`` for all of its capital letters."""
+        return {name: self.close(formula) for name, formula in formulas.items()}
+
+    def actions(
+        self, effects: Iterable[Effect], faults: Collection[Effect], instead: Iterable[Effect] = ()
+    ) -> tuple[SpecAction, ...]:
+        """The actions that ``effects`` describe, those ``instead`` in the place of what has the same name.
+
+        Raises ValueError for one that takes the place of no action.
+        """
+        by_name = {effect.__name__: effect for effect in effects}
+        for effect in instead:
+            if effect.__name__ not in by_name:
+                raise ValueError(f"no action {effect.__name__!r} to be replaced")
+            by_name[effect.__name__] = effect
+        named = {effect.__name__ for effect in faults}
+        return tuple(_action(self, effect, name in named) for name, effect in by_name.items())
+
+    def action(self, effect: Effect, *, fault: bool = False, name: str = "") -> SpecAction:
         """The action that ``effect`` describes: a function of (s, t, parameters...).
 
         A parameter's sort is that of its first letter as a capital. Raises ValueError for a letter that is
@@ -193,6 +215,12 @@ class Vocabulary:
             value = z3.substitute(value, *bound)
             body = z3.If(z3.And(fixed) if len(fixed) > 1 else fixed[0], value, body) if fixed else value
         return Update(places, body, open_)
+
+
+@cache
+def _action(vocabulary: Vocabulary, effect: Effect, fault: bool) -> SpecAction:
+    """Formulas are long to build, and the same in every specification."""
+    return vocabulary.action(effect, fault=fault)
 
 
 OPEN = "!"

@@ -18,13 +18,12 @@ from rebalance.model.machine import NOBODY
 from rebalance.model.protocol.describe import event_text
 from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling, first_deviation
 from rebalance.specs.logic.counterexample import lines
-from rebalance.specs.logic.language import SpecAction, Term
+from rebalance.specs.logic.language import Effect, SpecAction, Term
 from rebalance.specs.logic.limit import LIMIT
 from rebalance.specs.logic.prover import ProofOutcome, ProofVerdict, Spread, arranged, in_turn, prove
 from rebalance.specs.logic.specification import IMPLIES, INIT, Specification, Theorem
 from rebalance.specs.logic.universe import call
 from rebalance.specs.necessity.replay import Altered, Besides, Replay, play
-from rebalance.specs.necessity.varying import Effect
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import A, C, Consumer, Member, P, cooperative, honest, of
 from rebalance.specs.theorems.safety import specification
@@ -87,11 +86,10 @@ class Variation:
     def specification(self) -> Specification:
         """The protocol so varied."""
         spec = specification(*self.instead, contract=self.contract)
-        close = spec.vocabulary.close
         return replace(
             spec,
-            invariants=spec.invariants | {name: close(formula) for name, formula in self.invariants.items()},
-            properties=spec.properties | {name: close(formula) for name, formula in self.properties.items()},
+            invariants=spec.invariants | spec.vocabulary.closed(self.invariants),
+            properties=spec.properties | spec.vocabulary.closed(self.properties),
         )
 
     @property

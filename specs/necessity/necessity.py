@@ -11,12 +11,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 from rebalance.model.data import table
-from rebalance.specs.logic.language import State, Term
+from rebalance.specs.logic.language import Effect, State, Term
 from rebalance.specs.necessity import altered, variations_group, variations_member
 from rebalance.specs.necessity.examine import Refutation, Variation
 from rebalance.specs.necessity.variations_group import believes, believes_any, static_removal_not_persisted
 from rebalance.specs.necessity.variations_member import forgets, leaves_join_behind, loses_nothing, stays_out
-from rebalance.specs.necessity.varying import Effect
 from rebalance.specs.protocol import connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.member import owns, participates

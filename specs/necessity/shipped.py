@@ -13,12 +13,12 @@ from functools import cached_property
 
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import broker, client
-from rebalance.specs.logic.language import Term
+from rebalance.specs.logic.language import Effect, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.examine import Variation
 from rebalance.specs.necessity.necessity import BESIDE, NECESSITY
 from rebalance.specs.necessity.replay import Altered
-from rebalance.specs.necessity.varying import Effect, together
+from rebalance.specs.necessity.varying import together
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.vocabulary import VOCABULARY, C, M, static
 from rebalance.specs.theorems.convergence import CALM
@@ -81,7 +81,7 @@ class ShippedProtocol:
         invariants, properties = dict(spec.invariants), dict(spec.properties)
         weaker: dict[str, list[Term]] = {}
         for variation in self.variations:
-            properties |= {name: close(formula) for name, formula in variation.properties.items()}
+            properties |= VOCABULARY.closed(variation.properties)
             for name, formula in variation.invariants.items():
                 weaker.setdefault(name, []).append(formula)
         # Where several weaken the same one, all that each allows is allowed.

@@ -196,7 +196,7 @@ def impossible(spec: Specification, action: SpecAction, lemmas: tuple[str, ...])
 
 def lemmas(spec: Specification) -> Iterator[Vacuity]:
     """That each lemma holds at first, and that every action keeps it."""
-    closed = {name: spec.vocabulary.close(formula) for name, formula in LEMMAS.items()}
+    closed = spec.vocabulary.closed(LEMMAS)
     every = replace(spec, invariants=spec.invariants | closed)
     theorem = next(one for one in theorems(every) if one.name == INVARIANTS)
     cases = [

@@ -5,8 +5,8 @@ See ``variations_member``, of which this is the other half.
 
 from __future__ import annotations
 
-from rebalance.specs.logic.language import ANY, NEXT, After, State, Term, symbols_of
-from rebalance.specs.necessity.varying import Effect, afterwards, around, instead_of, without
+from rebalance.specs.logic.language import ANY, NEXT, After, Effect, State, Term, symbols_of
+from rebalance.specs.necessity.varying import afterwards, around, instead_of, without
 from rebalance.specs.protocol import connections, coordinator, failover
 from rebalance.specs.protocol.contract import Offer
 from rebalance.specs.protocol.member import NO

@@ -7,8 +7,8 @@ names of the functions are ids of ``rebalance.model.bugs.decisions`` where such 
 from __future__ import annotations
 
 import z3
-from rebalance.specs.logic.language import ANY, After, State, Term
-from rebalance.specs.necessity.varying import Effect, afterwards, around, instead_of, without
+from rebalance.specs.logic.language import ANY, After, Effect, State, Term
+from rebalance.specs.necessity.varying import afterwards, around, instead_of, without
 from rebalance.specs.protocol import connections, heartbeats, member, process
 from rebalance.specs.protocol.member import NO, YES, drop, owns, reset
 from rebalance.specs.protocol.vocabulary import (

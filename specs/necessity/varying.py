@@ -6,10 +6,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
-from rebalance.specs.logic.language import After, State, symbols_of
-
-Effect = Callable[..., None]
-
+from rebalance.specs.logic.language import After, Effect, State, symbols_of
 
 Change = Callable[[Effect], Effect]
 """What becomes of an action, as it is specified or varied already."""

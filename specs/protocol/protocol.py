@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 import z3
-from rebalance.specs.logic.language import SpecAction, State, Term
+from rebalance.specs.logic.language import Effect, State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol import appends, connections, coordinator, failover, heartbeats, member, process
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
@@ -26,8 +26,6 @@ from rebalance.specs.protocol.vocabulary import (
     zero,
 )
 from z3 import And, Implies, Not
-
-Effect = Callable[..., None]
 
 MEMBER = (
     member.partitions_lost, member.partitions_revoked_to_join, member.join, member.join_with_any_claim,
@@ -89,17 +87,11 @@ def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) 
     """
     every = (*MEMBER, *MEMBER_FAULTS, *COORDINATOR, *COORDINATOR_FAULTS)
     assigning = (member.lead_under(contract), connections.left_decision_under(contract))
-    effects: dict[str, Effect] = {effect.__name__: effect for effect in (*every, *assigning)}
-    for effect in instead:
-        if effect.__name__ not in effects:
-            raise ValueError(f"no action {effect.__name__!r} to be replaced")
-        effects[effect.__name__] = effect
-    faults = {effect.__name__ for effect in (*MEMBER_FAULTS, *COORDINATOR_FAULTS)}
     return Specification(
         vocabulary=VOCABULARY,
         axioms=dict(_axioms()),
         initial=_initial(),
-        actions=tuple(_action(effect, name in faults) for name, effect in effects.items()),
+        actions=VOCABULARY.actions((*every, *assigning), (*MEMBER_FAULTS, *COORDINATOR_FAULTS), instead),
     )
 
 
@@ -107,13 +99,8 @@ def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) 
 
 
 @cache
-def _action(effect: Effect, fault: bool) -> SpecAction:
-    return VOCABULARY.action(effect, fault=fault)
-
-
-@cache
 def _axioms() -> Mapping[str, Term]:
-    return {name: VOCABULARY.close(axiom) for name, axiom in AXIOMS.items()}
+    return VOCABULARY.closed(AXIOMS)
 
 
 @cache

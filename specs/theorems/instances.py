@@ -130,7 +130,7 @@ def _fencing(s: State) -> dict[str, tuple[Term, tuple[Term, ...]]]:
 def instances(spec: Specification) -> Theorem:
     """That an instance has one member, whoever joins as it."""
     with_second = replace(spec, actions=(*spec.actions, *SECOND))
-    own = {name: spec.vocabulary.close(formula) for name, formula in INVARIANTS_OF_INSTANCES.items()}
+    own = spec.vocabulary.closed(INVARIANTS_OF_INSTANCES)
     return Theorem(
         name="instances",
         sentence="of the ids of an instance at most one is served and every other can be fenced, also where "

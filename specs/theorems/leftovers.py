@@ -95,9 +95,8 @@ def _ends(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
 
 def leftovers(spec: Specification) -> Theorem:
     """What faults leave goes, once there are none."""
-    close = spec.vocabulary.close
-    own = {name: close(formula) for name, formula in INVARIANTS_OF_LEFTOVERS.items()}
-    known = {name: close(formula) for name, formula in INVARIANTS_OF_ZOMBIES.items()}
+    own = spec.vocabulary.closed(INVARIANTS_OF_LEFTOVERS)
+    known = spec.vocabulary.closed(INVARIANTS_OF_ZOMBIES)
     given = {**spec.invariants, **known, **own}
     return Theorem(
         name="leftovers",

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Protocol
 
 import z3
-from rebalance.specs.logic.language import SpecAction, Term, symbols_of
+from rebalance.specs.logic.language import Effect, SpecAction, Term, symbols_of
 from rebalance.specs.logic.specification import (
     IMPLIES,
     INIT,
@@ -18,7 +18,6 @@ from rebalance.specs.logic.specification import (
 )
 from rebalance.specs.protocol import gate
 from rebalance.specs.protocol.contract import LIVENESS, SAFETY, ContractClause
-from rebalance.specs.protocol.protocol import Effect
 from rebalance.specs.theorems import (
     boundary,
     convergence,
@@ -84,7 +83,7 @@ def proof(
 def _upgrades(clauses: Mapping[str, ContractClause], build: Build) -> Theorem:
     spec = build(upgrade.reconfigure, contract=clauses)
     close = spec.vocabulary.close
-    agree = {name: close(formula) for name, formula in upgrade.INVARIANTS.items()}
+    agree = spec.vocabulary.closed(upgrade.INVARIANTS)
     needed = ("nothing is known of others", "only JoinGroup lists", "an empty group in the log")
     given = {**{name: spec.invariants[name] for name in needed}, **agree}
     first = {"initial state": spec.initial, "a first agreement": close(upgrade.AT_FIRST)}
@@ -119,7 +118,7 @@ def _upgrades(clauses: Mapping[str, ContractClause], build: Build) -> Theorem:
 def _convergence(clauses: Mapping[str, ContractClause], build: Build, holds: Mapping[str, Term]) -> Theorem:
     spec = build(contract={**clauses, **LIVENESS})
     close = spec.vocabulary.close
-    calm = {name: close(formula) for name, formula in holds.items()}
+    calm = spec.vocabulary.closed(holds)
     given = {**spec.invariants, **calm}
     cases = [_calm_at_first(spec, calm)]
     ranking = Ranking(spec=spec, measure=convergence.MEASURE, given=given, near=_near)

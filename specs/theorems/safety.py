@@ -19,12 +19,12 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from rebalance.specs.logic.language import State, Term
+from rebalance.specs.logic.language import Effect, State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.protocol.contract import SAFETY, ContractClause
 from rebalance.specs.protocol.heartbeats import accepts
 from rebalance.specs.protocol.member import owns, participates
-from rebalance.specs.protocol.protocol import Effect, protocol
+from rebalance.specs.protocol.protocol import protocol
 from rebalance.specs.protocol.vocabulary import (
     COMMIT,
     COMPLETING,
@@ -356,9 +356,9 @@ def specification(*instead: Effect, contract: Mapping[str, ContractClause] = SAF
 
 @cache
 def _closed() -> Mapping[str, Term]:
-    return {name: VOCABULARY.close(formula) for name, formula in INVARIANTS.items()}
+    return VOCABULARY.closed(INVARIANTS)
 
 
 @cache
 def _closed_properties() -> Mapping[str, Term]:
-    return {name: VOCABULARY.close(formula) for name, formula in PROPERTIES.items()}
+    return VOCABULARY.closed(PROPERTIES)

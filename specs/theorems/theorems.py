@@ -123,7 +123,7 @@ def every_step(
     spec: Specification, name: str, sentence: str, source: str, formulas: Mapping[str, Term]
 ) -> Theorem:
     """That the formulas hold of every step: of two states, the one after it marked ``NEXT``."""
-    closed = {name: spec.vocabulary.close(formula) for name, formula in formulas.items()}
+    closed = spec.vocabulary.closed(formulas)
     cases = []
     for action in (*spec.actions, None):
         goals = {

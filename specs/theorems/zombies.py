@@ -171,7 +171,7 @@ BY_ITSELF = Implies(And(participates(_s, M), Not(participates(_t, M))), _t.gener
 
 def zombies(spec: Specification) -> Theorem:
     """What is true of consumers that are members no more."""
-    own = {name: spec.vocabulary.close(formula) for name, formula in INVARIANTS_OF_ZOMBIES.items()}
+    own = spec.vocabulary.closed(INVARIANTS_OF_ZOMBIES)
     given = {**spec.invariants, **own}
     return Theorem(
         name="zombies",

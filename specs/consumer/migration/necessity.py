@@ -23,9 +23,8 @@ from rebalance.specs.consumer.migration.vocabulary import (
     SETTLED,
 )
 from rebalance.specs.consumer.necessity import GuardLeftOut
-from rebalance.specs.consumer.safety import Effect
 from rebalance.specs.consumer.vocabulary import IDLE, JOIN, M, N, P, lt
-from rebalance.specs.logic.language import ANY, After, State, Term
+from rebalance.specs.logic.language import ANY, After, Effect, State, Term
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.necessity.varying import around, instead_of
 from z3 import And, Exists, Implies, Not

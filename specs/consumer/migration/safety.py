@@ -7,8 +7,8 @@ whether it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import cache, wraps
+from collections.abc import Mapping
+from functools import wraps
 
 from rebalance.specs.consumer import client, coordinator
 from rebalance.specs.consumer.client import has
@@ -29,7 +29,7 @@ from rebalance.specs.consumer.migration.vocabulary import (
     SYNC_OK,
     VOCABULARY,
 )
-from rebalance.specs.consumer.safety import Effect, initial, participates
+from rebalance.specs.consumer.safety import initial, participates
 from rebalance.specs.consumer.vocabulary import (
     ANSWER,
     AXIOMS,
@@ -49,7 +49,7 @@ from rebalance.specs.consumer.vocabulary import (
     lt,
     none,
 )
-from rebalance.specs.logic.language import NEXT, After, SpecAction, State, Term
+from rebalance.specs.logic.language import NEXT, After, Effect, State, Term
 from rebalance.specs.logic.specification import Specification
 from z3 import And, Implies, Not, Or
 
@@ -259,24 +259,12 @@ def specification(*instead: Effect) -> Specification:
 
     Raises ValueError for one that takes the place of no action.
     """
-    effects: dict[str, Effect] = {effect.__name__: effect for effect in (*STEPS, *FAULTS)}
-    for effect in instead:
-        if effect.__name__ not in effects:
-            raise ValueError(f"no action {effect.__name__!r} to be replaced")
-        effects[effect.__name__] = effect
-    faults = {effect.__name__ for effect in FAULTS}
-    actions = tuple(_action(effect, name in faults) for name, effect in effects.items())
-    state, close = VOCABULARY.state(), VOCABULARY.close
+    state = VOCABULARY.state()
     return Specification(
         vocabulary=VOCABULARY,
-        axioms={name: close(formula) for name, formula in AXIOMS.items()},
+        axioms=VOCABULARY.closed(AXIOMS),
         initial=initial(state, {"kind": NO_GROUP, "phase": EMPTY, "call": NOTHING}),
-        actions=actions,
-        invariants={name: close(formula) for name, formula in invariants_of(state).items()},
-        properties={name: close(formula) for name, formula in properties_of(state).items()},
+        actions=VOCABULARY.actions((*STEPS, *FAULTS), FAULTS, instead),
+        invariants=VOCABULARY.closed(invariants_of(state)),
+        properties=VOCABULARY.closed(properties_of(state)),
     )
-
-
-@cache
-def _action(effect: Callable[..., None], fault: bool) -> SpecAction:
-    return VOCABULARY.action(effect, fault=fault)

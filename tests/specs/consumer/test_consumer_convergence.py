@@ -17,7 +17,7 @@ from rebalance.specs.consumer.convergence import (
     settled,
 )
 from rebalance.specs.consumer.order import CONTRACT, assuming
-from rebalance.specs.consumer.safety import closed, specification
+from rebalance.specs.consumer.safety import specification
 from rebalance.specs.consumer.vocabulary import IDLE, VOCABULARY
 from rebalance.specs.logic.bounded import SpecRun, StepRelations, run_by
 from rebalance.specs.logic.language import After, State, Term
@@ -111,7 +111,7 @@ def settles_without(run: SpecRun, spec: Specification, never: tuple[str, ...]) -
     """Whether any run without faults from its end, but for these steps, comes to where all is settled."""
     steps = [action for action in spec.actions if not action.fault and action.name not in never]
     space = StateSpace(run.universe, steps)
-    end = z3.And(*closed(settled(VOCABULARY.state())).values())
+    end = z3.And(*VOCABULARY.closed(settled(VOCABULARY.state())).values())
     state = run.steps[-1][2]
     seen, waiting = {state}, [state]
     while waiting:
