@@ -328,11 +328,14 @@ class Attribution:
             self._play_ahead([s for s in several if self._fits(s, most)], kind)
 
         def breaking(several: Sequence[Scenario]) -> list[bool]:
-            """No other input than there is, so that the cause stays."""
-            inputs = present(best) | STORY
+            """No other input than there is, so that the cause stays. What needs no play costs as much, or
+            changes that lead nowhere would be made for ever."""
+            inputs, left = present(best) | STORY, self._left
             fit = [self._fits(s, most, inputs) for s in several]
             self._play_ahead([s for s, fits in zip(several, fit, strict=True) if fits], kind)
-            return [fits and self._breaks(s, kind) for s, fits in zip(several, fit, strict=True)]
+            broken = [fits and self._breaks(s, kind) for s, fits in zip(several, fit, strict=True)]
+            self._left -= len(several) * (self._left == left)
+            return broken
 
         def roamed(start: Scenario, enough: tuple[int, int], cost: float) -> Scenario:
             """What changes at random make of a scenario, as long as that costs no more."""

@@ -8,7 +8,13 @@ import pytest
 from rebalance.model.assignor import Promise
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.switches import SWITCHES, switched
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+from rebalance.model.values import (
+    Cluster,
+    GroupAssignment,
+    GroupSubscription,
+    RebalanceProtocol,
+    TopicPartition,
+)
 from rebalance.properties.assignors.calls import Answer
 from rebalance.properties.assignors.causes.ablations import Realism
 from rebalance.properties.assignors.causes.attribution import (
@@ -23,7 +29,7 @@ from rebalance.properties.assignors.clauses import CLAUSES
 from rebalance.properties.assignors.generator import generate
 from rebalance.properties.assignors.histories import PlayedHistory, play
 from rebalance.properties.assignors.minimise import deletions
-from rebalance.properties.assignors.scenarios import Scenario
+from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 from rebalance.properties.draws import Seeded
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
@@ -174,6 +180,32 @@ def test_a_group_that_never_settles_is_no_late_one():
     shown = judged.play(never.small)[0].breach_of("kip429/converge/1")
     assert shown
     assert shown.breach.summary == "the group never settles: after 2 rounds it is where it was"
+
+
+def test_changes_at_random_that_lead_nowhere_come_to_an_end():
+    """Four members are one too many to be legible, and without one the group settles: what can be changed is
+    soon known, and is not played again."""
+
+    class RestlessFour:
+        promises: frozenset[Promise] = frozenset()
+
+        def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+            given = dict(reference("cooperative-sticky").assign(cluster, group))
+            owners = [m for m, s in group.items() if s.owned_partitions]
+            if len(group) > 3 and owners:
+                given[owners[0]] = given[owners[0]][1:]
+            return given
+
+    judged = Judged("kip429/converge/1", RestlessFour())
+    owned = [TopicPartition("t", number) for number in range(4)]
+    members = tuple(ScenarioMember(id=f"m{p}", topics=("t",), owned=(p,), generation=1) for p in owned)
+    start = Scenario(protocol=COOPERATIVE, topics=uniform({"t": 4}), members=members, rounds=())
+    shown = judged.play(start)[0].breach_of("kip429/converge/1")
+    assert shown
+    looking = Attribution(clause=judged.clause, plays=judged.plays_of, limit=200)
+    [found] = looking.explain([BreakingScenario(start, shown, 0)])
+    assert found.small.size[0] == 4
+    assert judged.plays < 1000
 
 
 @pytest.mark.parametrize(
