@@ -7,10 +7,9 @@ from dataclasses import replace
 
 from rebalance.gate.check.plan import CheckPlan
 from rebalance.gate.check.result import Finding
-from rebalance.gate.check.subject import Subject
+from rebalance.gate.check.subject import PLAYS, Subject
 from rebalance.properties.assignors.calls import FailureKind
 from rebalance.properties.assignors.causes.attribution import Attribution, BreakingScenario
-from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
@@ -23,9 +22,6 @@ PATIENCE = 3.5
 STEADY_PATIENCE = 20.0
 """The same while a scenario is minimised where the machine must not decide: 40 calls that do not return, or
 so many scenarios as are large enough to lose it by their size."""
-
-ONCE_MORE = 4
-"""Plays in which a confirmed counterexample shows again: an assignor may answer at random."""
 
 QUICK, SLOW = 0.1, 1.0
 """Seconds that playing a scenario may take without counting as slow: by its size, and by CPU time."""
@@ -58,21 +54,11 @@ def confirmed(
     for played in (small,) if small == broken.scenario else (small, broken.scenario):
         fresh()
         record = subject.play(played, (clause,))
-        again = record.breach_of(clause.id)
-        if again is not None and _steady(subject, record, clause):
+        if again := subject.lasting(record, clause).breach_of(clause.id):
             shown = Finding.of(again, played, record.calls)
             size = broken.scenario.size
             return replace(shown, seed=plan.seed, number=broken.number, found_size=size, confirmed=True)
     return None
-
-
-def _steady(subject: Subject, record: PlayedHistory, clause: Clause) -> bool:
-    """Whether what a play showed shows in each that follows. To answer now so and now otherwise is a breach
-    by itself, and what takes long to fail is not waited for again."""
-    if clause.scope is Scope.REPEAT or record.failure is not None:
-        return True
-    plays = (subject.play(record.scenario, (clause,)) for _ in range(ONCE_MORE))
-    return all(play.breach_of(clause.id) for play in plays)
 
 
 def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:
@@ -92,8 +78,11 @@ def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScen
         numbers = range(first, first + len(scenarios))
         try:
             records = [*subject.plays(numbers, lambda number: scenarios[number - first], (clause,))]
+            session.history = numbers.stop
+            if not subject.alike:
+                records = [subject.lasting(record, clause, PLAYS) for record in records]
         finally:
-            session.call_seconds, session.history = patient, numbers.stop
+            session.call_seconds = patient
         seconds = 0.0 if plan.repeatable else (session.cpu_seconds - began) / len(scenarios)
         return [(r, 1 + _lost(r, seconds) / patience * plan.profile.shrink) for r in records]
 

@@ -17,7 +17,7 @@ from rebalance.gate.check.findings import IMPATIENT, PATIENCE, findings, unconfi
 from rebalance.gate.check.judgement import judge
 from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
-from rebalance.gate.check.subject import Subject, TargetSession
+from rebalance.gate.check.subject import PLAYS_AT_RANDOM, Subject, TargetSession
 from rebalance.live.assignors.messages import Hello
 from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
@@ -25,6 +25,7 @@ from rebalance.model.values import CLASSIC, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
 from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Clause, Scope
+from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME, CROWD
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.oracles import FLOORS
@@ -41,9 +42,6 @@ ReportStage = Callable[[str, int, int], None]
 
 EVERY = 0.05
 """Seconds after which a worker says how far it is."""
-
-REPEATS = 10
-"""Plays in which an assignor that answered otherwise may do so again."""
 
 MOST_CALLS = 60
 """A worker that is silent for longer than so many calls may take hangs in what no alarm ends."""
@@ -242,7 +240,9 @@ def check(
             stopped = search(plan, session, protocols, progress, report_progress, jobs)
         whole = progress.whole()
         keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
-        counterexamples = [partial(_findings, plan, fresh, whole.breaking[key]) for key in keys]
+        repeated = [f"{c.id}-{p}" for c in TABLE if c.scope is Scope.REPEAT for p in protocols]
+        alike = all(whole.judged[key] and not whole.broken[key] for key in repeated)
+        counterexamples = [partial(_findings, plan, fresh, alike, whole.breaking[key]) for key in keys]
         stage = "making small and confirming"
         report_stage(stage, 0, len(keys))
         for number, found in _shared(counterexamples, jobs, session):
@@ -297,9 +297,13 @@ def check(
 
 
 def _findings(
-    plan: CheckPlan, fresh: Callable[[], None], broken: Sequence[BreakingScenario], session: TargetSession
+    plan: CheckPlan,
+    fresh: Callable[[], None],
+    alike: bool,
+    broken: Sequence[BreakingScenario],
+    session: TargetSession,
 ) -> Iterator[tuple[Finding, ...]]:
-    yield findings(plan, Subject.renewed(session), broken, fresh)
+    yield findings(plan, replace(Subject.renewed(session), alike=alike), broken, fresh)
 
 
 def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[AssignorCall, ...]]:
@@ -422,7 +426,7 @@ def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> Played
     """Play one saved scenario for one clause, whatever the target promises today; several times where the
     answers may differ and need not."""
     subject = replace(Subject.of(session), promises=tuple(sorted(clause.promises)))
-    for _ in range(REPEATS if clause.scope is Scope.REPEAT else 1):
+    for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT else 1):
         record = subject.play(scenario, (clause,))
         if record.found or record.failure is not None:
             break

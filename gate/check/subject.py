@@ -9,9 +9,13 @@ from rebalance.gate.targets.session import Lost, Session
 from rebalance.live.assignors.inside import InProcess
 from rebalance.model.assignor import Promise
 from rebalance.properties.assignors.calls import Writer, answered_together
-from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.histories import PlayedHistory, history, play
 from rebalance.properties.assignors.scenarios import Scenario
+
+PLAYS, PLAYS_AT_RANDOM = 5, 40
+"""Plays in a row that have to break a clause; the second where equal questions had several answers, or were
+not asked. What breaks it in a share p of plays counts, and is missed by the next, with p**40 * (1 - p)."""
 
 AT_ONCE = 32
 """Histories that are played at once, at most: their questions fill a pipe, which holds 64 KiB, once."""
@@ -27,6 +31,8 @@ class Subject:
     session: TargetSession
     writer: Writer | None
     promises: tuple[Promise, ...]
+    alike: bool = True
+    """Whether it gave the same answer whenever it was asked the same."""
 
     @classmethod
     def of(cls, session: TargetSession) -> Subject:
@@ -72,3 +78,12 @@ class Subject:
         session.history += 1
         ask, again = session.assign, session.again
         return play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)
+
+    def lasting(self, record: PlayedHistory, clause: Clause, plays: int = 0) -> PlayedHistory:
+        """A play, or, if it breaks a clause, the first of so many (as many as it takes) that does not. To
+        answer now so and now otherwise is a breach by itself; what takes long to fail is not waited for."""
+        if clause.scope is Scope.REPEAT or record.failure is not None or not record.breach_of(clause.id):
+            return record
+        plays = plays or (PLAYS if self.alike else PLAYS_AT_RANDOM)
+        more = (self.play(record.scenario, (clause,)) for _ in range(plays - 1))
+        return next((play for play in more if not play.breach_of(clause.id)), record)

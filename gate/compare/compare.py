@@ -24,7 +24,7 @@ from typing import Any
 from rebalance.gate.check.plan import PROFILES, CheckPlan
 from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInfo
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.check.subject import Subject
+from rebalance.gate.check.subject import Subject, TargetSession
 from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
 from rebalance.gate.traces import codec, counterexamples, files
@@ -33,7 +33,7 @@ from rebalance.live.assignors.java import JAVA
 from rebalance.model.assignors.promises import KAFKA
 from rebalance.model.bugs.catalogue import ships
 from rebalance.model.bugs.switches import SWITCHES
-from rebalance.properties.assignors.clause import Clause
+from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.probes import Probe, ProbeOutcome, probes
@@ -44,6 +44,9 @@ SCHEMA = 2
 
 MOST_KNOWN = 6
 """Counterexamples of one clause and protocol that every target is asked, the smallest; and the probes."""
+
+ONCE = "broken in the search, and not again"
+"""Of a clause that one play broke, and not all of the same scenario."""
 
 UNKNOWN = "?"
 """The newest release of a client whose registry could not be asked."""
@@ -221,16 +224,22 @@ def _with_target(
 def _search(comparison: TargetComparison, one: Judged, session: Session) -> None:
     """The target's own search, and the probes; a clause that a probe breaks is broken."""
     info = describe(one.column.spec, session.hello)
-    red = _probe(comparison, one, info, Subject.of(session))
     profile = PROFILES[one.column.profile] if one.column.profile else comparison.plan.profile
     plan = replace(comparison.plan, profile=profile, repeatable=True, causes=1)
     result = check(plan, session, info, fresh=session.close, jobs=comparison.jobs)
     if result.interrupted:
         raise KeyboardInterrupt
     own = {row.id: _cell(comparison, info, row, result.missed) for row in result.clauses}
+    red = _probe(comparison, one, info, _subject(session, own))
     found = {key for key, cell in own.items() if cell.mark is CellMark.BROKEN}
     one.searched = own | {key: cell for key, cell in red.items() if key not in found}
     one.clauses, one.scenarios, one.info = dict(one.searched), result.scenarios, info
+
+
+def _subject(session: TargetSession, searched: Mapping[str, TargetCell]) -> Subject:
+    """The target in a new process, after its own search."""
+    repeated = [one for key, one in searched.items() if CLAUSES[key.rpartition("-")[0]].scope is Scope.REPEAT]
+    return replace(Subject.renewed(session), alike=all(one.mark is CellMark.HOLDS for one in repeated))
 
 
 def _probe(
@@ -259,7 +268,7 @@ _TELLING = (CellMark.BROKEN, CellMark.OTHERWISE, CellMark.UNKNOWN, CellMark.HOLD
 
 def _probed(comparison: TargetComparison, info: TargetInfo, probe: Probe, subject: Subject) -> TargetCell:
     """What one probe says."""
-    record = subject.play(probe.scenario, TABLE)
+    record = subject.lasting(subject.play(probe.scenario, TABLE), probe.clause)
     control = subject.play(probe.control, (probe.clause,)) if probe.control else None
     match probe.shows(record, control):
         case ProbeOutcome.NO:
@@ -272,10 +281,10 @@ def _probed(comparison: TargetComparison, info: TargetInfo, probe: Probe, subjec
             return found if shown is ProbeOutcome.YES else replace(found, mark=CellMark.OTHERWISE)
 
 
-def _play(comparison: TargetComparison, one: Judged, session: Session, corpus: Corpus) -> None:
+def _play(comparison: TargetComparison, one: Judged, session: TargetSession, corpus: Corpus) -> None:
     """Play the counterexamples of all, of each clause the smallest first until one breaks it here."""
     assert one.info
-    subject = Subject.of(session)
+    subject = _subject(session, one.searched)
     one.clauses = dict(one.searched)
     for key, scenarios in corpus.items():
         clause_id, _, protocol = key.rpartition("-")
@@ -283,9 +292,11 @@ def _play(comparison: TargetComparison, one: Judged, session: Session, corpus: C
         applies = protocol in one.info.protocols and clause.promises <= frozenset(one.info.promises)
         for scenario in scenarios if applies else ():
             record = subject.play(scenario, (clause,))
-            if record.breach_of(clause.id):
+            if subject.lasting(record, clause).breach_of(clause.id):
                 one.clauses[key] = _red(comparison, one.info, clause, record)
                 break
+            if record.breach_of(clause.id) and one.clauses[key].mark is CellMark.HOLDS:
+                one.clauses[key] = TargetCell(CellMark.UNKNOWN, ONCE)
 
 
 def _red(comparison: TargetComparison, info: TargetInfo, clause: Clause, record: PlayedHistory) -> TargetCell:
@@ -301,7 +312,7 @@ def _cell(
 ) -> TargetCell:
     """What the target's own search says; one that did not come to its end clears nothing."""
     if row.status is Status.UNCONFIRMED:
-        return TargetCell(CellMark.UNKNOWN, "broken in the search, and not again")
+        return TargetCell(CellMark.UNKNOWN, ONCE)
     if row.finding is not None:
         return _traced(comparison, info, row.finding)
     if row.status is Status.PASSED:

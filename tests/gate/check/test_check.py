@@ -269,6 +269,25 @@ def test_what_shows_once_more_and_not_again_is_unconfirmed():
     assert row(again, "assign/1").status is Status.VIOLATED
 
 
+@pytest.mark.parametrize(("each", "status"), [(60, Status.UNCONFIRMED), (math.inf, Status.VIOLATED)])
+def test_who_answers_in_several_ways_breaks_a_clause_in_each_of_forty_plays_or_not_at_all(each, status):
+    class Wavering(Doubling):
+        """Deals out the other way round in every other answer; two members have one partition in all answers,
+        or not in the first 20 of each 60."""
+
+        answers = 0
+
+        def assign(self, cluster, group):
+            self.answers += 1
+            self.choose = lambda members, partition: members[-(partition.partition == 0 and self.answers % 2)]
+            return (Doubling if self.answers % each > 20 else Tiny).assign(self, cluster, group)
+
+    clauses = (CLAUSES["assign/1"], CLAUSES["assign/6"])
+    result = run(Wavering(), clauses=clauses, profile=replace(TINY, shrink=20))
+    assert row(result, "assign/6").status is Status.VIOLATED
+    assert row(result, "assign/1").status is status
+
+
 def test_an_answer_that_differs_now_and_then_is_looked_for_in_several_plays():
     class Rarely(Tiny):
         calls = 0

@@ -230,6 +230,33 @@ def test_what_catches_one_is_asked_of_all(comparison, monkeypatch):
     assert right.clauses[KEY].mark is CellMark.UNKNOWN  # it was asked this one only
 
 
+@pytest.mark.parametrize(("repeated", "plays"), [(CellMark.HOLDS, 5), (CellMark.BROKEN, 40)])
+def test_a_cell_is_red_if_each_play_is_and_unknown_if_some_are(comparison, repeated, plays):
+    """Forty in a row of who is known to answer one question in several ways, five of others."""
+    [probe] = [p for p in QUICK if p.switch == "max_generation_only"]
+    wrong, right = load(f"cooperative-sticky+{probe.switch}"), load("cooperative-sticky")
+    each = len(Subject.of(InProcess(wrong)).play(probe.scenario, (probe.clause,)).calls)
+
+    class Mended:
+        protocols, promises, user_data = wrong.protocols, wrong.promises, wrong.user_data
+
+        def __init__(self, left: int) -> None:
+            self.left = left
+
+        def assign(self, cluster, group):
+            self.left -= 1
+            return (wrong if self.left >= 0 else right).assign(cluster, group)
+
+    marks = []
+    for left in (plays * each, (plays - 1) * each, 0):
+        session = InProcess(Mended(left))
+        searched = {KEY: TargetCell(CellMark.HOLDS), "assign/6-cooperative": TargetCell(repeated)}
+        one = Judged(column=COLUMNS[0], info=describe("mended", session.hello), searched=searched)
+        compare._play(comparison, one, session, {KEY: [probe.scenario]})
+        marks.append(one.clauses[KEY].mark)
+    assert marks == [CellMark.BROKEN, CellMark.UNKNOWN, CellMark.HOLDS]
+
+
 @pytest.mark.slow
 def test_the_smallest_counterexample_stands_behind_a_cell_whoever_was_first(comparison, monkeypatch):
     monkeypatch.setattr(compare, "probes", lambda: ())
