@@ -1,4 +1,5 @@
-"""Nothing can be deleted from a minimal counterexample; from others it is counted what can."""
+"""Nothing can be deleted from a minimal counterexample; from others it is counted what can. And each shows
+again."""
 
 from __future__ import annotations
 
@@ -8,13 +9,15 @@ import pytest
 from rebalance.gate.check.plan import CheckPlan, SearchProfile
 from rebalance.gate.check.result import TargetInfo
 from rebalance.gate.check.search import check, describe
-from rebalance.gate.traces.counterexamples import Trace, save_all
+from rebalance.gate.traces.counterexamples import Trace, save, save_all
 from rebalance.live.assignors.hosted import load
 from rebalance.live.assignors.inside import InProcess
 from rebalance.model.values import RebalanceProtocol
+from rebalance.properties.assignors.clause import Breach, Clause
 from rebalance.properties.assignors.clauses import CLAUSES, select
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
+from tools import steadiness
 from tools.minimality import main, measured
 
 CLAUSE = CLAUSES["assign/2"]
@@ -27,13 +30,22 @@ def scenario(members: int, partitions: int) -> Scenario:
 
 
 @pytest.mark.parametrize(
-    ("members", "partitions", "breaks", "left"),
-    [(2, 3, True, 0), (3, 3, True, 3), (2, 5, True, 5), (1, 3, False, 0)],
+    ("members", "partitions", "breaks", "left", "otherwise"),
+    [(2, 3, True, 0, 0), (3, 3, True, 3, 0), (2, 5, True, 5, 0), (1, 3, False, 0, 0), (4, 3, True, 0, 4)],
 )
-def test_what_can_be_deleted_is_counted(members: int, partitions: int, breaks: bool, left: int) -> None:
-    trace = Trace(clause=CLAUSE, target=TARGET, scenario=scenario(members, partitions))
-    found = measured(trace, lambda s, clause: s.size[0] >= 2 and s.size[1] >= 3)
+def test_what_can_be_deleted_is_counted(
+    members: int, partitions: int, breaks: bool, left: int, otherwise: int
+) -> None:
+    def broken(s: Scenario, clause: Clause) -> Breach | None:
+        if s.size[0] < 2 or s.size[1] < 3:
+            return None
+        return Breach(
+            summary="", because=(), expected="", actual="", kind="never" if s.size[0] > 3 else "late"
+        )
+
+    found = measured(Trace(clause=CLAUSE, target=TARGET, scenario=scenario(members, partitions)), broken)
     assert (found.breaks, found.tried, found.left) == (breaks, members + partitions, left)
+    assert found.otherwise == otherwise
     assert found.minimal == (breaks and not left)
 
 
@@ -50,4 +62,24 @@ def test_the_counterexamples_of_a_check_are_minimal(
     *lines, last = capsys.readouterr().out.splitlines()
     assert lines
     assert all(" minimal " in line for line in lines)
-    assert last == f"{len(lines)} of {len(lines)} are minimal"
+    assert last.startswith(f"{len(lines)} of {len(lines)} are minimal, 0 but for another way")
+    monkeypatch.setattr("sys.argv", ["steadiness", str(tmp_path), "--plays", "3"])
+    assert steadiness.main() == 0
+    *again, last = capsys.readouterr().out.splitlines()
+    assert all(" 3 of 3 plays  kip792/" in line for line in again)
+    assert last == f"{len(lines)} of {len(again)} break their clause in each play"
+
+
+def test_a_play_that_keeps_the_clause_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    trace = Trace(clause=CLAUSE, target=TARGET, scenario=scenario(2, 3))
+    path = save(trace, tmp_path)
+    breach = Breach(summary="", because=(), expected="", actual="")
+    answers = iter((breach, None, breach, breach))
+    monkeypatch.setattr(steadiness, "on_targets", lambda found: [(found[0], lambda *_: next(answers))])
+    monkeypatch.setattr("sys.argv", ["steadiness", str(path), "--plays", "4"])
+    assert steadiness.main() == 1
+    assert capsys.readouterr().out == (
+        f"{trace.id}     3 of 4 plays  assign/2\n0 of 1 break their clause in each play\n"
+    )

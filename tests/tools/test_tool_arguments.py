@@ -28,6 +28,8 @@ mutation.edits --only nothing  ->  --only: of no edit do file and function conta
 raw_logs nowhere  ->  'nowhere' is no directory
 raw_logs empty  ->  'empty' is no directory
 raw_logs --into empty  ->  --into: [Errno
+steadiness nowhere  ->  'nowhere' is neither a file, a directory, nor the id of a trace
+steadiness run.json --plays 0  ->  '0' is not a whole number from 1 on
 site  ->  the following arguments are required: --out
 site --out made --results nowhere  ->  'nowhere' is no directory
 site --out made --results directory  ->  'directory' has no page of a client
