@@ -86,8 +86,8 @@ ORDER = {
         "live.conformance.wire",
     ),
     "pipeline": (
-        *("pipeline", "pipeline.campaign", "pipeline.exploration", "pipeline.audit.kernel"),
-        *("pipeline.audit.sources", "pipeline.audit"),
+        *("pipeline", "pipeline.campaign", "pipeline.exploration", "pipeline.audit.sources"),
+        *("pipeline.audit.kernel", "pipeline.audit"),
     ),
     "gate": (
         *("gate.cli.console", "gate.targets", "gate.check"),

@@ -2,39 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from rebalance.pipeline.audit.sources import events
+from rebalance.pipeline.audit.sources.times import FIRST, LAST
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-COLUMNS = {
-    "moment": "BIGINT",
-    "kind": "VARCHAR",
-    "group": "VARCHAR",
-    "consumer": "VARCHAR",
-    "member": "VARCHAR",
-    "instance": "VARCHAR",
-    "generation": "INTEGER",
-    "topic": "VARCHAR",
-    "partition": "INTEGER",
-    "detail": "VARCHAR",
-    "host": "VARCHAR",
-    "source": "VARCHAR",
-    "file": "VARCHAR",
-    "line": "BIGINT",
-}
-"""``sources.events.EVENTS`` with ``moment``, microseconds since 1970, for ``at``."""
+_TYPES = {"time": "BIGINT", "text": "VARCHAR", "int": "INTEGER", "long": "BIGINT"}
+
+COLUMNS = {"moment" if one.name == "at" else one.name: _TYPES[one.type] for one in events.COLUMNS}
+"""``sources.events.COLUMNS`` with ``moment``, microseconds since 1970, for ``at``."""
 
 _QUOTED = ", ".join(f'"{column}"' for column in COLUMNS)
 
-EVERYTHING = f"bit_xor(hash({_QUOTED}))"
-"""An aggregate for which each value has to be read: what is damaged is seen, wherever it is."""
+REQUIRED = tuple(one.name for one in events.COLUMNS if one.required)
 
-REQUIRED = ("at", "kind", "group", "source", "file", "line")
+_NO_EVENT = "no event: "
+_KNOWN = ", ".join(f"'{kind}'" for kind in events.Kind)
+_SOUND = " ".join(
+    (
+        *(
+            f"WHEN \"{column}\" IS NULL THEN error('{_NO_EVENT}a row without {one.name}')"
+            for column, one in zip(COLUMNS, events.COLUMNS, strict=True)
+            if one.required
+        ),
+        f"WHEN moment NOT BETWEEN {FIRST} AND {LAST}",
+        f"THEN error('{_NO_EVENT}a row whose at is not in the years 1 to 9999')",
+        f"WHEN kind NOT IN ({_KNOWN}) THEN error('{_NO_EVENT}a row of no such event: ' || kind[:100])",
+    )
+)
+
+EVERYTHING = f"bit_xor(CASE {_SOUND} ELSE hash({_QUOTED}) END)"
+"""An aggregate for which each value has to be read: what is damaged or no event is seen, wherever it is."""
 
 BATCH = 50_000
 """Rows that are handed over at a time."""
@@ -68,64 +73,84 @@ def stored(
 ) -> dict[str, str]:
     """Make a view of this name of Parquet files with ``EVENTS``. Returns which files are no such, and why.
 
-    ``rows``: of each file only those from a number up to another.
+    ``rows``: of each file only those from a number up to another. What the rows say ``EVERYTHING`` looks at.
     """
-    sound, wrong = [], {}
+    import duckdb
+
+    alike: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    wrong = {}
     for file in files:
-        if why := _flaw(connection, file):
-            wrong[file] = why
-        else:
-            sound.append(file)
-    listed = ", ".join("'" + file.replace("'", "''") + "'" for file in sound)
-    columns = ", ".join(
-        'epoch_us("at") AS moment' if column == "moment" else f'TRY_CAST("{column}" AS {kind}) AS "{column}"'
-        for column, kind in COLUMNS.items()
-    )
-    nothing = ", ".join(
-        f'NULL::{"TIMESTAMP" if c == "moment" else k} AS "{_at(c)}"' for c, k in COLUMNS.items()
-    )
-    # The row of nulls has all columns, which the files need not have.
-    source = f"SELECT {nothing} WHERE false"
-    if sound:
-        options = "union_by_name = true, hive_partitioning = false"
-        part = "" if rows is None else f"WHERE file_row_number >= {rows[0]} AND file_row_number < {rows[1]}"
-        source += f" UNION ALL BY NAME SELECT * FROM read_parquet([{listed}], {options}) {part}"
-    connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS SELECT {columns} FROM ({source})")
+        try:
+            types = _types(connection, file)
+            if types not in alike:  # whether these types can be read as those of the columns
+                connection.execute(f"{_selected(dict(types), [file])} LIMIT 0")
+            alike.setdefault(types, []).append(file)
+        except (duckdb.Error, _NoTable) as error:
+            wrong[file] = _flaw(error, file)
+    nothing = ", ".join(f'NULL::{kind} AS "{column}"' for column, kind in COLUMNS.items())
+    parts = [_selected(dict(types), several, rows) for types, several in alike.items()]
+    selected = " UNION ALL ".join(parts or [f"SELECT {nothing} WHERE false"])
+    connection.execute(f"CREATE OR REPLACE TEMP VIEW {name} AS {selected}")
     return wrong
 
 
-def _at(column: str) -> str:
-    return "at" if column == "moment" else column
+class _NoTable(ValueError):
+    """A table of something else."""
 
 
-def _flaw(connection: DuckDBPyConnection, file: str) -> str:
-    """Why a file is no table of events; nothing if it is one, as far as its footer says."""
-    import duckdb
-
-    try:
-        rows = connection.execute(
-            "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false)", [file]
-        ).fetchall()
-    except duckdb.Error as error:
-        return reason(error)
-    types = {name: kind for name, kind, *_ in rows}
+def _types(connection: DuckDBPyConnection, file: str) -> tuple[tuple[str, str], ...]:
+    """The columns of a file with their types, as its footer has them. Raises _NoTable where those of events
+    are not among them."""
+    described = connection.execute(
+        "DESCRIBE SELECT * FROM read_parquet(?, hive_partitioning = false)", [file]
+    ).fetchall()
+    types = {name: kind for name, kind, *_ in described}
     if missing := [name for name in REQUIRED if name not in types]:
-        return f"not a table of events, without {', '.join(missing)}"
-    return "" if types["at"].startswith("TIMESTAMP") else f"not a table of events: at is {types['at']}"
+        raise _NoTable(f"without {', '.join(missing)}")
+    if not types["at"].startswith("TIMESTAMP"):
+        raise _NoTable(f"at is {types['at']}")
+    return tuple(sorted(types.items()))
+
+
+def _selected(types: Mapping[str, str], files: Sequence[str], rows: tuple[int, int] | None = None) -> str:
+    """The query for the columns of files that all have these types. Of several types DuckDB would make
+    one, times without a zone those of the machine's zone, and refuse what it cannot."""
+    at = '"at"::TIMESTAMPTZ' if types["at"].startswith("TIMESTAMPTZ") else '"at"'  # of nanoseconds
+    columns = ", ".join(
+        f"epoch_us({at}) AS moment" if column == "moment"
+        else f'CAST("{column}" AS {kind}) AS "{column}"' if column in types
+        else f'NULL::{kind} AS "{column}"'
+        for column, kind in COLUMNS.items()
+    )  # fmt: skip
+    listed = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
+    part = "" if rows is None else f" WHERE file_row_number >= {rows[0]} AND file_row_number < {rows[1]}"
+    return f"SELECT {columns} FROM read_parquet([{listed}], hive_partitioning = false){part}"
 
 
 def broken(connection: DuckDBPyConnection, files: Sequence[str]) -> dict[str, str]:
-    """Which of these files cannot be read to their end, and why."""
+    """Which of these files cannot be read to their end, or have rows that are no events, and why."""
     import duckdb
 
-    found = {}
+    found: dict[str, str] = {}
     for file in files:
         try:
-            # To count values the statistics would do.
-            connection.execute("SELECT bit_xor(hash(COLUMNS(*))) FROM read_parquet(?)", [file]).fetchall()
+            found |= stored(connection, [file], "probed")
+            connection.execute(f"SELECT {EVERYTHING} FROM probed").fetchall()
         except duckdb.Error as error:
-            found[file] = reason(error)
+            found[file] = _flaw(error, file)
     return found
+
+
+def _flaw(error: Exception, file: str) -> str:
+    """Why a file is no table of events."""
+    import duckdb
+
+    text = reason(error)
+    no_such = (_NoTable, duckdb.ConversionException, duckdb.BinderException)
+    if isinstance(error, no_such) or text.startswith(_NO_EVENT):
+        return f"not a table of events, {text.removeprefix(_NO_EVENT)}"
+    named = rf"( (in|of))?( file)? '{re.escape(file)}'"
+    return f"no Parquet that can be read: {re.sub(named, '', text, flags=re.I)}"
 
 
 def reason(error: Exception) -> str:

@@ -104,9 +104,10 @@ def iso(text: str, zone: str = "UTC") -> int | None:
     # The fifth character of what is ISO 8601 is in no number.
     if text[4:5] not in ("-", "/") and _NUMBER.fullmatch(text):
         try:
-            return round(float(text) * 1_000_000) if "e" in text.lower() else _decimal(text)
-        except OverflowError:
+            micros = round(float(text) * 1_000_000) if "e" in text.lower() else _decimal(text)
+        except (OverflowError, ValueError):  # of more digits than Python reads
             return None
+        return micros if FIRST <= micros <= LAST else None
     found = DATED.fullmatch(text)
     return _dated(found, zone) if found else None
 
@@ -116,10 +117,16 @@ def text_of(micros: int) -> str:
     return (_EPOCH + timedelta(microseconds=micros)).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+FIRST, LAST = ((end - _EPOCH) // timedelta(microseconds=1) for end in (
+    datetime.min.replace(tzinfo=UTC), datetime.max.replace(tzinfo=UTC)
+))  # fmt: skip
+"""Between these a time is one of a calendar."""
+
 _NEAR = 100
 """Characters at the beginning of a line in which its time is."""
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE]\+?\d+)?")
 
 
@@ -191,7 +198,7 @@ def _micros(
 def _minute(year: str, month: str, day: str, hour: str, minute: str, zone: str) -> int | None:
     try:
         at = datetime(int(year), int(month), int(day), int(hour), int(minute), tzinfo=_zone(zone))
-        return int((at - _EPOCH).total_seconds())
+        return int((at.astimezone(UTC) - _EPOCH).total_seconds())
     except (ValueError, OverflowError):
         return None
 

