@@ -79,7 +79,7 @@ def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScen
         try:
             records = [*subject.plays(numbers, lambda number: scenarios[number - first], (clause,))]
             session.history = numbers.stop
-            if not subject.alike:
+            if subject.alike is False:
                 records = [subject.lasting(record, clause, PLAYS) for record in records]
         finally:
             session.call_seconds = patient

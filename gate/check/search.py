@@ -241,7 +241,8 @@ def check(
         whole = progress.whole()
         keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
         repeated = [f"{c.id}-{p}" for c in TABLE if c.scope is Scope.REPEAT for p in protocols]
-        alike = all(whole.judged[key] and not whole.broken[key] for key in repeated)
+        asked = all(whole.judged[key] for key in repeated)
+        alike = not any(whole.broken[key] for key in repeated) and (asked or None)
         counterexamples = [partial(_findings, plan, fresh, alike, whole.breaking[key]) for key in keys]
         stage = "making small and confirming"
         report_stage(stage, 0, len(keys))
@@ -299,7 +300,7 @@ def check(
 def _findings(
     plan: CheckPlan,
     fresh: Callable[[], None],
-    alike: bool,
+    alike: bool | None,
     broken: Sequence[BreakingScenario],
     session: TargetSession,
 ) -> Iterator[tuple[Finding, ...]]:

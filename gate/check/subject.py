@@ -31,8 +31,8 @@ class Subject:
     session: TargetSession
     writer: Writer | None
     promises: tuple[Promise, ...]
-    alike: bool = True
-    """Whether it gave the same answer whenever it was asked the same."""
+    alike: bool | None = True
+    """Whether it gave the same answer whenever it was asked the same; None if it was not."""
 
     @classmethod
     def of(cls, session: TargetSession) -> Subject:
