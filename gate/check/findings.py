@@ -9,7 +9,7 @@ from rebalance.gate.check.plan import CheckPlan
 from rebalance.gate.check.result import Finding
 from rebalance.gate.check.subject import PLAYS, Subject
 from rebalance.properties.assignors.calls import FailureKind
-from rebalance.properties.assignors.causes.attribution import Attribution, BreakingScenario
+from rebalance.properties.assignors.causes.attribution import MOST_CAUSES, Attribution, BreakingScenario
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
@@ -34,8 +34,8 @@ def findings(
     plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario], fresh: Callable[[], None]
 ) -> tuple[Finding, ...]:
     """The counterexamples of one clause, of each cause one that was confirmed, the most real first; if none
-    was, what the search saw. A clause that is expected to be broken has one, which is not minimised."""
-    first = min(broken, key=lambda one: (one.scenario.size, one.number))
+    was, one as it was found. A clause that is expected to be broken has one, which is not minimised."""
+    first, *_ = smallest = sorted(broken, key=lambda one: (one.scenario.size, one.number))[:MOST_CAUSES]
     key = f"{first.found.clause.id}-{first.scenario.protocol}"
     causes = [] if plan.expected(key) else attribution(plan, subject, broken).explain(broken)
     found = tuple(
@@ -43,7 +43,8 @@ def findings(
         for one in causes
         if (shown := confirmed(plan, subject, one.first, one.small, fresh))
     )
-    return found or (confirmed(plan, subject, first, first.scenario, fresh) or unconfirmed(plan, first),)
+    as_found = (confirmed(plan, subject, one, one.scenario, fresh) for one in smallest if not found)
+    return found or (next(filter(None, as_found), unconfirmed(plan, first)),)
 
 
 def confirmed(

@@ -23,7 +23,6 @@ from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
 from rebalance.model.values import CLASSIC, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.clauses import TABLE
 from rebalance.properties.assignors.generator import BY_NAME, CROWD
@@ -241,9 +240,11 @@ def check(
         whole = progress.whole()
         keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
         repeated = [f"{c.id}-{p}" for c in TABLE if c.scope is Scope.REPEAT for p in protocols]
-        asked = all(whole.judged[key] for key in repeated)
-        alike = not any(whole.broken[key] for key in repeated) and (asked or None)
-        counterexamples = [partial(_findings, plan, fresh, alike, whole.breaking[key]) for key in keys]
+        alike = not any(whole.broken[k] for k in repeated) and (
+            all(whole.judged[k] for k in repeated) or None
+        )
+        judged = (partial(findings, plan, broken=whole.breaking[key], fresh=fresh) for key in keys)
+        counterexamples = [partial(_findings, one, alike) for one in judged]
         stage = "making small and confirming"
         report_stage(stage, 0, len(keys))
         for number, found in _shared(counterexamples, jobs, session):
@@ -298,13 +299,9 @@ def check(
 
 
 def _findings(
-    plan: CheckPlan,
-    fresh: Callable[[], None],
-    alike: bool | None,
-    broken: Sequence[BreakingScenario],
-    session: TargetSession,
+    judged: Callable[[Subject], tuple[Finding, ...]], alike: bool | None, session: TargetSession
 ) -> Iterator[tuple[Finding, ...]]:
-    yield findings(plan, replace(Subject.renewed(session), alike=alike), broken, fresh)
+    yield judged(replace(Subject.renewed(session), alike=alike))
 
 
 def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[AssignorCall, ...]]:

@@ -288,6 +288,30 @@ def test_who_answers_in_several_ways_breaks_a_clause_in_each_of_forty_plays_or_n
     assert row(result, "assign/1").status is status
 
 
+def test_where_the_smallest_does_not_break_again_another_one_may():
+    class Settled(Doubling):
+        """With two members it breaks once, with three always."""
+
+        def assign(self, cluster, group):
+            often = len(group) == 3 or self.calls == 0
+            self.calls += 1
+            return (Doubling if often else Tiny).assign(self, cluster, group)
+
+        calls = 0
+
+    groups = [tuple(ScenarioMember(id=f"m{number}", topics=("t",)) for number in range(n)) for n in (2, 3)]
+    topics = Cluster.of({"t": 2}).topics
+    scenarios = [Scenario(protocol=EAGER, topics=topics, members=members) for members in groups]
+    subject, clause = Subject.of(InProcess(Settled())), CLAUSES["assign/1"]
+    found = [subject.play(one, (clause,)).found[0] for one in scenarios]
+    broken = [BreakingScenario(*one, number) for number, one in enumerate(zip(scenarios, found, strict=True))]
+    plan = CheckPlan(profile=replace(TINY, shrink=0))
+    [shown] = findings.findings(plan, subject, broken, lambda: None)
+    assert (shown.confirmed, shown.scenario) == (True, scenarios[1])
+    [shown] = findings.findings(plan, subject, broken[:1], lambda: None)
+    assert (shown.confirmed, shown.scenario) == (False, scenarios[0])
+
+
 def test_an_answer_that_differs_now_and_then_is_looked_for_in_several_plays():
     class Rarely(Tiny):
         calls = 0
