@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from rebalance.specs.consumer.migration.safety import STEPS_KEEP, specification
+from rebalance.specs.consumer.proof import GRANTED, RUNS, named
 from rebalance.specs.consumer.proof import SENTENCES as OF_CONSUMER
-from rebalance.specs.consumer.proof import named
 from rebalance.specs.logic.specification import Specification, Theorem
 from rebalance.specs.necessity import vacuity
 from rebalance.specs.necessity.vacuity import VacuityCheck
@@ -41,7 +41,6 @@ ASSUMED = (
 ASSIGNORS = ("nothing of the coordinator's", "a classic leader gives nobody what another one claims")
 """And of these."""
 
-GRANTED = "given when it is free"
 EPOCHS = ("the group's epoch grows", "the target's epoch grows", "a member's epoch grows")
 
 _MODERN = "joined retargeted given answered"
@@ -50,42 +49,14 @@ _SETTLED = (
 )
 
 WITNESSES: Mapping[str, str] = {
-    "start": "",
+    **RUNS,
     "start_old": "",
     "dissolved": "",
-    "commits_end": "",
-    "join": "start",
-    "ends": "start",
-    "unsubscribe": "start",
-    "subscribe": "unsubscribe",
-    "disconnected": "join",
-    "unheard": "join ends",
     "founded": "join",
     "raises": "founded",
     "joined": "founded",
-    "subscribed": "joined",
-    "removed": "joined",
-    "expired": "joined ends disconnected",
     "retargeted": "joined",
-    "given": "joined",
-    "answered": "given",
-    "heartbeat": "answered",
-    "full_heartbeat": "answered disconnected",
-    "nothing_new": "heartbeat",
-    "unknown": "heartbeat removed",
-    "refused": "unknown",
-    "lose": "refused",
-    "begin": "answered",
-    "revoke": "begin",
-    "assign": "begin",
-    "acknowledge": "begin",
-    "poll_too_late": "answered",
-    "commit_late": "answered",
-    "commit_stored": f"{_MODERN} begin assign commit_late",
-    "commit_refused": "commit_stored removed",
     "must_revoke": f"{_MODERN} raises retargeted heartbeat",
-    "must_drop": f"{_MODERN} subscribed heartbeat",
-    "has_dropped": f"{_MODERN} poll_too_late lose join subscribed",
     "expelled": "start_old",
     "join_claiming": "start_old",
     "join_eager": "start_old",
