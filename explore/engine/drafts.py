@@ -62,7 +62,7 @@ def scratch(kind: str, within: Path | None = None) -> Iterator[Path]:
         directory = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
         number = _opened(directory)
         try:
-            if number is not None and not _held(number, directory):
+            if not (directory.is_dir() if number is None else _held(number, directory)):
                 continue
             try:
                 yield directory

@@ -131,6 +131,22 @@ def test_what_is_seen_before_it_is_locked_and_removed_is_made_again(here, monkey
     assert names(here) == ["file", "temporary"]
 
 
+def test_what_is_removed_before_it_is_opened_is_made_again(here, monkeypatch):
+    seen: list[Path] = []
+    opened = drafts._opened
+
+    def late(path: Path) -> int | None:
+        if not seen:
+            path.rmdir()
+        seen.append(path)
+        return opened(path)
+
+    monkeypatch.setattr(drafts, "_opened", late)
+    with scratch("test") as directory:
+        assert directory.is_dir()
+    assert len(seen) == 2
+
+
 @pytest.mark.skipif(not POSIX, reason="links")
 def test_nothing_is_removed_through_a_link_or_that_is_named_otherwise(here):
     (here / "precious").mkdir()
