@@ -27,7 +27,7 @@ from typing import Any, NamedTuple, Protocol
 
 import pyarrow as pa
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import (
     ArrayType,
@@ -78,7 +78,7 @@ VERDICTS = StructType(
 )
 """One row for each scenario."""
 
-_ARROW = to_arrow_schema(VERDICTS)
+ARROW = to_arrow_schema(VERDICTS)
 
 
 class SliceOutcome(NamedTuple):
@@ -203,8 +203,8 @@ def enlist(directory: Path, wanted: Campaign) -> Campaign:
         if wanted.scenarios < there.scenarios:
             raise CampaignError(
                 f"{directory} holds a campaign of {there.scenarios:,} scenarios, which can be made longer, "
-                f"not shorter: say --scenarios {there.scenarios} or more, or --report {directory} for what "
-                "was played so far"
+                f"not shorter: say --scenarios {there.scenarios} or more, or --played --out {directory} for "
+                "what was played so far"
             )
         if wanted.scenarios == there.scenarios:
             return there
@@ -263,6 +263,15 @@ def played(directory: Path, campaign: Campaign) -> list[Slice]:
     return [one for one in campaign.slices() if (_slice_path(directory, one) / "_SUCCESS").exists()]
 
 
+def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
+    """The files with the rows of all committed slices."""
+    return [
+        file
+        for one in played(directory, campaign)
+        for file in sorted(_slice_path(directory, one).glob("*.parquet"))
+    ]
+
+
 # -- playing -------------------------------------------------------------------------------------------
 
 
@@ -276,8 +285,8 @@ def run(
 ) -> None:
     """Play all slices that are not committed. ``limit``: seconds that a scenario may take.
 
-    ``tell`` is called with how many scenarios are done. ``directory`` is one that driver and workers see.
-    Raises CampaignError where the player does not get ready on a worker.
+    ``report_progress`` is called with how many scenarios are done. ``directory`` is one that driver and
+    workers see. Raises CampaignError where the player does not get ready on a worker.
     """
     done = {one.number for one in played(directory, campaign)}
     slices = campaign.slices()
@@ -358,67 +367,14 @@ def _line(number: int, seed: int, outcome: SliceOutcome, micros: int | None) -> 
 
 
 def _batch(rows: Sequence[VerdictRow]) -> pa.RecordBatch:
-    columns = zip(zip(*rows, strict=True), _ARROW, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(values, f.type) for values, f in columns], schema=_ARROW)
+    columns = zip(zip(*rows, strict=True), ARROW, strict=True)
+    return pa.RecordBatch.from_arrays([pa.array(values, f.type) for values, f in columns], schema=ARROW)
 
 
-# -- aggregation ---------------------------------------------------------------------------------------
-
-
-def verdicts(spark: SparkSession, directory: Path, campaign: Campaign) -> DataFrame:
-    """The rows of all committed slices."""
-    places = [str(_slice_path(directory.absolute(), one)) for one in played(directory, campaign)]
-    if not places:
-        return spark.createDataFrame([], VERDICTS)
-    return spark.read.schema(VERDICTS).parquet(*places)
-
-
-SIZE = "struct(coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number)"
-"""What the smallest failing scenario is the smallest by."""
-
-QUERIES: Mapping[str, str] = {
-    "verdicts": """
-        select verdict, count(*) as scenarios, cast(sum(coalesce(micros, 0)) / 1e6 as double) as seconds
-        from {verdicts} group by verdict order by scenarios desc, verdict""",
-    "clauses": f"""
-        select clause, count(*) as scenarios, min_by(number, {SIZE}) as number, min_by(seed, {SIZE}) as seed,
-               min(number) as first
-        from (select explode(clauses) as clause, number, seed, members, partitions, steps from {{verdicts}})
-        group by clause order by scenarios desc, clause""",
-    "kinds": """
-        select kind, count(*) as scenarios, count_if(verdict = 'violation') as violations
-        from (select explode_outer(if(release is null, dimensions, array(release))) as kind, verdict
-              from {verdicts})
-        where kind is not null group by kind order by kind""",
-    "clauses by kind": f"""
-        select kind, clause, count(*) as scenarios, min_by(number, {SIZE}) as number,
-               min_by(seed, {SIZE}) as seed
-        from (select kind, explode(clauses) as clause, number, seed, members, partitions, steps
-              from (select *, explode(if(release is null, dimensions, array(release))) as kind
-                    from {{verdicts}}))
-        group by kind, clause order by kind, clause""",
-    "coverage": """
-        select situation, count(*) as scenarios, sum(times) as times
-        from (select explode(coverage) as (situation, times) from {verdicts})
-        group by situation order by situation""",
-    "slowest": """
-        select number, seed, micros, verdict, members, partitions, steps
-        from {verdicts} where micros is not null order by micros desc, number limit 5""",
-    "quarantine": f"""
-        select number, seed, verdict, summary
-        from {{verdicts}} where verdict in {LOST} order by number limit 20""",
-}
-"""The tables of a campaign, each a query over ``VERDICTS``; all of them are small."""
-
+# -- what came of it -----------------------------------------------------------------------------------
 
 Tables = Mapping[str, Sequence[Any]]
-"""Name of a query -> its rows."""
-
-
-def tables(rows: DataFrame) -> dict[str, list[Row]]:
-    """The answers to ``QUERIES``."""
-    spark = rows.sparkSession
-    return {name: spark.sql(query, verdicts=rows).collect() for name, query in QUERIES.items()}
+"""What came of a campaign (``tables``): name of a query -> its rows."""
 
 
 def exit_of(campaign: Campaign, found: Tables) -> Exit:

@@ -100,6 +100,7 @@ def _pool(processes: int, scenarios: int, target: str) -> Counter[str]:
 
 def _campaign(master: str, scenarios: int, target: str) -> tuple[Counter[str], float]:
     from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance.pipeline.campaign.tables import tables
     from rebalance.pipeline.session import session
 
     spent, over = dict[int, float](), threading.Event()
@@ -117,10 +118,10 @@ def _campaign(master: str, scenarios: int, target: str) -> tuple[Counter[str], f
         campaign = pipeline.enlist(Path(directory), wanted)
         with session(master, memory="2g", settings=pipeline.LIGHT) as spark:
             pipeline.run(spark, player, campaign, Path(directory), 60.0)
-            rows = pipeline.verdicts(spark, Path(directory), campaign).groupBy("verdict").count().collect()
+            rows = tables(Path(directory), campaign)["verdicts"]
             over.set()
             watcher.join()
-    return Counter({row.verdict: row["count"] for row in rows}), sum(spent.values())
+    return Counter({row.verdict: row.scenarios for row in rows}), sum(spent.values())
 
 
 def _cpu(pid: int) -> float:

@@ -99,6 +99,7 @@ def _campaign(options: argparse.Namespace) -> int:
 
     from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.campaign.lockstep import LockstepPlayer
+    from rebalance.pipeline.campaign.tables import tables
     from rebalance.pipeline.session import LOCAL
     from rebalance.pipeline.session import session as spark_session
 
@@ -111,22 +112,19 @@ def _campaign(options: argparse.Namespace) -> int:
     with pipeline.alone(directory):
         campaign = pipeline.enlist(directory, wanted)
         try:
-            with (
-                spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark,
-                progress(options) as show,
-            ):
-                kept, began = _kept(directory, campaign), time.monotonic()
-                pipeline.run(
-                    spark,
-                    player,
-                    campaign,
-                    directory,
-                    options.each_limit,
-                    lambda done: show(
-                        lambda: counted("scenarios", done, campaign.scenarios, time.monotonic() - began, kept)
-                    ),
-                )
-                found = pipeline.tables(pipeline.verdicts(spark, directory, campaign))
+            if pipeline.played(directory, campaign) != campaign.slices():
+                with (
+                    spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark,
+                    progress(options) as show,
+                ):
+                    kept, began = _kept(directory, campaign), time.monotonic()
+
+                    def show_count(done: int) -> None:
+                        seconds = time.monotonic() - began
+                        show(lambda: counted("scenarios", done, campaign.scenarios, seconds, kept))
+
+                    pipeline.run(spark, player, campaign, directory, options.each_limit, show_count)
+            found = tables(directory, campaign)
         except KeyboardInterrupt:
             kept = _kept(directory, campaign)
             print_err(
@@ -155,16 +153,13 @@ def _is_program(options: argparse.Namespace) -> bool:
 
 def _report_only(options: argparse.Namespace) -> int:
     from rebalance.pipeline.campaign import campaign as pipeline
-    from rebalance.pipeline.session import LOCAL
-    from rebalance.pipeline.session import session as spark_session
+    from rebalance.pipeline.campaign.tables import tables
 
     directory = Path(options.out)
     campaign = pipeline.load(directory)
     if campaign is None:
         raise UsageError(f"--played: there is no campaign in {directory}")
-    with spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark:
-        found = pipeline.tables(pipeline.verdicts(spark, directory, campaign))
-    return _show(campaign, directory, found, {}, options)
+    return _show(campaign, directory, tables(directory, campaign), {}, options)
 
 
 # -- what is played --------------------------------------------------------------------------------------

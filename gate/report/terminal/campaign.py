@@ -1,4 +1,4 @@
-"""What came of a campaign, as text and as JSON, from its tables (``pipeline.campaign.campaign.QUERIES``)."""
+"""What came of a campaign, as text and as JSON, from its tables (``pipeline.campaign.tables``)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _TITLES = {
 
 def data(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str, str]) -> dict[str, Any]:
     """Everything, as JSON values."""
-    tables = {name.replace(" ", "_"): [row.asDict() for row in rows] for name, rows in found.items()}
+    tables = {name.replace(" ", "_"): [row._asdict() for row in rows] for name, rows in found.items()}
     for row in tables["clauses"]:
         if row["clause"] in paths:
             row["trace"] = paths[row["clause"]]

@@ -87,14 +87,17 @@ def campaign(scenarios: int = 100, size: int = 40, **changes):
     return replace(Campaign(TOY, SEED, ((scenarios, size),), "0"), **changes)
 
 
-def rows_of(spark, directory):
+def rows_of(directory):
     """All rows, by number, without how long they took."""
-    from rebalance.pipeline.campaign.campaign import load, verdicts
+    import pyarrow.parquet as pq
+    from rebalance.pipeline.campaign import campaign as pipeline
 
-    begun = load(directory)
+    begun = pipeline.load(directory)
     assert begun is not None
-    rows = verdicts(spark, directory, begun).drop("micros").orderBy("number").collect()
-    return [row.asDict() for row in rows]
+    files = pipeline.rows_of(directory, begun)
+    rows = [row for file in files for row in pq.read_table(file, partitioning=None).to_pylist()]
+    rows.sort(key=lambda row: row["number"])
+    return [{**row, "coverage": dict(row["coverage"]), "micros": None} for row in rows]
 
 
 # -- what is to be played --------------------------------------------------------------------------------
@@ -186,7 +189,7 @@ def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spa
     reported: list[int] = []
     pipeline.run(spark, Toy(), enlisted, tmp_path, 0.5, reported.append)
     assert reported == [0, 40, 80, 100]
-    rows = rows_of(spark, tmp_path)
+    rows = rows_of(tmp_path)
     assert [row["number"] for row in rows] == list(range(100))
     assert [row["seed"] for row in rows] == [pipeline.seed_of(SEED, n) for n in range(100)]
     lost = {0: "hung", 1: "died", 2: "error"}
@@ -207,16 +210,16 @@ def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spa
     shutil.rmtree(places[2])
     (places[1] / "_SUCCESS").unlink()
     log = tmp_path / "log"
-    assert len(rows_of(spark, tmp_path)) == 40
+    assert len(rows_of(tmp_path)) == 40
     pipeline.run(spark, Toy(str(log)), enlisted, tmp_path, 0.5)
-    assert rows_of(spark, tmp_path) == rows
+    assert rows_of(tmp_path) == rows
     assert {int(seed) for seed in log.read_text().split()} == {row["seed"] for row in rows[40:]}
 
     # Longer: what is there stays, the rest is added.
     log.unlink()
     longer = pipeline.enlist(tmp_path, campaign(scenarios=130))
     pipeline.run(spark, Toy(str(log)), longer, tmp_path, 0.5)
-    assert rows_of(spark, tmp_path)[:100] == rows
+    assert rows_of(tmp_path)[:100] == rows
     assert {int(seed) for seed in log.read_text().split()} == {
         pipeline.seed_of(SEED, n) for n in range(100, 130)
     }
@@ -232,13 +235,16 @@ def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(spark, 
     assert pipeline.played(tmp_path, begun) == []
 
 
-@pytest.mark.slow
-def test_tables_count_scenarios_and_name_the_smallest(spark):
-    from rebalance.pipeline.campaign.campaign import VERDICTS, tables
+def test_tables_count_scenarios_and_name_the_smallest(tmp_path):
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+    from rebalance.gate.report.terminal.campaign import data
+    from rebalance.pipeline.campaign.campaign import ARROW
+    from rebalance.pipeline.campaign.tables import tables
 
     def row(number, verdict, clauses=(), members=2, steps=1, dimensions=(), release=None, micros=1000):
         clause = clauses[0] if clauses else None
-        coverage = {} if members is None else {"seen": number + 1}
+        coverage = [] if members is None else [("seen", number + 1)]
         size = (members, None if members is None else 4, steps)
         return (number, 100 + number, verdict, clause, list(clauses), "why", release, list(dimensions), *size,
                 coverage, micros)  # fmt: skip
@@ -251,7 +257,15 @@ def test_tables_count_scenarios_and_name_the_smallest(spark):
         row(4, "violation", ("b",), members=3, steps=8, release="java-2.4", micros=9_000_000),
         row(5, "hung", members=None, steps=None, micros=None),
     ]
-    found = tables(spark.createDataFrame(rows, VERDICTS))
+    assert set(map(len, tables(tmp_path, campaign()).values())) == {0}
+    for number in (0, 1):
+        place = tmp_path / "verdicts" / f"slice={number:05}"
+        place.mkdir(parents=True)
+        columns = zip(zip(*rows[3 * number :][:3], strict=True), ARROW, strict=True)
+        arrays = [pa.array(values, field.type) for values, field in columns]
+        pq.write_table(pa.Table.from_arrays(arrays, schema=ARROW), place / "part.parquet")
+        (place / "_SUCCESS").touch()
+    found = tables(tmp_path, campaign())
     assert [tuple(r)[:2] for r in found["verdicts"]] == [("violation", 4), ("conformant", 1), ("hung", 1)]
     assert [tuple(r) for r in found["clauses"]] == [("b", 4, 2, 102, 1), ("a", 1, 1, 101, 1)]
     assert [tuple(r) for r in found["kinds"]] == [("java-2.4", 1, 1), ("x", 2, 1), ("y", 2, 2)]
@@ -265,6 +279,10 @@ def test_tables_count_scenarios_and_name_the_smallest(spark):
     assert [tuple(r) for r in found["coverage"]] == [("seen", 5, 15)]
     assert [r.number for r in found["slowest"]] == [4, 0, 1, 2, 3]
     assert [tuple(r) for r in found["quarantine"]] == [(5, 105, "hung", "why")]
+    document = data(campaign(), tmp_path, found, {"a": "trace.json"})
+    assert document["clauses"][1] == {
+        "clause": "a", "scenarios": 1, "number": 1, "seed": 101, "first": 1, "trace": "trace.json"
+    }  # fmt: skip
 
 
 # -- kill -9 -----------------------------------------------------------------------------------------------
@@ -324,4 +342,4 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tm
     assert began.identity == json.loads(json.dumps(player.identity()))
     whole.mkdir()
     pipeline.run(spark, player, pipeline.enlist(whole, undisturbed), whole, 60.0)
-    assert rows_of(spark, killed) == rows_of(spark, whole)
+    assert rows_of(killed) == rows_of(whole)

@@ -1,0 +1,68 @@
+"""The tables of a campaign, from the rows of its committed slices: what they say is counted by DuckDB where
+the command runs, so that neither needs a Java to look at what was played."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rebalance.pipeline.campaign.campaign import ARROW, LOST, Campaign, rows_of
+
+SMALLEST = "ORDER BY coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number"
+"""What the smallest failing scenario is the smallest by."""
+
+KINDS = "unnest(CASE WHEN release IS NULL THEN dimensions ELSE [release] END)"
+
+QUERIES: Mapping[str, str] = {
+    "verdicts": """
+        SELECT verdict, count(*) AS scenarios, coalesce(sum(micros), 0)::DOUBLE / 1e6 AS seconds
+        FROM played GROUP BY verdict ORDER BY scenarios DESC, verdict""",
+    "clauses": f"""
+        SELECT clause, count(*) AS scenarios, first(number {SMALLEST}) AS number,
+            first(seed {SMALLEST}) AS seed, min(number) AS first
+        FROM (SELECT unnest(clauses) AS clause, number, seed, members, partitions, steps FROM played)
+        GROUP BY clause ORDER BY scenarios DESC, clause""",
+    "kinds": f"""
+        SELECT kind, count(*) AS scenarios, count_if(verdict = 'violation') AS violations
+        FROM (SELECT {KINDS} AS kind, verdict FROM played) GROUP BY kind ORDER BY kind""",
+    "clauses by kind": f"""
+        SELECT kind, clause, count(*) AS scenarios, first(number {SMALLEST}) AS number,
+            first(seed {SMALLEST}) AS seed
+        FROM (
+            SELECT kind, unnest(clauses) AS clause, number, seed, members, partitions, steps
+            FROM (SELECT *, {KINDS} AS kind FROM played)
+        )
+        GROUP BY kind, clause ORDER BY kind, clause""",
+    "coverage": """
+        SELECT entry.key AS situation, count(*) AS scenarios, sum(entry.value)::BIGINT AS times
+        FROM (SELECT unnest(map_entries(coverage)) AS entry FROM played)
+        GROUP BY situation ORDER BY situation""",
+    "slowest": """
+        SELECT number, seed, micros, verdict, members, partitions, steps
+        FROM played WHERE micros IS NOT NULL ORDER BY micros DESC, number LIMIT 5""",
+    "quarantine": f"""
+        SELECT number, seed, verdict, summary
+        FROM played WHERE verdict IN {LOST} ORDER BY number LIMIT 20""",
+}
+"""Each a query over ``VERDICTS``; what they answer is small."""
+
+
+def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
+    """The answers to ``QUERIES``."""
+    import duckdb
+
+    files = rows_of(directory, campaign)
+    with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
+        if files:
+            connection.read_parquet([*map(str, files)], hive_partitioning=False).create_view("played")
+        else:
+            connection.register("played", ARROW.empty_table())
+        return {name: _answer(connection, query) for name, query in QUERIES.items()}
+
+
+def _answer(connection: Any, query: str) -> Sequence[Any]:
+    found = connection.execute(query)
+    row = namedtuple("Row", [name for name, *_ in found.description])  # type: ignore[misc]
+    return [row(*values) for values in found.fetchall()]
