@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance.explore.engine.drafts import scratch
+from rebalance.pipeline.archive import archived
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -71,13 +72,14 @@ def session(
     # Whoever installs PySpark gets the pandas that its extra `sql` asks for, and a warning for it.
     warnings.filterwarnings("ignore", "PySpark does not yet fully support pandas", FutureWarning)
     _silence()
-    remote = master.startswith("sc://")
-    if not remote:
-        need_java()
-    with scratch("spark") as own:
-        spark = (
-            _remote(master, settings or {}) if remote else _classic(master, memory, settings or {}, str(own))
-        )
+    with contextlib.ExitStack() as stack:
+        if master.startswith("sc://"):
+            spark = _remote(master, settings or {})
+        else:
+            java, version = need_java()
+            own = str(stack.enter_context(scratch("spark")))
+            archive = stack.enter_context(archived(java, version)) if master.startswith("local") else ""
+            spark = _classic(master, memory, settings or {}, own, archive)
         try:
             yield spark
         except BaseException:
@@ -116,7 +118,9 @@ def _remote(url: str, settings: Mapping[str, str]) -> SparkSession:
         ) from error
 
 
-def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str) -> SparkSession:
+def _classic(
+    master: str, memory: str, settings: Mapping[str, str], scratch: str, archive: str
+) -> SparkSession:
     from pyspark.sql import SparkSession
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -143,7 +147,8 @@ def _classic(master: str, memory: str, settings: Mapping[str, str], scratch: str
         }
     builder = SparkSession.builder.master(patient(master))
     for name, value in {**ours, **settings}.items():
-        builder = builder.config(name, unsaid(value, os.environ) if name == DEFAULT_OPTIONS else value)
+        options = f"{unsaid(value, os.environ)} {archive}".strip()
+        builder = builder.config(name, options if name == DEFAULT_OPTIONS else value)
     # Java and Python workers write where this process does, warnings that nobody can act on above all.
     stderr = Path(scratch, "stderr")
     try:
@@ -229,8 +234,9 @@ def unsaid(options: str, environment: Mapping[str, str]) -> str:
     return " ".join(one for one in options.split() if not any(kind in one for kind in kinds))
 
 
-def need_java() -> None:
-    """Raise SparkMissing unless there is a Java that Spark runs on; where Spark itself looks for it."""
+def need_java() -> tuple[str, str]:
+    """The Java that Spark runs on, where Spark itself looks for it, and what it says of its version. Raises
+    SparkMissing."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     advice = (
@@ -245,3 +251,4 @@ def need_java() -> None:
         raise SparkMissing(f"{java} does not run; {advice}")
     if int(version[1]) < OLDEST_JAVA:
         raise SparkMissing(f"{java} is of version {version[1]}; {advice}")
+    return java, output
