@@ -1,15 +1,17 @@
 """What an audit costs and what it finds, into tools/benchmarks/audit.md.
 
-``python -m tools.benchmarks.audit [--events 1,10,50] [--text 1] [--keep DIR]``: millions of events of
-``tools.planted.logs`` and of ``tools.planted.second``, which share no code, written once as Parquet. Each
-measurement is a process of its own: the audit in one process, and on Spark. The machine may be shared: CPU
-seconds and ratios count.
+``python -m tools.benchmarks.audit [--events 1,10,50] [--text 1] [--skew 10] [--keep DIR]``: millions of
+events of ``tools.planted.logs`` and of ``tools.planted.second``, which share no code, written once as
+Parquet. Each measurement is a process of its own: the audit in one process, and on Spark. The machine may be
+shared: CPU seconds and ratios count. With ``--keep`` what was measured is not measured again, so that a run
+that was interrupted goes on; the page says of which commit each row is.
 """
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import json
 import os
 import platform
@@ -126,6 +128,26 @@ def other(directory: Path, millions: str) -> dict[str, Any]:
     return meter.row(events=count)
 
 
+def skewed(directory: Path, source: str) -> dict[str, Any]:
+    """Write the events of ``source`` with nine tenths of all groups under one name, whose consumers are kept
+    apart: it has the lives of hundreds."""
+    import duckdb
+
+    large = 'hash("group") % 10 < 9'
+    renamed = f"""
+        SELECT * REPLACE (
+            CASE WHEN {large} THEN "group" || '/' || consumer ELSE consumer END AS consumer,
+            CASE WHEN {large} THEN 'large' ELSE "group" END AS "group"
+        ) FROM read_parquet('{source}/events/*.parquet')
+    """
+    with Meter() as meter, duckdb.connect(config={"memory_limit": "1GiB"}) as connection:
+        connection.execute("SET preserve_insertion_order = false")
+        connection.execute(f"COPY ({renamed}) TO '{directory}/events' (FORMAT parquet, PER_THREAD_OUTPUT)")
+        counted = "SELECT count(*), count_if(\"group\" = 'large') FROM read_parquet(?)"
+        ((events, of_large),) = connection.execute(counted, [f"{directory}/events/*.parquet"]).fetchall()
+    return meter.row(events=events, of_large=of_large)
+
+
 def write(directory: Path, form: str) -> dict[str, Any]:
     """Write the events as text; ``form`` as in ``planted_text``."""
     from tools.planted.text import lines
@@ -151,7 +173,16 @@ def audited(directory: Path, argument: str) -> dict[str, Any]:
         found = run_audit(plan)
     if found.failed:
         raise RuntimeError(found.failed)
-    return meter.row(events=found.events, **score(directory / "truth", out / "findings"))
+    scored = score(directory / "truth", out / "findings") if (directory / "truth").exists() else {}
+    return meter.row(events=found.events, found=fingerprint(out / "findings"), **scored)
+
+
+def fingerprint(findings: Path) -> str:
+    """The same for the same findings."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(findings).sort_by("id").to_pylist()
+    return hashlib.sha256(repr([sorted(row.items()) for row in table]).encode()).hexdigest()[:16]
 
 
 def score(truth: Path, findings: Path) -> dict[str, Any]:
@@ -200,6 +231,7 @@ JOBS: dict[str, Callable[[Path, str], dict[str, Any]]] = {
     "generate": generate,
     "write": write,
     "other": other,
+    "skewed": skewed,
     "audit": audited,
 }
 DRIVERS = ("one", MASTER)
@@ -217,19 +249,36 @@ def run(job: str, directory: Path, argument: str = "") -> dict[str, Any]:
     return row
 
 
+def measured(directory: Path, argument: str) -> dict[str, Any]:
+    """An audit (``audited``), measured once in this directory, with its commit and the load when it began."""
+    noted = directory / f"{argument.replace(':', '-')}.json"
+    if not noted.exists():
+        git = ("git", "rev-parse", "--short=8", "HEAD")
+        commit = subprocess.run(git, capture_output=True, text=True, check=False, cwd=HERE).stdout.strip()
+        row = {"commit": commit, "load": os.getloadavg()[0], **run("audit", directory, argument)}
+        noted.write_text(json.dumps(row))
+    return json.loads(noted.read_text())  # type: ignore[no-any-return]
+
+
 HEAD = f"""# The audit, measured
 
 Made by `python -m tools.benchmarks.audit` ({platform.machine()}, {os.cpu_count()} cores, Python
 {platform.python_version()}, `{MASTER}`). Events of `tools.planted`: groups of 2 to
 50 members that live as real ones do, with violations of every check planted in known places and a near miss
 beside each. Every row is a process of its own. *CPU* is that of all processes, *memory* the peak of the
-sum of their resident memory. The machine is shared: ratios and CPU seconds count, seconds less so.
+sum of their resident memory. The machine is shared: *load* is its average when a row began, and CPU seconds
+grow with it, so that only rows of about the same load compare.
+
+All checks and tables, of Parquet or from the text on. *Missed*: planted and not found.
+*Invented*: found, said to be certain, and not planted. *Not certain*: found, not planted, and
+said to be within what the clocks of the hosts may differ.
 """
 
 AUDITS = (
     *("events", "generator", "source", "driver", "seconds", "CPU s", "CPU us per event", "memory MiB"),
-    *("planted", "missed", "invented", "not certain"),
+    *("load", "commit", "planted", "missed", "invented", "not certain"),
 )
+COSTS = AUDITS[:10]
 
 
 def table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
@@ -237,15 +286,65 @@ def table(columns: tuple[str, ...], rows: list[tuple[Any, ...]]) -> str:
     return "\n".join(f"| {' | '.join(map(str, row))} |" for row in body) + "\n"
 
 
-def report(audits: list[tuple[Any, ...]]) -> None:
-    text = [HEAD]
-    text.append("All checks and tables, of Parquet or from the text on. *Missed*: planted and not found.")
-    text.append(
-        "*Invented*: found, said to be certain, and not planted. *Not certain*: found, not planted, and"
+Rows = list[dict[str, Any]]
+
+
+def report(audits: Rows, skew: Rows) -> None:
+    """Write the page."""
+    text = [HEAD, table(AUDITS, [(*costs(row), *marks(row)) for row in audits])]
+    if lines := [*beside(audits), *flat(audits)]:
+        text += ["## Spark beside one process, and many events beside few", "", *lines, ""]
+    if skew:
+        text += ["## Skew", "", f"One group has {skew[0]['of_large']:,} of the events; without truth.", ""]
+        text += [table(COSTS, [costs(row) for row in skew])]
+        alike = len({row["found"] for row in skew}) == 1
+        text += [f"The findings are {'the same' if alike else 'NOT the same'} in all of these rows.", ""]
+    Path(__file__).with_suffix(".md").write_text("\n".join(text).rstrip() + "\n", encoding="utf-8")
+
+
+def costs(row: dict[str, Any]) -> tuple[Any, ...]:
+    return (
+        *(f"{row['events']:,}", row["generator"], FORMS.get(row["form"], row["form"])),
+        *("one process" if row["driver"] == "one" else f"Spark {row['driver']}",),
+        *(f"{row['seconds']:.1f}", f"{row['cpu']:.1f}", f"{each(row):.2f}", row["mib"]),
+        *(f"{row['load']:.0f}", row["commit"]),
     )
-    text.append("said to be within what the clocks of the hosts may differ.\n")
-    text.append(table(AUDITS, audits))
-    Path(__file__).with_suffix(".md").write_text("\n".join(text), encoding="utf-8")
+
+
+def marks(row: dict[str, Any]) -> tuple[Any, ...]:
+    return row["planted"], row["missed"], row["invented"], row["uncertain"]
+
+
+def each(row: dict[str, Any]) -> float:
+    """CPU microseconds per event."""
+    return float(row["cpu"]) / int(row["events"]) * 1e6
+
+
+def beside(rows: Rows) -> Iterator[str]:
+    """Of the same events: Spark beside one process."""
+    alone = {(row["directory"], row["form"]): row for row in rows if row["driver"] == "one"}
+    for row in rows:
+        other = alone.get((row["directory"], row["form"]))
+        if row["driver"] != "one" and other is not None:
+            form = FORMS.get(row["form"], row["form"])
+            yield (
+                f"- {row['events']:,} events, {row['generator']} generator, {form}: "
+                f"{row['cpu']:.1f} CPU s on Spark, {other['cpu']:.1f} in one process, "
+                f"{row['cpu'] / other['cpu']:.2f} times."
+            )
+
+
+def flat(rows: Rows) -> Iterator[str]:
+    """Of the same generator and driver: what an event costs beside one of ten millions."""
+    parquet = [row for row in rows if row["form"] == "events" and row["events"] > 5e6]
+    few = {(row["generator"], row["driver"]): row for row in reversed(parquet)}
+    for row in parquet:
+        first = few[row["generator"], row["driver"]]
+        if row is not first:
+            yield (
+                f"- {row['generator']} generator, {row['driver']}: an event of {row['events']:,} costs "
+                f"{each(row) / each(first):.2f} times one of {first['events']:,}."
+            )
 
 
 def main() -> None:
@@ -253,6 +352,9 @@ def main() -> None:
     parser.add_argument("--events", default="1,10,50", help="sizes in millions (default: %(default)s)")
     parser.add_argument(
         "--text", default="1", help="those that are audited from text too (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--skew", default="10", help="those of which one group has nine tenths, too (default: %(default)s)"
     )
     parser.add_argument("--keep", type=Path, help="where the logs are and stay (default: deleted at the end)")
     parser.add_argument("--job", nargs=3, help=argparse.SUPPRESS)
@@ -263,44 +365,47 @@ def main() -> None:
         return
     with contextlib.ExitStack() as stack:
         base = given.keep or Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="audit-")))
-        audits: list[tuple[Any, ...]] = []
+        audits: Rows = []
+        skew: Rows = []
         for millions in filter(None, given.events.split(",")):
             for generator in GENERATORS:
                 directory = base / f"{generator}-{millions}"
                 forms = ["events"]
                 if millions in given.text.split(",") and generator == "generate":
                     forms += ["text", "java-2.4", "java-4.0"]
-                audits += measure(directory, generator, millions, forms)
-                report(audits)
+                made(directory, generator, millions)
+                audits += measure(directory, generator, forms)
+                report(audits, skew)
+            if millions in given.skew.split(","):
+                directory = base / f"skewed-{millions}"
+                of_large = made(directory, "skewed", str(base / f"generate-{millions}"))["of_large"]
+                skew += [{**row, "of_large": of_large} for row in measure(directory, "generate", ["events"])]
+                report(audits, skew)
 
 
 GENERATORS = {"generate": "first", "other": "second"}
 
 
-def measure(directory: Path, generator: str, millions: str, forms: list[str]) -> list[tuple[Any, ...]]:
-    """All rows of one size and generator."""
+def made(directory: Path, job: str, argument: str) -> dict[str, Any]:
+    """The events of a directory, written once."""
     noted = directory / "generated.json"
     if not noted.exists():
         shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir(parents=True)
-        noted.write_text(json.dumps(run(generator, directory, millions)))
+        noted.write_text(json.dumps(run(job, directory, argument)))
+    return json.loads(noted.read_text())  # type: ignore[no-any-return]
+
+
+def measure(directory: Path, generator: str, forms: list[str]) -> Rows:
+    """All rows of the events of a directory."""
     rows = []
     for form in forms:
         if form != "events" and not (directory / form / "_SUCCESS").exists():
             shutil.rmtree(directory / form, ignore_errors=True)
             run("write", directory, form)
         for driver in DRIVERS:
-            row = run("audit", directory, f"{form}:{driver}")
-            count = row["events"]
-            rows.append(
-                (
-                    *(f"{count:,}", GENERATORS[generator], FORMS.get(form, form)),
-                    *("one process" if driver == "one" else f"Spark {driver}",),
-                    *(f"{row['seconds']:.1f}", f"{row['cpu']:.1f}"),
-                    *(f"{row['cpu'] / count * 1e6:.2f}", row["mib"]),
-                    *(row["planted"], row["missed"], row["invented"], row["uncertain"]),
-                )
-            )
+            what = {"directory": str(directory), "generator": GENERATORS[generator]}
+            rows.append({**measured(directory, f"{form}:{driver}"), **what, "form": form, "driver": driver})
     return rows
 
 
