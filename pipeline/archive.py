@@ -1,17 +1,19 @@
 """The classes that Java loads to run Spark, kept in a file: to load them from there takes half the CPU.
 
 The first local session notes them and has Java write the file when it is over; later ones begin with it. It
-lies in the cache and may be deleted at any time. Java holds a file against its checksum and against the jars,
-and goes on without one that does not fit. None of this is ever why a session fails.
+lies in the cache and may be deleted at any time. Java holds a file against the jars, and goes on without one
+that does not fit; one that is cut off or damaged ends it with a signal, so its name has a checksum. None of
+this is ever why a session fails.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import subprocess
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +26,8 @@ KEPT = 3
 UNUSED = 30 * 86_400.0
 """Seconds after which one that was not used makes room for another."""
 
-# Without a checksum what is damaged ends Java with a signal. What does not fit is no news to anybody.
-_QUIET = ("-XX:+VerifySharedSpaces", "-Xlog:cds*=off,class+path*=off")
+_QUIET = "-Xlog:cds*=off,class+path*=off"
+"""What does not fit is no news to anybody."""
 
 
 @contextlib.contextmanager
@@ -39,28 +41,47 @@ def archived(java: str, version: str) -> Iterator[str]:
         yield ""
         return
     named = key(java, version, pyspark.__version__, str(home), str(home.stat().st_mtime_ns))
-    path = cache() / "spark" / f"{named}.jsa"
-    options, notes = list[str](), False
+    directory, options, notes = cache() / "spark", list[str](), False
     with contextlib.suppress(OSError):  # a home that cannot be written to
-        if path.exists():
+        if path := sound(directory, named):
             path.touch()
-            options = [f"-XX:SharedArchiveFile={path}", *_QUIET] if path.stat().st_size else []
-        elif room(path.parent, time.time() - UNUSED):
-            options = ["-XX:+RecordDynamicDumpInfo", *_QUIET]
-            notes = not subprocess.run(
-                [java, *options, "-version"], capture_output=True, check=False
-            ).returncode
-            if not notes:  # it does not even start then, and nobody need try again
+            options = [f"-XX:SharedArchiveFile={path}", _QUIET] if path.stat().st_size else []
+        elif room(directory, time.time() - UNUSED):
+            options = ["-XX:+RecordDynamicDumpInfo", _QUIET]
+            tried = subprocess.run([java, *options, "-version"], capture_output=True, check=False)
+            if not (notes := tried.returncode == 0):  # it does not even start then
                 options = []
-                path.touch()
+                keep(directory, named, lambda path: None)
     yield " ".join(f'"{option}"' for option in options)
-    if notes and not path.exists():
-        with contextlib.suppress(Exception), scratch("made", path.parent) as draft:
-            made = draft / "classes.jsa"
-            made.touch()
-            with contextlib.suppress(Exception):
-                write(made)
-            made.replace(path)
+    if notes:
+        with contextlib.suppress(OSError):
+            keep(directory, named, write)
+
+
+def sound(directory: Path, named: str) -> Path | None:
+    """The file of this name that is as it was written; those that are not are removed."""
+    for path in sorted(directory.glob(f"{named}-*.jsa")):
+        if path.stem == f"{named}-{_digest(path)}":
+            return path
+        path.unlink(missing_ok=True)
+    return None
+
+
+def keep(directory: Path, named: str, make: Callable[[Path], None]) -> None:
+    """Keep the file that ``make`` makes; where it makes none, one of no use, so that nobody tries again."""
+    if sound(directory, named):
+        return
+    with scratch("made", directory) as draft:
+        path = draft / "classes.jsa"
+        path.touch()
+        with contextlib.suppress(Exception):
+            make(path)
+        path.replace(directory / f"{named}-{_digest(path)}.jsa")
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha1").hexdigest()
 
 
 def overridden(environment: Mapping[str, str]) -> bool:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
@@ -51,8 +51,17 @@ def test_the_first_session_notes_what_the_next_one_uses(java, tmp_path):
     assert NOTES in session(sound)
     (path,) = kept(tmp_path)
     assert path.read_text() == "classes"
-    assert session(sound).startswith(f'"-XX:SharedArchiveFile={path}" "-XX:+VerifySharedSpaces"')
+    assert session(sound).startswith(f'"-XX:SharedArchiveFile={path}" ')
     assert NOTES in session(sound, "21")
+
+
+@pytest.mark.parametrize("content", ["", "class", "classes ", "Classes"])
+def test_what_is_cut_off_or_damaged_is_made_anew(java, tmp_path, content):
+    session(java())
+    (path,) = kept(tmp_path)
+    path.write_text(content)
+    assert NOTES in session(java())
+    assert [path.read_text() for path in kept(tmp_path)] == ["classes"]
 
 
 def test_a_java_that_cannot_is_tried_once(java, tmp_path, monkeypatch):
@@ -101,7 +110,7 @@ for _ in range(2):
 
 @pytest.mark.nightly
 def test_sessions_start_and_are_silent_with_any_file(tmp_path, monkeypatch):
-    """Written, used, empty, cut off, damaged all over, and of something else."""
+    """Written, used, cut off, damaged all over, and whole but of something else."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("JDK_JAVA_OPTIONS", raising=False)
 
@@ -110,12 +119,21 @@ def test_sessions_start_and_are_silent_with_any_file(tmp_path, monkeypatch):
         assert (ran.stdout, ran.stderr) == ("5\n5\n", "")
 
     counts()
-    (path,) = Path(tmp_path, "rebalance-verifier", "spark").glob("*.jsa")
+    directory = tmp_path / "rebalance-verifier" / "spark"
+    (path,) = directory.glob("*.jsa")
     whole = path.read_bytes()
     assert len(whole) > 10_000_000
-    path.chmod(0o644)
+    other = b"nonsense" * 1000
     damaged = bytearray(whole)
     damaged[8192::500] = bytes(byte ^ 0x55 for byte in damaged[8192::500])
-    for content in (whole, b"", whole[: len(whole) // 2], bytes(damaged), b"nonsense" * 1000):
-        path.write_bytes(content)
+    of_other = path.with_stem(f"{path.stem.partition('-')[0]}-{hashlib.sha1(other).hexdigest()}")
+    for name, content in (
+        (path, whole),
+        (path, whole[: len(whole) // 2]),
+        (path, damaged),
+        (of_other, other),
+    ):
+        for file in directory.iterdir():
+            file.unlink()
+        name.write_bytes(content)
         counts()
