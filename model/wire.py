@@ -223,16 +223,24 @@ def _array(field: str, elements: list[bytes]) -> bytes:
 
 def _topic_partitions(field: str, partitions: Iterable[TopicPartition]) -> bytes:
     """``[]{topic, []partition}``: one element per topic, in the order of first appearance."""
-    by_topic: dict[str, list[bytes]] = {}
+    by_topic: dict[str, list[int]] = {}
     for topic, partition in partitions:
-        by_topic.setdefault(topic, []).append(_int32(f"{field}.partitions", partition))
+        by_topic.setdefault(topic, []).append(partition)
     return _array(
         field,
         [
-            _string(f"{field}.topic", topic) + _array(f"{field}.partitions", indexes)
+            _string(f"{field}.topic", topic) + _int32s(f"{field}.partitions", indexes)
             for topic, indexes in by_topic.items()
         ],
     )
+
+
+def _int32s(field: str, values: list[int]) -> bytes:
+    """An array of them, at one go."""
+    try:
+        return struct.pack(f">i{len(values)}i", len(values), *values)
+    except struct.error:
+        return _array(field, [_int32(field, value) for value in values])
 
 
 # --- reading ---------------------------------------------------------------------------------------------
@@ -280,9 +288,9 @@ class _Reader:
         for _ in range(self.length(field, _MIN_TOPIC)):
             topic = self.string(f"{field}.topic")
             indexes = f"{field}.partitions"
-            partitions += [
-                TopicPartition(topic, self.int32(indexes)) for _ in range(self.length(indexes, _MIN_INT32))
-            ]
+            count = self.length(indexes, _MIN_INT32)
+            found = struct.unpack(f">{count}i", self._take(indexes, _MIN_INT32 * count, "int32s"))
+            partitions += [TopicPartition(topic, index) for index in found]
         return tuple(partitions)
 
     def _size(self, field: str, read: Callable[[str], int], least: int) -> int:

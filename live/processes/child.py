@@ -362,6 +362,4 @@ class Child:
 
     def _below(self) -> list[int]:
         """The same without the process that we have started, and without our keepers."""
-        found = self._family()
-        inner = family(found[0])[1:2] if self._keepers and found else []
-        return [pid for pid in found[1:] if pid not in inner]
+        return self._family()[max(1, self._keepers) :]
