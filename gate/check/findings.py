@@ -70,21 +70,25 @@ def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:
 def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario]) -> Attribution:
     """What explains why a clause is ``broken``. Plays that are slow cost more than one."""
     clause, session = broken[0].found.clause, subject.session
+    hasty = replace(subject, to_breach=subject.alike is not False)
     patience = STEADY_PATIENCE if plan.repeatable else PATIENCE
     failures = {one.found.breach.actual for one in broken}
+    used = session.cpu_seconds
 
     def plays(scenarios: Sequence[Scenario]) -> list[tuple[PlayedHistory, float]]:
-        began, patient, first = session.cpu_seconds, session.call_seconds, session.history
+        nonlocal used
+        began, patient, first = used, session.call_seconds, session.history
         session.call_seconds = min(patient, IMPATIENT) if FailureKind.TIMEOUT in failures else patient
         numbers = range(first, first + len(scenarios))
         try:
-            records = [*subject.plays(numbers, lambda number: scenarios[number - first], (clause,))]
+            records = [*hasty.plays(numbers, lambda number: scenarios[number - first], (clause,))]
             session.history = numbers.stop
             if subject.alike is False:
                 records = [subject.lasting(record, clause, PLAYS) for record in records]
         finally:
             session.call_seconds = patient
-        seconds = 0.0 if plan.repeatable else (session.cpu_seconds - began) / len(scenarios)
+        used = 0.0 if plan.repeatable else session.cpu_seconds
+        seconds = 0.0 if plan.repeatable else (used - began) / len(scenarios)
         return [(r, 1 + _lost(r, seconds) / patience * plan.profile.shrink) for r in records]
 
     return Attribution(

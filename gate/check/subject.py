@@ -33,6 +33,7 @@ class Subject:
     promises: tuple[Promise, ...]
     alike: bool | None = True
     """Whether it gave the same answer whenever it was asked the same; None if it was not."""
+    to_breach: bool = False  # of several at once each is played as ``history`` does with that
 
     @classmethod
     def of(cls, session: TargetSession) -> Subject:
@@ -59,8 +60,8 @@ class Subject:
         while numbers:
             batch, numbers = numbers[:at_once], numbers[at_once:]
             if isinstance(session, Session) and at_once > 1:
-                known = (clauses, self.promises, limits)
-                playing = {n + 1: history(scenario(n), self.writer, *known) for n in batch}
+                known = (self.writer, clauses, self.promises, limits, self.to_breach)
+                playing = {n + 1: history(scenario(n), *known) for n in batch}
                 try:
                     played = answered_together(playing, session.answers)
                 except Lost:

@@ -8,6 +8,7 @@ SyncGroup that fails, a JoinGroup response that is lost, a member that stays sil
 
 from __future__ import annotations
 
+import math
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
@@ -151,11 +152,13 @@ def history(
     clauses: Sequence[Clause],
     promises: Iterable[Promise],
     limits: Limits | None = None,
+    to_breach: bool = False,
 ) -> Playing[PlayedHistory]:
     """Play ``scenario`` as ``play`` does: a generator of its questions that is sent the answers, so that
-    many histories can be played at once."""
+    many histories can be played at once. ``to_breach``: no further than it takes to break all clauses, and
+    without a look at the situations that it reaches."""
     promised = frozenset(promises)
-    judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)])
+    judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)], to_breach)
     group = _Group(scenario=scenario, cluster=Cluster(dict(scenario.topics)), limits=limits or {})
     for member in scenario.members:
         _join(group, member)
@@ -187,6 +190,8 @@ def history(
     except _NoAnswer as stop:
         failure = stop.failure
         judge.witnesses.add(f"no answer: {failure.kind}")
+    except _Decided:
+        pass
     if failure is not None and failure.kind is FailureKind.SKIPPED:
         return PlayedHistory(
             scenario=scenario, calls=tuple(calls), skipped=failure.message, questions=judge.questions
@@ -232,10 +237,16 @@ class _NoAnswer(Exception):
         self.failure = failure
 
 
-class _Judge:
-    """Holds answers against the clauses and remembers the first breach of each."""
+class _Decided(Exception):
+    """Nothing that could be asked further changes what is wanted."""
 
-    def __init__(self, clauses: Sequence[Clause]) -> None:
+
+class _Judge:
+    """Holds answers against the clauses and remembers the first breach of each; ``to_breach``: no more."""
+
+    def __init__(self, clauses: Sequence[Clause], to_breach: bool) -> None:
+        self.situations = {} if to_breach else oracles.SITUATIONS
+        self.wanted = len(clauses) if to_breach else math.inf
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
@@ -250,7 +261,7 @@ class _Judge:
         return reply
 
     def call(self, call: AssignorCall) -> None:
-        for name, shows in oracles.SITUATIONS.items():
+        for name, shows in self.situations.items():
             if name not in self.witnesses and shows(call):
                 self.witnesses.add(name)
         for clause in self.by_scope[Scope.CALL]:
@@ -259,6 +270,8 @@ class _Judge:
                 self._note(clause, breach)
                 if Promise.STICKY in clause.promises:
                     self.claims += call.kept + (breach.gap if breach else 0)
+        if len(self.found) >= self.wanted:
+            raise _Decided
 
     def further(self, scope: Scope, call: AssignorCall) -> Playing[None]:
         """Let the clauses of a scope ask further questions about a call."""
@@ -271,6 +284,8 @@ class _Judge:
                         question = asking.send(self.reply((yield question)))
                 except StopIteration as end:
                     self._note(clause, end.value)
+        if len(self.found) >= self.wanted:
+            raise _Decided
 
     def history(self, history: History) -> None:
         self.round = len(history.calls) if history.settled is None else history.settled + 1

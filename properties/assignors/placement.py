@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from rebalance.model.assignor import Promise
 from rebalance.model.values import Racks, TopicPartition
 from rebalance.properties.assignors import oracles
@@ -196,8 +198,9 @@ def balanced_equal(call: AssignorCall) -> Breach | None:
 def balanced_per_topic(call: AssignorCall) -> Breach | None:
     if not final(call):
         return None
+    given = Counter([(m, topic) for m, partitions in call.assignment.items() for topic, _ in partitions])
     for topic, members in sorted(call.subscribers.items()):
-        counts = {m: sum(p.topic == topic for p in call.assignment.get(m, ())) for m in members}
+        counts = {m: given.get((m, topic), 0) for m in members}
         if max(counts.values()) - min(counts.values()) > 1:
             return Breach(
                 summary=f"{topic} is spread {pairs(counts)}",
@@ -215,7 +218,7 @@ def co_partitioned(call: AssignorCall) -> Breach | None:
     for topic, members in sorted(call.subscribers.items()):
         alike.setdefault((call.cluster.partition_count(topic), members), []).append(topic)
     for (count, _), topics in alike.items():
-        for index in range(count):
+        for index in range(count if len(topics) > 1 else 0):
             owners = {t: call.granted.get(TopicPartition(t, index), ()) for t in topics}
             if len(set(owners.values())) > 1:
                 one, other = sorted(owners, key=lambda t: (owners[t], t))[:: len(owners) - 1]

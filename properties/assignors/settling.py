@@ -9,7 +9,7 @@ from itertools import pairwise
 from rebalance.model.assignor import Limits, Promise
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors import oracles
-from rebalance.properties.assignors.calls import AssignorCall
+from rebalance.properties.assignors.calls import AssignorCall, once
 from rebalance.properties.assignors.clause import Breach, History
 from rebalance.properties.assignors.wording import claims_of, counted, differs, grants, listed, same_owners
 
@@ -72,16 +72,24 @@ def cycle(history: History) -> range | None:
     seen: dict[object, int] = {}
     for index in range(history.settling, len(history.calls)):
         call = history.calls[index]
-        newest = max((claim.generation for claim in call.claims.values()), default=0)
-        given = history.calls[index - 1].assignment if index else {}
-        state = (
-            frozenset((m, frozenset(c.partitions), newest - c.generation) for m, c in call.claims.items()),
-            frozenset((m, frozenset(partitions)) for m, partitions in given.items()),
-        )
+        state = _claimed(call), _given(history.calls[index - 1]) if index else frozenset()
         if state in seen:
             return range(seen[state], index)
         seen[state] = index
     return None
+
+
+@once
+def _claimed(call: AssignorCall) -> frozenset[object]:
+    """Who claims what, of how many generations before the newest."""
+    newest = max((claim.generation for claim in call.claims.values()), default=0)
+    return frozenset([(m, frozenset(c.partitions), newest - c.generation) for m, c in call.claims.items()])
+
+
+@once
+def _given(call: AssignorCall) -> frozenset[object]:
+    """Who was given what."""
+    return frozenset([(m, frozenset(partitions)) for m, partitions in call.assignment.items()])
 
 
 def _still_revokes(history: History, rounds: int) -> Breach:

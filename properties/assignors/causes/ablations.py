@@ -78,8 +78,10 @@ class Ablation:
 
 def _with(member: ScenarioMember, **values: Any) -> ScenarioMember:
     """The member with these values; itself where it has them, which is quicker and nearly always so."""
-    same = all(getattr(member, name) == value for name, value in values.items())
-    return member if same else replace(member, **values)
+    for name, value in values.items():
+        if getattr(member, name) != value:
+            return replace(member, **values)
+    return member
 
 
 def _members(change: Callable[[ScenarioMember], ScenarioMember]) -> Callable[[Scenario], Scenario]:
@@ -87,7 +89,11 @@ def _members(change: Callable[[ScenarioMember], ScenarioMember]) -> Callable[[Sc
 
 
 def _events(keep: Callable[[ScenarioEvent], bool]) -> Callable[[Scenario], Scenario]:
-    return lambda s: replace(s, rounds=tuple(tuple(e for e in events if keep(e)) for events in s.rounds))
+    def without(s: Scenario) -> Scenario:
+        rounds = tuple([tuple([e for e in events if keep(e)]) for events in s.rounds])
+        return s if rounds == s.rounds else replace(s, rounds=rounds)
+
+    return without
 
 
 def _faults(*kinds: FaultKind) -> Callable[[Scenario], Scenario]:
@@ -177,7 +183,7 @@ def _never_smaller(s: Scenario) -> Scenario:
                 sizes[event.topic] = size
             kept.append(event)
         rounds.append(tuple(kept))
-    return replace(s, rounds=tuple(rounds))
+    return s if tuple(rounds) == s.rounds else replace(s, rounds=tuple(rounds))
 
 
 def _together(s: Scenario) -> Scenario:
@@ -185,9 +191,8 @@ def _together(s: Scenario) -> Scenario:
     joined = tuple(e.member for events in s.rounds for e in events if isinstance(e, AddMember))
     known = {m.id for m in s.members}
     new = {m.id: m for m in joined if m.id not in known}
-    return _events(lambda e: not isinstance(e, AddMember | Leave))(
-        replace(s, members=(*s.members, *new.values()))
-    )
+    there = replace(s, members=(*s.members, *new.values())) if new else s
+    return _events(lambda e: not isinstance(e, AddMember | Leave))(there)
 
 
 def _without_racks(s: Scenario) -> Scenario:
@@ -198,6 +203,8 @@ def _without_racks(s: Scenario) -> Scenario:
 
     s = each_member(s, lambda m: _with(m, rack=None))
     rounds = tuple(tuple(map(plain, events)) for events in s.rounds)
+    if rounds == s.rounds and not any(map(any, s.topics.values())):
+        return s
     return replace(s, topics={t: ((),) * len(p) for t, p in s.topics.items()}, rounds=rounds)
 
 
@@ -220,6 +227,8 @@ def _empty_topics(s: Scenario) -> Scenario:
 
 def _without_idle(s: Scenario) -> Scenario:
     idle = {m.id for m in everybody(s) if not m.topics}
+    if not idle:
+        return s
     kept = replace(s, members=tuple(m for m in s.members if m.id not in idle))
     return without_events_of(
         _events(lambda e: not (isinstance(e, AddMember) and e.member.id in idle))(kept), idle
@@ -364,7 +373,18 @@ BY_NAME: Mapping[str, Ablation] = {ablation.name: ablation for ablation in TABLE
 
 def present(scenario: Scenario) -> frozenset[str]:
     """The names of what could be taken out of ``scenario``."""
-    return frozenset(ablation.name for ablation in TABLE if ablation.without(scenario) != scenario)
+    return frozenset([ablation.name for ablation in TABLE if _changes(ablation, scenario)])
+
+
+def is_within(scenario: Scenario, most: Realism) -> bool:
+    """Whether nothing in ``scenario`` is less real than ``most``."""
+    less = (ablation for ablation in TABLE if ablation.realism_in(scenario.protocol) > most)
+    return not any(_changes(ablation, scenario) for ablation in less)
+
+
+def _changes(ablation: Ablation, scenario: Scenario) -> bool:
+    without = ablation.without(scenario)
+    return without is not scenario and without != scenario
 
 
 def reduced(scenario: Scenario, keep: Iterable[str]) -> Scenario:

@@ -15,7 +15,15 @@ from dataclasses import dataclass, field, replace
 
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.calls import FailureKind
-from rebalance.properties.assignors.causes.ablations import BY_NAME, TABLE, Realism, ablated, present, reduced
+from rebalance.properties.assignors.causes.ablations import (
+    BY_NAME,
+    TABLE,
+    Realism,
+    ablated,
+    is_within,
+    present,
+    reduced,
+)
 from rebalance.properties.assignors.causes.wandering import seek, thin_out, wander
 from rebalance.properties.assignors.causes.wandering import small as is_small
 from rebalance.properties.assignors.clause import Clause, Scope
@@ -58,11 +66,8 @@ class Cause:
 
 def realism(scenario: Scenario) -> Realism:
     """How real the least real input of a scenario is."""
-    return _degree(scenario, present(scenario))
-
-
-def _degree(scenario: Scenario, inputs: Iterable[str]) -> Realism:
-    return max((BY_NAME[name].realism_in(scenario.protocol) for name in inputs), default=Realism.HONEST)
+    found = (BY_NAME[name].realism_in(scenario.protocol) for name in present(scenario))
+    return max(found, default=Realism.HONEST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +116,8 @@ SOUGHT = 12
 GRAVER = {"late": "never"}
 """Kinds of breaches that are a step on the road to another one."""
 
+MOST_DIGESTS = 256
+
 MOST_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
 
@@ -149,8 +156,10 @@ class Attribution:
     """Which scenarios break, of those that were played since the last counterexample."""
     _met: dict[str, tuple[Scenario, Found]] = field(default_factory=dict)
     """Kinds of breaches that were not looked for when they were seen, each with the first scenario."""
-    _inputs: dict[bytes, tuple[Realism, frozenset[str]]] = field(default_factory=dict)
-    """How real scenarios are that were looked at since then, and what could be taken out of them."""
+    _real: dict[tuple[bytes, Realism], bool] = field(default_factory=dict)
+    """Whether scenarios that were looked at since then are so real."""
+    _digests: dict[int, tuple[Scenario, bytes]] = field(default_factory=dict)
+    """The digests of those that were looked at just now, by identity: each is asked for several times."""
     _played: dict[bytes, tuple[PlayedHistory, float]] = field(default_factory=dict)
     """What was played before it was needed."""
 
@@ -255,7 +264,7 @@ class Attribution:
         """Make the counterexample of a cause, which may turn out to be one that has been ``found``."""
         self._left = self.limit
         self._known.clear()
-        self._inputs.clear()
+        self._real.clear()
         small = self._small(first.scenario, cause.kind)
         self._left = self.limit
         cause = self._cause_of(small, cause.kind) or cause
@@ -362,24 +371,25 @@ class Attribution:
 
     def _fits(self, scenario: Scenario, most: Realism, inputs: frozenset[str] | None = None) -> bool:
         """Whether a scenario is no less real than ``most``, and has no more than these ``inputs``."""
-        if (key := _digest(scenario)) not in self._inputs:
-            found = present(scenario)
-            self._inputs[key] = _degree(scenario, found), found
-        degree, found = self._inputs[key]
-        return degree <= most and (inputs is None or found <= inputs)
+        if most is Realism.UNREAL and inputs is None:
+            return True
+        key = self._digest(scenario), most
+        if key not in self._real:
+            self._real[key] = is_within(scenario, most)
+        return self._real[key] and (inputs is None or present(scenario) <= inputs)
 
     def _play_ahead(self, several: Sequence[Scenario], kind: str) -> None:
         """Play scenarios all at once that are about to be looked at, as far as they are not known."""
         if not self.together or self._left <= 0:
             return
-        keyed = {_digest(s): s for s in several}
+        keyed = {self._digest(s): s for s in several}
         new = {key: s for key, s in keyed.items() if (kind, key) not in self._known}
         if len(new) > 1:
             self._played = dict(zip(new, self.plays([*new.values()]), strict=True))
 
     def _breaks(self, scenario: Scenario, kind: str) -> bool:
         """Whether a scenario breaks the clause in this kind; not so once the limit is reached."""
-        key = (kind, _digest(scenario))
+        key = (kind, self._digest(scenario))
         if key not in self._known:
             if self._left <= 0:
                 return False
@@ -388,7 +398,7 @@ class Attribution:
 
     def _seen(self, scenario: Scenario, kind: str) -> tuple[PlayedHistory, Found] | None:
         """The play of a scenario that breaks the clause in this kind."""
-        key = _digest(scenario)
+        key = self._digest(scenario)
         record, cost = self._played.pop(key) if key in self._played else self.plays([scenario])[0]
         self._left -= cost
         found = record.breach_of(self.clause.id)
@@ -399,6 +409,11 @@ class Attribution:
         self._met.setdefault(found.breach.kind, (scenario, found))
         return None
 
-
-def _digest(scenario: Scenario) -> bytes:
-    return hashlib.sha256(repr(scenario).encode()).digest()
+    def _digest(self, scenario: Scenario) -> bytes:
+        known = self._digests.get(id(scenario))
+        if known is None:
+            if len(self._digests) >= MOST_DIGESTS:
+                self._digests.clear()
+            known = scenario, hashlib.sha256(repr(scenario).encode()).digest()
+            self._digests[id(scenario)] = known
+        return known[1]

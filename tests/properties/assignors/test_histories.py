@@ -23,11 +23,15 @@ from rebalance.properties.assignors.calls import (
     Answer,
     Ask,
     AssignorCall,
+    AssignQuestion,
     Failure,
     FailureKind,
+    Question,
     Reply,
     Writer,
     WriteUserData,
+    Written,
+    answered,
 )
 from rebalance.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
@@ -36,6 +40,7 @@ from rebalance.properties.assignors.histories import (
     MOST_ROUNDS,
     ROUNDS_IN_CIRCLES,
     PlayedHistory,
+    history,
     play,
 )
 from rebalance.properties.assignors.scenarios import (
@@ -734,6 +739,26 @@ def test_contract_broken_means_two_owners():
     assert verdicts[True, False] < 10
     assert verdicts[True, True] > 50
     assert verdicts[False, False] > 20
+
+
+def test_to_breach_is_the_same_breach_with_fewer_questions():
+    fewer = 0
+    for clause in (CLAUSES["kip429/leader/4"], CLAUSES["assign/7"], CLAUSES["kip429/converge/1"]):
+        for seed in range(25):
+            asking = history(honest_scenario(seed), COOPERATIVE_WRITER, (clause,), (), to_breach=True)
+            hasty = answered(asking, by_deal_at_once)
+            whole = play(honest_scenario(seed), deal_at_once, COOPERATIVE_WRITER, (clause,), ())
+            assert hasty.found == whole.found
+            assert hasty.calls == whole.calls[: len(hasty.calls)]
+            assert bool(hasty.found) or hasty.questions == whole.questions
+            fewer += hasty.questions < whole.questions
+    assert fewer > 10
+
+
+def by_deal_at_once(question: Question) -> Reply | Written:
+    if isinstance(question, AssignQuestion):
+        return deal_at_once(*question[:3])
+    return COOPERATIVE_WRITER.write(question)
 
 
 @pytest.mark.slow

@@ -6,9 +6,19 @@ from dataclasses import replace
 
 import pytest
 from rebalance.model.values import RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.causes.ablations import BY_NAME, TABLE, Realism, ablated, present, reduced
+from rebalance.properties.assignors.causes.ablations import (
+    BY_NAME,
+    TABLE,
+    Realism,
+    ablated,
+    is_within,
+    present,
+    reduced,
+)
+from rebalance.properties.assignors.causes.attribution import realism
 from rebalance.properties.assignors.generator import BY_NAME as DIMENSIONS
 from rebalance.properties.assignors.generator import generate
+from rebalance.properties.assignors.minimise import each_member
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -130,3 +140,15 @@ def test_another_scenario_where_taking_out_takes_too_much():
 
     assert present(ablated(ONLY["idle"], breaks)) == {"unequal"}
     assert present(ablated(group(FRESH[0], replace(FRESH[1], topics=("t0", "t9"))), breaks)) == {"unequal"}
+
+
+def test_what_is_within_a_degree_is_no_less_real() -> None:
+    for number in range(40):
+        scenario = generate(Seeded(number), COOPERATIVE, (list(DIMENSIONS)[number % len(DIMENSIONS)],))
+        assert [is_within(scenario, most) for most in Realism] == [realism(scenario) <= m for m in Realism]
+
+
+def test_what_changes_nobody_gives_the_scenario_itself() -> None:
+    scenario = generate(Seeded(1), COOPERATIVE, ("membership",))
+    assert each_member(scenario, lambda m: m) is scenario
+    assert each_member(scenario, lambda m: replace(m, rack="r9")) != scenario
