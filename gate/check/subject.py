@@ -24,7 +24,7 @@ TargetSession = Session | InProcess
 """Whatever answers for a target."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """A target as scenarios are played on it: its session, its userData, what it promises."""
 
@@ -41,7 +41,7 @@ class Subject:
         hello = session.hello
         written = session.user_data_of
         writer = Writer.of(written, one_process=hello.one_process) if hello.user_data else None
-        return cls(session, writer, tuple(sorted(hello.promises)))
+        return cls(session=session, writer=writer, promises=tuple(sorted(hello.promises)))
 
     @classmethod
     def renewed(cls, session: TargetSession) -> Subject:

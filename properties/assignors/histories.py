@@ -15,12 +15,7 @@ from typing import Any, TypeVar
 
 from rebalance.model import wire
 from rebalance.model.assignor import Limits, Promise
-from rebalance.model.values import (
-    NO_GENERATION,
-    Cluster,
-    Partitions,
-    Subscription,
-)
+from rebalance.model.values import NO_GENERATION, Cluster, Partitions, Subscription
 from rebalance.properties.assignors import oracles, settling
 from rebalance.properties.assignors.calls import (
     Answer,
@@ -38,15 +33,7 @@ from rebalance.properties.assignors.calls import (
     Written,
     answered,
 )
-from rebalance.properties.assignors.clause import (
-    CONSUMER,
-    COOPERATIVE,
-    EAGER,
-    Breach,
-    Clause,
-    History,
-    Scope,
-)
+from rebalance.properties.assignors.clause import CONSUMER, COOPERATIVE, EAGER, Breach, Clause, History, Scope
 from rebalance.properties.assignors.scenarios import (
     UNREADABLE,
     AddMember,
