@@ -26,7 +26,7 @@ from typing import Any
 
 from rebalance.gate.check.player import TargetPlayer
 from rebalance.live.processes.supervision import family
-from rebalance.model.values import RebalanceProtocol
+from rebalance.model.values import CLASSIC
 from rebalance.pipeline.campaign.campaign import PlaySeed, seed_of
 
 SLICE = 20_000
@@ -35,8 +35,8 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 
 def player_of(target: str) -> TargetPlayer:
-    """The player of all ways."""
-    return TargetPlayer(spec=target, protocols=tuple(RebalanceProtocol))
+    """The player of all ways: an assignor of the classic protocol."""
+    return TargetPlayer(spec=target, protocols=CLASSIC)
 
 
 def main() -> None:
