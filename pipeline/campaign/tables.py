@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.pipeline.campaign.campaign import ARROW, LOST, Campaign, rows_of
+from rebalance.pipeline.campaign.campaign import ARROW, LOST, Campaign, CampaignError, rows_of
 
 SMALLEST = "ORDER BY coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number"
 """What the smallest failing scenario is the smallest by."""
@@ -50,16 +50,22 @@ QUERIES: Mapping[str, str] = {
 
 
 def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
-    """The answers to ``QUERIES``."""
+    """The answers to ``QUERIES``. Raises CampaignError where rows cannot be read."""
     import duckdb
 
     files = rows_of(directory, campaign)
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
-        if files:
-            connection.read_parquet([*map(str, files)], hive_partitioning=False).create_view("played")
-        else:
-            connection.register("played", ARROW.empty_table())
-        return {name: _answer(connection, query) for name, query in QUERIES.items()}
+        try:
+            if files:
+                connection.read_parquet([*map(str, files)], hive_partitioning=False).create_view("played")
+            else:
+                connection.register("played", ARROW.empty_table())
+            return {name: _answer(connection, query) for name, query in QUERIES.items()}
+        except duckdb.Error as error:
+            raise CampaignError(
+                f"rows of {directory} cannot be read: {error}; remove the slice=NNNNN that has them, and "
+                "begin the campaign again: that slice alone is played anew"
+            ) from error
 
 
 def _answer(connection: Any, query: str) -> Sequence[Any]:

@@ -235,6 +235,19 @@ def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(spark, 
     assert pipeline.played(tmp_path, begun) == []
 
 
+@pytest.mark.parametrize("damage", [b"", b"PAR1" + bytes(50)], ids=["empty", "cut off"])
+def test_rows_that_cannot_be_read_are_named_with_what_to_do(tmp_path, damage):
+    from rebalance.pipeline.campaign.campaign import CampaignError
+    from rebalance.pipeline.campaign.tables import tables
+
+    there = tmp_path / "verdicts/slice=00000"
+    there.mkdir(parents=True)
+    (there / "_SUCCESS").touch()
+    (there / "part-0.parquet").write_bytes(damage)
+    with pytest.raises(CampaignError, match=r"slice=00000/part-0\.parquet.*; remove the slice=NNNNN"):
+        tables(tmp_path, campaign())
+
+
 def test_tables_count_scenarios_and_name_the_smallest(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
