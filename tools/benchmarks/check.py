@@ -31,6 +31,8 @@ CASES: dict[str, tuple[str, ...]] = {
     "kafka-python": ("kafka-python:sticky",),
 }
 
+COMMAND = Path(".venv/bin/rebalance")
+
 HEAD = """# `rebalance check` beside earlier commits
 
 Made by `python -m tools.benchmarks.check --beside OTHER --runs {runs}` ({machine}, {cores} cores, Python
@@ -62,6 +64,11 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)} (all)")
     options = parser.parse_args(argv)
+    if unknown := set(options.cases) - set(CASES):
+        parser.error(f"no such case: {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
+    for other in options.beside:
+        if not (other / COMMAND).exists():
+            parser.error(f"--beside {other}: there is no {COMMAND}; `make gate` in that checkout installs it")
     rows = [
         HEAD.format(
             runs=options.runs,
@@ -77,7 +84,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         for other in options.beside:
             theirs, ours = list[Checked](), list[Checked]()
             for _ in range(options.runs):
-                theirs.append(checked(other.absolute() / ".venv/bin/rebalance", CASES[case]))
+                theirs.append(checked(other.absolute() / COMMAND, CASES[case]))
                 ours.append(checked(Path(sys.executable).with_name("rebalance"), CASES[case]))
             rows.append(row(case, _commit(other), theirs, ours))
             print(rows[-1], flush=True)
