@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.explore.engine.drafts import scratch
+from rebalance.pipeline import database
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
-from rebalance.pipeline.audit.kernel.events import EVERYTHING, add, broken, reason, stored
+from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, reason, stored
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute
 from rebalance.pipeline.audit.sources import local
@@ -66,10 +67,10 @@ class Alone:
             parser = local.parsed(logs, plan.kind, zone=plan.zone, date=plan.date, unread=unread)
             settled = settle(parser.rows)
             parser.rows.clear()
-            add(self.connection, settled.events, "parsed")
+            database.add(self.connection, settled.events, "parsed", COLUMNS)
             settled.events.clear()
         wrong = stored(self.connection, files, "stored")
-        ours = f'WHERE "group" IN ({", ".join(map(tables.literal, plan.groups))})' if plan.groups else ""
+        ours = f'WHERE "group" IN ({", ".join(map(database.literal, plan.groups))})' if plan.groups else ""
         self.connection.execute(
             "CREATE OR REPLACE TEMP VIEW events AS "
             f"SELECT * FROM (SELECT * FROM parsed UNION ALL SELECT * FROM stored) {ours}"
@@ -132,7 +133,7 @@ class Alone:
         import duckdb
 
         try:
-            tables.save(self.connection, query, absolute(self.plan.table(name)))
+            database.save(self.connection, query, absolute(self.plan.table(name)))
         except duckdb.IOException as error:
             raise OSError(reason(error)) from error
 

@@ -23,14 +23,15 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance.live.processes.tools import write_whole
 from rebalance.pipeline.audit import kernel, tail
-from rebalance.pipeline.audit.kernel.events import add
+from rebalance.pipeline.audit.kernel import events as of_kernel
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.records import LogFinding
 from rebalance.pipeline.audit.sources.parsing import LineParser
 from rebalance.pipeline.audit.sources.reading import decoded
 from rebalance.pipeline.audit.sources.rows import LineRow
 from rebalance.pipeline.audit.sources.settling import mixed, on_several_clusters, settle
-from rebalance.pipeline.audit.tables import FINDING, PART, finding, micros, rows, save, saved
+from rebalance.pipeline.audit.tables import FINDING, finding, micros, rows
+from rebalance.pipeline.database import PART, add, save, saved
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -125,7 +126,7 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
         cut = _kept(connection, watch.state, number)
         listed = ", ".join(f'"{name}"' for name in COLUMNS)
         settled = settle(_rows(connection, f"SELECT {listed} FROM kept"))
-        add(connection, settled.events)
+        add(connection, settled.events, "events", of_kernel.COLUMNS)
         ((end,),) = connection.execute("SELECT max(moment) FROM events").fetchall()
         if end is None:
             return []

@@ -18,9 +18,10 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rebalance.explore.engine.drafts import scratch
-from rebalance.pipeline.audit import kernel, tables
+from rebalance.pipeline.audit import kernel
 from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
 from rebalance.pipeline.audit.kernel.findings import Thresholds
+from rebalance.pipeline.database import literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -241,7 +242,7 @@ def cut(part: Opened, bucket: str, where: str = "true") -> Iterator[pa.RecordBat
     query = f"SELECT ({bucket})::INTEGER AS bucket, {columns} FROM events WHERE {where}"
     with scratch("cut") as folder:
         part.connection.execute(
-            f"COPY ({query}) TO {tables.literal(str(folder / 'cut'))} "
+            f"COPY ({query}) TO {literal(str(folder / 'cut'))} "
             "(FORMAT parquet, COMPRESSION lz4_raw, PARTITION_BY (bucket))"
         )
         for file in sorted(folder.glob("cut/*/*.parquet")):
@@ -271,7 +272,7 @@ def gathered(
                     (folder / f"{number}.parquet").write_bytes(rows.as_buffer())
                     number += 1
             if number:
-                source = f"FROM read_parquet({tables.literal(str(folder / '*.parquet'))})"
+                source = f"FROM read_parquet({literal(str(folder / '*.parquet'))})"
             elif not always:
                 return
             with database(limits) as connection:

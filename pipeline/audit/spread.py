@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rebalance.explore.engine.drafts import scratch
+from rebalance.pipeline import database
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
 from rebalance.pipeline.audit.kernel.findings import Thresholds
@@ -210,7 +211,7 @@ class OnSpark:
         """Write what a query gives to the table of this name."""
         path = absolute(self.plan.table(name))
         if "://" not in path:
-            tables.save(self.connection, query, path)
+            database.save(self.connection, query, path)
             return
         found = self.connection.sql(query).to_arrow_table()
         self.spark.createDataFrame(found).coalesce(1).write.mode("overwrite").parquet(path)
@@ -261,7 +262,7 @@ def spread(
             for number, names in sorted(plan.homes.items())
         ]
         load_payloads(connection, collected(over(spark, own, partial(_at_home, end=end), PAYLOAD, limits)))
-    of_large = f'"group" IN ({", ".join(map(tables.literal, large))})'
+    of_large = f'"group" IN ({", ".join(map(database.literal, large))})'
     if plan.rest:
         where = f"NOT {of_large}" if large else "true"
         load_payloads(
@@ -271,7 +272,7 @@ def spread(
         return
     # What is parted: who there is is counted from all events; the life takes those that are of no partition.
     seen = packed(_counted(collected(each(partial(_seen, where=of_large), PAYLOAD))))
-    number = f'list_position([{", ".join(map(tables.literal, large))}], "group") - 1'
+    number = f'list_position([{", ".join(map(database.literal, large))}], "group") - 1'
     lives = judged(
         len(large), f"({number})", f"{of_large} AND NOT ({CHANGES})", partial(_living, end=end, seen=seen)
     )

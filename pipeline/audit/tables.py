@@ -3,7 +3,6 @@ records."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
@@ -12,7 +11,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.audit.kernel.events import COLUMNS
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
@@ -33,8 +31,6 @@ SAVED = ", ".join('make_timestamptz(moment) AS "at"' if name == "moment" else f'
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-PART = "part-0.parquet"
-
 FINDING = """
     * REPLACE (
         epoch_us(began) AS began,
@@ -46,25 +42,6 @@ FINDING = """
     )
 """
 """The columns of findings as ``finding`` takes them: times are microseconds."""
-
-
-def save(connection: DuckDBPyConnection, query: str, directory: str) -> None:
-    """Write what a query gives to a directory, in place of what is there: all of it, or nothing."""
-    path = Path(directory)
-    path.mkdir(parents=True, exist_ok=True)
-    with scratch("table", path) as draft:
-        connection.execute(f"COPY ({query}) TO {literal(str(draft / PART))} (FORMAT parquet)")
-        os.replace(draft / PART, path / PART)
-
-
-def saved(directory: Path) -> str:
-    """The table that ``save`` has written, as SQL names it."""
-    return f"read_parquet({literal(str(directory / PART))}, hive_partitioning = false)"
-
-
-def literal(text: str) -> str:
-    """A text as SQL writes it."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 def rows(connection: DuckDBPyConnection, query: str, values: Any = ()) -> Iterator[dict[str, Any]]:

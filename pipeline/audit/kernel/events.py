@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-import numpy as np
 from rebalance.pipeline.audit.sources import events
 from rebalance.pipeline.audit.sources.times import FIRST, LAST
 
@@ -40,32 +38,6 @@ _SOUND = " ".join(
 
 EVERYTHING = f"bit_xor(CASE {_SOUND} ELSE hash({_QUOTED}) END)"
 """An aggregate for which each value has to be read: what is damaged or no event is seen, wherever it is."""
-
-BATCH = 50_000
-"""Rows that are handed over at a time."""
-
-
-def add(
-    connection: DuckDBPyConnection,
-    rows: Iterable[Sequence[Any]],
-    name: str = "events",
-    columns: Mapping[str, str] = COLUMNS,
-) -> None:
-    """Add rows (values in the order of ``columns``) to the table of this name, made if there is none."""
-    listed = ", ".join(f'"{column}" {kind}' for column, kind in columns.items())
-    connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {name} ({listed})")
-    remaining = iter(rows)
-    while batch := list(islice(remaining, BATCH)):
-        arrays = zip(columns, zip(*batch, strict=True), strict=True)
-        connection.register("batch", {column: _array(values) for column, values in arrays})
-        connection.execute(f"INSERT INTO {name} FROM batch")
-        connection.unregister("batch")
-
-
-def _array(values: Sequence[Any]) -> np.ndarray[Any, Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
 
 
 def stored(

@@ -23,12 +23,13 @@ from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit import run as audit_run
 from rebalance.pipeline.audit.alone import Alone
 from rebalance.pipeline.audit.engine import Input, load, message, of_engine
-from rebalance.pipeline.audit.kernel.events import COLUMNS, add
+from rebalance.pipeline.audit.kernel.events import COLUMNS
 from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally, InputError
 from rebalance.pipeline.audit.run import run_audit
 from rebalance.pipeline.audit.tables import micros
+from rebalance.pipeline.database import add
 from rebalance.pipeline.session import SparkMissing
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -261,7 +262,7 @@ class Made(Alone):
 
     def read(self):
         rows = [e for e in self.events if e["group"] in (self.plan.groups or [e["group"]])]
-        add(self.connection, (tuple(row[name] for name in COLUMNS) for row in rows))
+        add(self.connection, (tuple(row[name] for name in COLUMNS) for row in rows), "events", COLUMNS)
         lines = [("a.log", "java", 9, 8), ("b.log", None, 5, 0)]
         load(self.connection, lines=lines, malformed=self.malformed)
         self.groups = sorted({row["group"] for row in rows})

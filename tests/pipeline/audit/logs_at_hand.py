@@ -6,9 +6,10 @@ from datetime import UTC, datetime
 from itertools import count
 
 from rebalance.pipeline.audit import kernel
-from rebalance.pipeline.audit.kernel.events import COLUMNS, add
+from rebalance.pipeline.audit.kernel.events import COLUMNS
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.tables import micros
+from rebalance.pipeline.database import add
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 
@@ -52,7 +53,7 @@ def events(text, group="g"):
 def judged(rows, thresholds=None):
     """A connection with the results of the kernel."""
     connection = kernel.prepared(thresholds or Thresholds())
-    add(connection, rows)
+    add(connection, rows, "events", COLUMNS)
     ((end,),) = connection.execute("SELECT max(moment) FROM events").fetchall()
     kernel.judge(connection, end)
     kernel.finish(connection)

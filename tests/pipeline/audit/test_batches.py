@@ -12,7 +12,8 @@ pytest.importorskip("duckdb")
 
 import duckdb
 from rebalance.live.processes import tools
-from rebalance.pipeline.audit import batches, tables, tail
+from rebalance.pipeline import database
+from rebalance.pipeline.audit import batches, tail
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 
 from tests.pipeline.audit.logs_at_hand import BEGIN
@@ -181,7 +182,7 @@ def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(tmp_path, foll
     assert follow_once() == []
     write(a, (3, "b", "assigned", 1, "t-0"))
     with monkeypatch.context() as patched:
-        save, write_whole = tables.save, tools.write_whole
+        save, write_whole = database.save, tools.write_whole
 
         def saving(connection, query, directory):
             save(connection, query, directory)

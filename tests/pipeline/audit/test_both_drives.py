@@ -14,7 +14,8 @@ import duckdb
 from rebalance.pipeline.audit import alone, spread
 from rebalance.pipeline.audit import run as audit_run
 from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.tables import SAVED, literal
+from rebalance.pipeline.audit.tables import SAVED
+from rebalance.pipeline.database import literal
 
 from tests.pipeline.audit.logs_at_hand import events, judged
 from tests.pipeline.audit.test_audit import END, LOGS

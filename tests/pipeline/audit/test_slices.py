@@ -15,7 +15,8 @@ from rebalance.pipeline.audit import kernel, slices, spread
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.result import AuditPlan
 from rebalance.pipeline.audit.run import run_audit
-from rebalance.pipeline.audit.tables import SAVED, literal
+from rebalance.pipeline.audit.tables import SAVED
+from rebalance.pipeline.database import literal
 
 from tests.pipeline.audit.logs_at_hand import judged
 from tests.pipeline.audit.test_audit_reference import logs, row
