@@ -39,6 +39,9 @@ least CPU, and an optimising compiler that waits ten times as long as usual. Mos
 planning of queries, once each; to optimise that takes more CPU than it takes itself. What the settings have
 as DEFAULT_OPTIONS stands in for them."""
 
+LIGHT = {DEFAULT_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
+"""Settings for a JVM that hands out work and writes rows, and leaves the cores to those who play."""
+
 FEW = 100_000
 """So many rows are one task's work."""
 

@@ -221,7 +221,7 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     except KeyboardInterrupt:
         result.interrupted = True
     finally:
-        working.close()  # type: ignore[attr-defined]
+        working.close()
     if result.disagreement is not None:
         with contextlib.suppress(KeyboardInterrupt, CellDied), _cell(plan) as cell:
             fresh = _fresh(plan, cell)

@@ -17,7 +17,7 @@ import sys
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import AbstractContextManager
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
@@ -118,7 +118,7 @@ def stream(
     *,
     anew: bool = False,
     silence: float | None = None,
-) -> Iterator[tuple[int, T | None]]:
+) -> Generator[tuple[int, T | None], None, None]:
     """What ``work(i)`` yields for i from 0 to ``count``, each with its i: in order for each i, as it comes.
 
     ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
@@ -137,8 +137,7 @@ def stream(
     busy: dict[Connection, tuple[Worker, int]] = {}
 
     def serve(pipe: Connection) -> None:
-        gc.freeze()  # what is here already need not be looked at again,
-        gc.set_threshold(50_000)  # nor what is new every moment
+        _seldom_collected()
         with contextlib.ExitStack() as stack:
             try:
                 work = stack.enter_context(working())
@@ -211,6 +210,12 @@ def stream(
             worker.kill()
 
 
+def _seldom_collected() -> None:
+    """What is here already need not be looked at again, nor what is new every moment."""
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
 def _heard(pipe: Connection, seconds: float | None) -> tuple[int, Any]:
     """What a worker says within so many seconds. Raises EOFError for silence as for its end."""
     if not pipe.poll(seconds):
@@ -242,6 +247,7 @@ def isolated(
 
         def serve(pipe: Connection, begin: int = begin) -> None:
             quiet()
+            _seldom_collected()
             with contextlib.ExitStack() as stack:
                 try:
                     work = stack.enter_context(working())

@@ -172,7 +172,7 @@ def gathered(
     except KeyboardInterrupt:
         result.stopped = "interrupted"
     finally:
-        work.close()  # type: ignore[attr-defined]
+        work.close()
     for one in found.values():
         result.searched.add(one)
     result.findings = [result.searched.findings[cause] for cause in sorted(result.searched.findings)]

@@ -1,9 +1,10 @@
-"""Campaigns: any number of scenarios, played in slices, each a Spark job that leaves Parquet behind.
+"""Campaigns: any number of scenarios, played in slices, each of which leaves Parquet behind.
 
 A scenario follows from its seed, the seed from the campaign's seed and the scenario's number. So a slice is
 nothing but a range of numbers: it may be played anywhere, at any time, twice if need be, and gives the same
-rows. A slice counts when Spark has committed it (``_SUCCESS``) and is overwritten as long as it has not,
-which is all that a killed campaign needs to go on.
+rows. A slice counts when it is committed (``_SUCCESS``) and is overwritten as long as it is not, which is all
+that a killed campaign needs to go on. Processes of this machine play it (``alone``), or Spark does
+(``spread``).
 
 ``DIR/campaign.json`` says what is played and in which slices, ``DIR/verdicts/slice=NNNNN/`` holds the rows.
 """
@@ -14,33 +15,18 @@ import contextlib
 import fcntl
 import hashlib
 import json
-import os
 import re
-import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-import pyarrow as pa
-from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    IntegerType,
-    LongType,
-    MapType,
-    StringType,
-    StructField,
-    StructType,
-)
 from rebalance.live.processes.tools import write_whole
 from rebalance.live.processes.workers import CannotStart, isolated
-from rebalance.pipeline.session import DEFAULT_OPTIONS
 from rebalance.properties.verdict import Exit
 
 SCHEMA = 1
@@ -52,37 +38,34 @@ CHUNK = 2_000
 TASKS = 16
 """Tasks of a slice where it has scenarios enough, so that the cores end at about the same time."""
 
-LIGHT = {DEFAULT_OPTIONS: "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
-"""Settings of Spark: its JVM hands out numbers and writes rows, and leaves the cores to those who play."""
+COMMITTED = "_SUCCESS"
+"""The file that says that a slice has all its rows; Spark's own name for it."""
 
 CONFORMANT, VIOLATION, DECLINED = "conformant", "violation", "declined"
 LOST = ("hung", "died", "error")
 """Verdicts of scenarios that could not be played to their end."""
 
-VERDICTS = StructType(
-    [
-        StructField("number", LongType(), nullable=False),  # 0, 1, 2 ...
-        StructField("seed", LongType(), nullable=False),  # all that the scenario follows from
-        StructField("verdict", StringType(), nullable=False),
-        StructField("clause", StringType()),  # the first that broke
-        StructField("clauses", ArrayType(StringType())),  # all that broke, in the order in which they did
-        StructField("summary", StringType()),  # how the first broke, or what became of the process
-        StructField("release", StringType()),  # of the members, for groups
-        StructField("dimensions", ArrayType(StringType())),  # in which the input varies, for assignors
-        StructField("members", IntegerType()),
-        StructField("partitions", IntegerType()),
-        StructField("steps", IntegerType()),  # rebalances of a history, steps of a walk
-        StructField("coverage", MapType(StringType(), LongType())),  # situation -> how often it came up
-        StructField("micros", LongType()),  # how long it took; all else is the same in every run
-    ]
-)
-"""One row for each scenario."""
-
-ARROW = to_arrow_schema(VERDICTS)
+COLUMNS = {
+    "number": "BIGINT",  # 0, 1, 2 ...
+    "seed": "BIGINT",  # all that the scenario follows from
+    "verdict": "VARCHAR",
+    "clause": "VARCHAR",  # the first that broke
+    "clauses": "VARCHAR[]",  # all that broke, in the order in which they did
+    "summary": "VARCHAR",  # how the first broke, or what became of the process
+    "release": "VARCHAR",  # of the members, for groups
+    "dimensions": "VARCHAR[]",  # in which the input varies, for assignors
+    "members": "INTEGER",
+    "partitions": "INTEGER",
+    "steps": "INTEGER",  # rebalances of a history, steps of a walk
+    "coverage": "MAP(VARCHAR, BIGINT)",  # situation -> how often it came up
+    "micros": "BIGINT",  # how long it took; all else is the same in every run
+}
+"""Of the rows, one for each scenario, with their types as DuckDB names them; the first three are always
+there."""
 
 
 class SliceOutcome(NamedTuple):
-    """What came of one scenario; the fields are columns of ``VERDICTS``."""
+    """What came of one scenario; the fields are among ``COLUMNS``."""
 
     verdict: str
     clauses: tuple[str, ...] = ()
@@ -234,7 +217,7 @@ def _differs(was: Any, now: Any) -> str:
 
 
 @contextlib.contextmanager
-def alone(directory: Path) -> Iterator[None]:
+def locked(directory: Path) -> Iterator[None]:
     """Make ``directory`` and keep a second driver out of it, by a lock that a kill gives back.
 
     Raises CampaignError.
@@ -254,13 +237,20 @@ def alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def _slice_path(directory: Path, one: Slice) -> Path:
+def slice_path(directory: Path, one: Slice) -> Path:
+    """Where the rows of a slice are."""
     return directory / "verdicts" / f"slice={one.number:05}"
 
 
 def played(directory: Path, campaign: Campaign) -> list[Slice]:
-    """The slices that are committed."""
-    return [one for one in campaign.slices() if (_slice_path(directory, one) / "_SUCCESS").exists()]
+    """The slices that are committed, and whose rows nobody has removed since."""
+    paths = {one: slice_path(directory, one) for one in campaign.slices()}
+    return [one for one, at in paths.items() if (at / COMMITTED).exists() and any(at.glob("*.parquet"))]
+
+
+def kept(directory: Path, campaign: Campaign) -> int:
+    """How many scenarios are played and committed."""
+    return sum(one.last - one.first for one in played(directory, campaign))
 
 
 def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
@@ -268,7 +258,7 @@ def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
     return [
         file
         for one in played(directory, campaign)
-        for file in sorted(_slice_path(directory, one).glob("*.parquet"))
+        for file in sorted(slice_path(directory, one).glob("*.parquet"))
     ]
 
 
@@ -276,70 +266,51 @@ def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
 
 
 def run(
-    spark: SparkSession,
-    player: Player,
     campaign: Campaign,
     directory: Path,
-    limit: float,
+    play: Callable[[Slice, Callable[[int], None]], None],
     report_progress: Callable[[int], None] = lambda done: None,
 ) -> None:
-    """Play all slices that are not committed. ``limit``: seconds that a scenario may take.
+    """Play all slices that are not committed: ``play`` plays one and commits it, and may say meanwhile how
+    many of its scenarios are done. ``report_progress`` is told how many are done of all."""
+    committed, before = played(directory, campaign), kept(directory, campaign)
+    report_progress(before)
 
-    ``report_progress`` is called with how many scenarios are done. ``directory`` is one that driver and
-    workers see. Raises CampaignError where the player does not get ready on a worker.
-    """
-    done = {one.number for one in played(directory, campaign)}
-    slices = campaign.slices()
-    count = sum(one.last - one.first for one in slices if one.number in done)
-    report_progress(count)
-    for one in slices:
-        if one.number not in done:
-            rows = play(spark, player, campaign.seed, one, limit)
-            try:
-                rows.write.mode("overwrite").parquet(str(_slice_path(directory.absolute(), one)))
-            except PySparkException as error:
-                why = re.search(rf"{CannotStart.__name__}: (.*)", str(error))
-                if why is None:
-                    raise
-                raise CampaignError(f"nothing can be played on a worker: {why[1]}") from error
-            count += one.last - one.first
-            report_progress(count)
+    def report(more: int) -> None:
+        report_progress(before + more)
+
+    for one in campaign.slices():
+        if one not in committed:
+            play(one, report)
+            before += one.last - one.first
+            report(0)
 
 
-def play(spark: SparkSession, player: Player, seed: int, one: Slice, limit: float) -> DataFrame:
-    """The rows (``VERDICTS``) of a slice; nothing is played before they are asked for."""
+def tasks(one: Slice) -> list[range]:
+    """The scenarios of a slice in parts for which there is a worker each."""
     size = one.last - one.first
-    tasks = min(size, max(TASKS, -(-size // CHUNK)))
-    chunks = spark.range(0, tasks, 1, tasks).selectExpr(
-        f"{one.first} + id * {size} div {tasks} as first",
-        f"{one.first} + (id + 1) * {size} div {tasks} as last",
-    )
-    return chunks.mapInArrow(partial(_play, player=player, seed=seed, limit=limit), VERDICTS)
+    parts = min(size, max(TASKS, -(-size // CHUNK)))
+    cuts = [one.first + number * size // parts for number in range(parts + 1)]
+    return [range(first, last) for first, last in pairwise(cuts)]
 
 
-def _play(
-    batches: Iterable[pa.RecordBatch], player: Player, seed: int, limit: float
-) -> Iterator[pa.RecordBatch]:
-    """On a worker: rows ``first``, ``last`` in, the rows of these scenarios out."""
-    _find_from_anywhere()
+def rows(player: Player, seed: int, numbers: range, limit: float) -> Iterator[list[VerdictRow]]:
+    """Play these scenarios; their rows, in order, as they become known. ``limit``: seconds that one may take.
+
+    Raises CannotStart where the player does not get ready.
+    """
     working, lost = partial(_working, player, seed), partial(_lost, seed)
-    for batch in batches:
-        for chunk in batch.to_pylist():
-            for rows in isolated(working, chunk["first"], chunk["last"], limit, lost):
-                yield _batch(rows)
+    return isolated(working, numbers.start, numbers.stop, limit, lost)
+
+
+def unready(text: str) -> CampaignError | None:
+    """What a CannotStart says whose traceback is in ``text``."""
+    why = re.search(rf"{CannotStart.__name__}: (.*)", text)
+    return None if why is None else CampaignError(f"nothing can be played on a worker: {why[1]}")
 
 
 VerdictRow = tuple[Any, ...]
-"""The values of one row of ``VERDICTS``, in the order of its columns."""
-
-
-def _find_from_anywhere() -> None:
-    """Spark names the archives that it sends from the directory of its worker, which players leave."""
-    sys.path[:] = [os.path.abspath(one) if one else one for one in sys.path]
-    for module in [*sys.modules.values()]:
-        path = getattr(module, "__dict__", {}).get("__path__")
-        if isinstance(path, list):
-            path[:] = map(os.path.abspath, path)
+"""The values of one row, in the order of ``COLUMNS``."""
 
 
 @contextlib.contextmanager
@@ -360,15 +331,12 @@ def _lost(seed: int, number: int, verdict: str, why: str) -> VerdictRow:
 
 
 def _line(number: int, seed: int, outcome: SliceOutcome, micros: int | None) -> VerdictRow:
-    verdict, clauses, *rest, coverage = outcome
+    verdict, clauses, summary, *rest, coverage = outcome
     clause = clauses[0] if clauses else None
+    # What a target says is not always text that can be written.
+    said = summary and summary.encode("utf-8", "backslashreplace").decode()
     # Sorted: a map is written in the order in which it was filled.
-    return (number, seed, verdict, clause, clauses, *rest, sorted(coverage.items()), micros)
-
-
-def _batch(rows: Sequence[VerdictRow]) -> pa.RecordBatch:
-    columns = zip(zip(*rows, strict=True), ARROW, strict=True)
-    return pa.RecordBatch.from_arrays([pa.array(values, f.type) for values, f in columns], schema=ARROW)
+    return (number, seed, verdict, clause, clauses, said, *rest, sorted(coverage.items()), micros)
 
 
 # -- what came of it -----------------------------------------------------------------------------------

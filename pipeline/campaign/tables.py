@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.pipeline.campaign.campaign import ARROW, LOST, Campaign, CampaignError, rows_of
+from rebalance.pipeline.campaign.campaign import COLUMNS, LOST, Campaign, CampaignError, rows_of
 
 SMALLEST = "ORDER BY coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number"
 """What the smallest failing scenario is the smallest by."""
@@ -46,7 +46,7 @@ QUERIES: Mapping[str, str] = {
         SELECT number, seed, verdict, summary
         FROM played WHERE verdict IN {LOST} ORDER BY number LIMIT 20""",
 }
-"""Each a query over ``VERDICTS``; what they answer is small."""
+"""Each a query over the rows; what they answer is small."""
 
 
 def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
@@ -59,7 +59,8 @@ def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
             if files:
                 connection.read_parquet([*map(str, files)], hive_partitioning=False).create_view("played")
             else:
-                connection.register("played", ARROW.empty_table())
+                listed = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+                connection.execute(f"CREATE TEMP TABLE played ({listed})")
             return {name: _answer(connection, query) for name, query in QUERIES.items()}
         except duckdb.Error as error:
             raise CampaignError(

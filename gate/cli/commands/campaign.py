@@ -1,4 +1,4 @@
-"""``rebalance campaign``: any number of scenarios, on Spark, until they are played."""
+"""``rebalance campaign``: any number of scenarios, here or on Spark, until they are played."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance.gate.cli.console.progress import counted, progress
 from rebalance.gate.cli.console.terminal import UsageError, answer, print_err, usage_errors
 from rebalance.gate.cli.shared import traces
-from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options
+from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options, refuse
 from rebalance.gate.cli.shared.releases import AS_SPECIFIED, faults, of_code, releases
 from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session, spec
 from rebalance.gate.cli.shared.values import whole
@@ -39,13 +39,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "campaign",
-        help="play any number of scenarios, on Spark",
+        help="play any number of scenarios, on all cores or on Spark",
         epilog="Scenarios that hang or end their process are rows of their own; where nothing "
         "worse was found they make the campaign inconclusive.",
         description="Play scenarios by the thousand or by the million: histories on TARGET, as `rebalance "
         "check` does, or random walks of SCENARIO, as `rebalance explore --swarm` does or, with --code, "
         "`rebalance conform --code`. The rows are Parquet below --out; the same command goes on where a "
-        "campaign was interrupted or killed, and with more --scenarios makes it longer.",
+        "campaign was interrupted or killed, and with more --scenarios makes it longer. Processes of this "
+        "machine play them; with --master Spark does.",
     )
     parser.add_argument("what", nargs="?", metavar="TARGET|SCENARIO", help="as `rebalance check` or as "
                         "`rebalance explore` takes it; or `-- COMMAND ...`")  # fmt: skip
@@ -57,7 +58,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, "--seed", "--each-limit", seed=0, each_limit=60.0)
     parser.add_argument("--slice", type=whole, metavar="K", help="scenarios that are committed together, and "
                         f"that a kill may cost ({SLICE:,}; of a program {SLICE_OF_PROGRAM:,})")  # fmt: skip
-    add_options(parser, "--master")
+    add_options(parser, "--jobs", "--master")
     add_format(parser)
     parser.add_argument("--trace-dir", type=Path, metavar="DIR",
                         help="where traces go (.rebalance/failures)")  # fmt: skip
@@ -84,13 +85,15 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.pipeline.campaign.campaign import CampaignError
-    from rebalance.pipeline.session import SparkMissing
+    from rebalance.pipeline.session import Missing
 
-    with usage_errors(CampaignError, SparkMissing):
+    with usage_errors(CampaignError, Missing):
         if options.played and options.out:
             return _report_only(options)
         if options.out is None or options.scenarios is None:
             raise UsageError("a campaign needs --scenarios N and --out DIR (or --played --out DIR)")
+        if options.master:
+            refuse(options, ("--jobs",), "goes without --master")
         return _campaign(options)
 
 
@@ -100,49 +103,51 @@ def _campaign(options: argparse.Namespace) -> int:
     from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.campaign.lockstep import LockstepPlayer
     from rebalance.pipeline.campaign.tables import tables
-    from rebalance.pipeline.session import LOCAL
-    from rebalance.pipeline.session import session as spark_session
 
     options.what = spec(options.what, options)
     player = _player(options)
     directory = Path(options.out)
     size = options.slice or (SLICE_OF_PROGRAM if _is_program(options) else SLICE)
-    legs = ((int(options.scenarios), int(size)),)
+    legs = ((options.scenarios, size),)
     wanted = pipeline.Campaign(player.identity(), options.seed, legs, version("rebalance-verifier"))
-    with pipeline.alone(directory):
+    with pipeline.locked(directory):
         campaign = pipeline.enlist(directory, wanted)
         try:
             if pipeline.played(directory, campaign) != campaign.slices():
-                with (
-                    spark_session(options.master or LOCAL, memory="2g", settings=pipeline.LIGHT) as spark,
-                    progress(options) as show,
-                ):
-                    kept, began = _kept(directory, campaign), time.monotonic()
-
-                    def show_count(done: int) -> None:
-                        seconds = time.monotonic() - began
-                        show(lambda: counted("scenarios", done, campaign.scenarios, seconds, kept))
-
-                    pipeline.run(spark, player, campaign, directory, options.each_limit, show_count)
+                _play(player, campaign, directory, options)
             found = tables(directory, campaign)
         except KeyboardInterrupt:
-            kept = _kept(directory, campaign)
             print_err(
-                f"interrupted: {kept:,} of {campaign.scenarios:,} scenarios are kept in {directory}; the "
-                f"same command goes on from there, `rebalance campaign --played --out {directory}` shows them"
+                f"interrupted: {pipeline.kept(directory, campaign):,} of {campaign.scenarios:,} scenarios "
+                f"are kept in {directory}; the same command goes on from there, `rebalance campaign --played "
+                f"--out {directory}` shows them"
             )
             return Exit.INTERRUPTED
     if isinstance(player, LockstepPlayer):
         return _show(campaign, directory, found, {}, options, _walked_again(player, found))
-    paths = _shrink(player, found, campaign, options)
-    return _show(campaign, directory, found, paths, options)
+    return _show(campaign, directory, found, _shrink(player, found, campaign, options), options)
 
 
-def _kept(directory: Path, campaign: Campaign) -> int:
-    """How many scenarios are played and kept."""
-    from rebalance.pipeline.campaign.campaign import played
+def _play(player: AnyPlayer, campaign: Campaign, directory: Path, options: argparse.Namespace) -> None:
+    """By processes of this machine, or by Spark if its master is named."""
+    from rebalance.pipeline.campaign.campaign import kept
 
-    return sum(one.last - one.first for one in played(directory, campaign))
+    before, began = kept(directory, campaign), time.monotonic()
+    with progress(options) as show:
+
+        def count(done: int) -> None:
+            spent = time.monotonic() - began
+            show(lambda: counted("scenarios", done, campaign.scenarios, spent, before))
+
+        played = (player, campaign, directory, options.each_limit, count)
+        if options.master:
+            from rebalance.pipeline.campaign import spread
+
+            spread.run(options.master, *played)
+        else:
+            from rebalance.pipeline.campaign import alone
+
+            alone.run(*played, options.jobs)
 
 
 def _is_program(options: argparse.Namespace) -> bool:
@@ -209,7 +214,6 @@ def _walks(options: argparse.Namespace) -> WalkPlayer:
 
 
 def _in_step(options: argparse.Namespace) -> LockstepPlayer:
-    from rebalance.gate.cli.shared.options import refuse
     from rebalance.pipeline.campaign.lockstep import LockstepPlayer
 
     refuse(options, ("--release", "--broker", "--max-faults", "--switch"), "does not go with --code")
@@ -238,9 +242,7 @@ def _histories(options: argparse.Namespace) -> TargetPlayer:
     target = resolved(options.what, options.command)
     with session(target, options) as talk:
         hello = talk.hello
-    wanted = protocols(options)
-    common = tuple(protocol for protocol in hello.protocols if protocol in wanted)
-    if not common:
+    if not (common := tuple(one for one in hello.protocols if one in protocols(options))):
         raise UsageError(f"--protocol: {target.label} does not support {options.protocol}")
     return TargetPlayer(
         spec=target.spec,

@@ -41,6 +41,10 @@ class Bad:
         (("range", "--clause", "kip0", "--scenarios", 10, "--out", "c"), "--clause"),
         (("range", "--protocol", "cooperative", "--scenarios", 10, "--out", "c"), "does not support"),
         (("--played", "--out", "nowhere"), "there is no campaign in nowhere"),
+        (
+            ("range", "--scenarios", 10, "--out", "c", "--jobs", 2, "--master", "local[2]"),
+            "goes without --master",
+        ),
         (("range", "--scenarios", 0, "--out", "c"), "not a whole number from 1 on"),
     ],
 )
@@ -58,7 +62,6 @@ def test_a_file_in_the_way_is_named(rebalance):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("spark")
 def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
     argv = ("campaign", "cooperative-sticky+trust_all_claims", "--clause", "kip792", "--out", "c")
     ran = rebalance(*argv, "--scenarios", 120, "--slice", 80)
@@ -90,7 +93,6 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("spark")
 def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance, monkeypatch):
     monkeypatch.setattr("rebalance.pipeline.campaign.walks.STATES", 200)  # short enough
     argv = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --trace-dir t --release java-2.4"
@@ -112,7 +114,6 @@ def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance, mo
 
 
 @pytest.mark.nightly  # by day test_campaign.py has the quarantine
-@pytest.mark.usefixtures("spark")
 def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebalance):
     Path("worst.py").write_text(BAD)
     ran = rebalance(
@@ -131,31 +132,29 @@ def test_what_hangs_and_dies_is_quarantined_and_the_campaign_inconclusive(rebala
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("spark")
 def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypatch):
     from rebalance.pipeline.campaign import campaign
 
     argv = ("campaign", "range", "--scenarios", 40, "--slice", 20, "--out", "c")
-    play = campaign.play
+    tasks = campaign.tasks
 
-    def interrupted(*arguments):
-        if arguments[3].number == 1:
+    def interrupted(one):
+        if one.number == 1:
             raise KeyboardInterrupt
-        return play(*arguments)
+        return tasks(one)
 
-    monkeypatch.setattr(campaign, "play", interrupted)
+    monkeypatch.setattr(campaign, "tasks", interrupted)
     ran = rebalance(*argv)
     assert (ran.code, ran.out) == (130, "")
     assert "interrupted: 20 of 40 scenarios are kept in c; the same command goes on from there" in ran.err
     part = rebalance("campaign", "--played", "--out", "c")
     assert part.code == 3
     assert part.out.startswith("INCONCLUSIVE: range, 20 of 40 scenarios")
-    monkeypatch.setattr(campaign, "play", play)
+    monkeypatch.setattr(campaign, "tasks", tasks)
     assert rebalance(*argv).code == 0
 
 
-@pytest.mark.nightly
-@pytest.mark.usefixtures("spark")
+@pytest.mark.slow
 def test_a_program_is_played_through_its_session(rebalance):
     import sys
 

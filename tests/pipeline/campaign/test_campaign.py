@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -69,6 +70,27 @@ class Unfit(Toy):
 
     def playing(self):
         raise ValueError("no licence")
+
+
+@dataclass(frozen=True)
+class Deadly(Toy):
+    """Ends the process that started the one in which it plays."""
+
+    @contextlib.contextmanager
+    def playing(self):
+        yield lambda seed, number: os.kill(os.getppid(), signal.SIGKILL)
+
+
+@dataclass(frozen=True)
+class Odd(Toy):
+    """Says what is hard to write."""
+
+    @contextlib.contextmanager
+    def playing(self):
+        from rebalance.pipeline.campaign.campaign import SliceOutcome
+
+        odd = SliceOutcome("violation", ('a,"/1',), "\udcff 'quoted'\n", coverage={"\u00e9": 1})
+        yield lambda seed, number: odd
 
 
 @pytest.fixture(autouse=True)
@@ -166,29 +188,48 @@ def test_rows_of_nobody_are_not_taken_over(tmp_path):
 
 
 def test_two_drivers_do_not_play_one_campaign(tmp_path):
-    from rebalance.pipeline.campaign.campaign import CampaignError, alone
+    from rebalance.pipeline.campaign.campaign import CampaignError, locked
 
     with (
-        alone(tmp_path / "new"),
+        locked(tmp_path / "new"),
         pytest.raises(CampaignError, match="another process"),
-        alone(tmp_path / "new"),
+        locked(tmp_path / "new"),
     ):
         pass
-    with alone(tmp_path / "new"):
+    with locked(tmp_path / "new"):
         pass
 
 
 # -- playing ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.nightly  # by day tests/gate/cli/test_campaign_cli.py plays, interrupts and resumes
-def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spark, tmp_path):
+def here(*arguments):
+    """Play by processes of this machine."""
+    from rebalance.pipeline.campaign import alone
+
+    alone.run(*arguments)
+
+
+@pytest.fixture(params=["here", pytest.param("on Spark", marks=pytest.mark.nightly)])
+def run(request):
+    """How slices are played."""
+    if request.param == "here":
+        return here
+    from rebalance.pipeline.campaign import spread
+
+    request.getfixturevalue("spark")  # is used whatever the master
+    return partial(spread.run, "local[2]")
+
+
+@pytest.mark.slow
+def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(run, tmp_path):
     from rebalance.pipeline.campaign import campaign as pipeline
 
     enlisted = pipeline.enlist(tmp_path, campaign())
     reported: list[int] = []
-    pipeline.run(spark, Toy(), enlisted, tmp_path, 0.5, reported.append)
-    assert reported == [0, 40, 80, 100]
+    run(Toy(), enlisted, tmp_path, 0.5, reported.append)
+    assert reported == sorted(reported)
+    assert {0, 40, 80, 100} <= {*reported}
     rows = rows_of(tmp_path)
     assert [row["number"] for row in rows] == list(range(100))
     assert [row["seed"] for row in rows] == [pipeline.seed_of(SEED, n) for n in range(100)]
@@ -211,14 +252,14 @@ def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spa
     (places[1] / "_SUCCESS").unlink()
     log = tmp_path / "log"
     assert len(rows_of(tmp_path)) == 40
-    pipeline.run(spark, Toy(str(log)), enlisted, tmp_path, 0.5)
+    run(Toy(str(log)), enlisted, tmp_path, 0.5)
     assert rows_of(tmp_path) == rows
     assert {int(seed) for seed in log.read_text().split()} == {row["seed"] for row in rows[40:]}
 
     # Longer: what is there stays, the rest is added.
     log.unlink()
     longer = pipeline.enlist(tmp_path, campaign(scenarios=130))
-    pipeline.run(spark, Toy(str(log)), longer, tmp_path, 0.5)
+    run(Toy(str(log)), longer, tmp_path, 0.5)
     assert rows_of(tmp_path)[:100] == rows
     assert {int(seed) for seed in log.read_text().split()} == {
         pipeline.seed_of(SEED, n) for n in range(100, 130)
@@ -226,12 +267,12 @@ def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(spa
 
 
 @pytest.mark.slow
-def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(spark, tmp_path):
+def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(run, tmp_path):
     from rebalance.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
     with pytest.raises(pipeline.CampaignError, match="on a worker: ValueError: no licence"):
-        pipeline.run(spark, Unfit(), begun, tmp_path, 60.0)
+        run(Unfit(), begun, tmp_path, 60.0)
     assert pipeline.played(tmp_path, begun) == []
 
 
@@ -252,7 +293,7 @@ def test_tables_count_scenarios_and_name_the_smallest(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
     from rebalance.gate.report.terminal.campaign import data
-    from rebalance.pipeline.campaign.campaign import ARROW
+    from rebalance.pipeline.campaign.spread import ARROW
     from rebalance.pipeline.campaign.tables import tables
 
     def row(number, verdict, clauses=(), members=2, steps=1, dimensions=(), release=None, micros=1000):
@@ -310,32 +351,33 @@ def until(what, process):
     raise AssertionError(f"it ended before that, with {process.returncode}")
 
 
-def players(pid: int) -> list[int]:
-    """The Python workers of Spark below a driver, then the children that play in them."""
+def players(pid: int, spark: bool) -> list[int]:
+    """The workers below a driver, then the children that play in them; of Spark, those of Python."""
     found = []
-    for one in family(pid):
+    for one in family(pid)[1:]:
         with contextlib.suppress(OSError):
-            if b"pyspark.daemon" in Path(f"/proc/{one}/cmdline").read_bytes():
+            if not spark or b"pyspark.daemon" in Path(f"/proc/{one}/cmdline").read_bytes():
                 found.append(one)
-    return found[1:]  # the first is the daemon itself, their parent
+    return found[spark:]  # the first of Spark's is the daemon itself, their parent
 
 
-@pytest.mark.nightly  # a minute and more; by day a worker is killed in the test of the rows
+@pytest.mark.slow
+@pytest.mark.parametrize("master", ["", pytest.param("local[2]", marks=pytest.mark.nightly)])
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
-def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tmp_path):
+def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path, master):
     from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
     player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
     argv = command("campaign", "eager", "--members", "2")
     argv += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
-    argv += ["--master", "local[2]", "--out"]
+    argv += [*("--master", master)[: 2 * bool(master)], "--out"]
     killed = tmp_path / "killed"
     with subprocess.Popen([*argv, str(killed)], start_new_session=True) as driver:
         until(lambda: (killed / "verdicts/slice=00000/_SUCCESS").exists(), driver)
         for which in (0, -1):  # a worker, and most likely the child in which it plays
             with contextlib.suppress(ProcessLookupError):
-                os.kill(until(lambda: players(driver.pid), driver)[which], signal.SIGKILL)
+                os.kill(until(lambda: players(driver.pid, bool(master)), driver)[which], signal.SIGKILL)
         until(lambda: (killed / "verdicts/slice=00002/_SUCCESS").exists(), driver)
         everybody = family(driver.pid)
         driver.kill()
@@ -347,12 +389,46 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(spark, tm
 
     commits = {path: path.stat().st_mtime_ns for path in (killed / "verdicts").glob("*/_SUCCESS")}
     assert len(commits) == len(kept)
-    pipeline.run(spark, player, began, killed, 60.0)
+    here(player, began, killed, 60.0)  # the other drive goes on as well
     assert {path: path.stat().st_mtime_ns for path in commits} == commits  # none was played again
 
     whole = tmp_path / "whole"
     undisturbed = pipeline.Campaign(player.identity(), 0, ((600, 600),), began.version)
     assert began.identity == json.loads(json.dumps(player.identity()))
     whole.mkdir()
-    pipeline.run(spark, player, pipeline.enlist(whole, undisturbed), whole, 60.0)
+    here(player, pipeline.enlist(whole, undisturbed), whole, 60.0)
     assert rows_of(killed) == rows_of(whole)
+
+
+@pytest.mark.slow
+def test_a_process_that_is_ended_again_and_again_ends_the_campaign(tmp_path):
+    from rebalance.pipeline.campaign import alone
+    from rebalance.pipeline.campaign import campaign as pipeline
+
+    begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
+    with pytest.raises(pipeline.CampaignError, match="ended again and again, 4 times"):
+        alone.run(Deadly(), begun, tmp_path, 60.0)
+    assert pipeline.played(tmp_path, begun) == []
+
+
+def test_a_slice_whose_rows_were_removed_is_played_again(tmp_path):
+    from rebalance.pipeline.campaign import campaign as pipeline
+
+    begun = pipeline.enlist(tmp_path, campaign(scenarios=2, size=1))
+    here(Toy(), begun, tmp_path, 60.0)
+    rows = rows_of(tmp_path)
+    (lost,) = (tmp_path / "verdicts/slice=00001").glob("*.parquet")
+    lost.unlink()
+    assert [one.number for one in pipeline.played(tmp_path, begun)] == [0]
+    here(Toy(), begun, tmp_path, 60.0)
+    assert rows_of(tmp_path) == rows
+
+
+def test_what_a_target_says_is_written_whatever_it_is(tmp_path):
+    from rebalance.pipeline.campaign import campaign as pipeline
+
+    begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
+    here(Odd(), begun, tmp_path, 60.0)
+    (row,) = rows_of(tmp_path)
+    assert row["summary"] == "\\udcff 'quoted'\n"
+    assert (row["clauses"], row["coverage"]) == (['a,"/1'], {"\u00e9": 1})
