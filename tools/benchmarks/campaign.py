@@ -1,10 +1,10 @@
-"""What Spark costs a campaign, and what it gains from cores, into tools/benchmarks/campaign.md.
+"""What a campaign costs beside its scenarios, and gains from cores, into tools/benchmarks/campaign.md.
 
 ``python -m tools.benchmarks.campaign [SCENARIOS] [TARGET]`` plays the same scenarios with the same player in
-four ways, each in a process of its own, which starts with nothing and ends when all rows are there: a pool of
-one process and of two (``multiprocessing``, rows kept in memory), and campaigns on local[1] and local[2]
-(start of the JVM, a forked child per chunk, Parquet). CPU seconds are those of the process and its
-descendants.
+ways each of which starts with nothing and ends when all rows are there, with one process and with two: a pool
+(``multiprocessing``, rows kept in memory), a campaign by processes of this machine (a forked child for each
+chunk, Parquet), and one on Spark (the start of the JVM besides). CPU seconds are those of the process and its
+descendants. Spark runs once before, so that its Java has the file of its classes.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from rebalance.model.values import CLASSIC
 from rebalance.pipeline.campaign.campaign import PlaySeed, seed_of
 
 SLICE = 20_000
-ENGINES = ("pool of 1", "local[1]", "pool of 2", "local[2]")
+ENGINES = ("pool of 1", "campaign of 1", "local[1]", "pool of 2", "campaign of 2", "local[2]")
 _TICK = os.sysconf("SC_CLK_TCK")
 
 
@@ -46,15 +46,21 @@ def main() -> None:
     scenarios = int(sys.argv[1]) if len(sys.argv) > 1 else 100_000
     target = sys.argv[2] if len(sys.argv) > 2 else "cooperative-sticky"
     found = {}
+    _in_own_process("local[1]", 1, target)
     for engine in ENGINES:
-        argv = [sys.executable, "-m", "tools.benchmarks.campaign", str(scenarios), target, engine]
-        found[engine] = json.loads(subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True).stdout)
+        found[engine] = _in_own_process(engine, scenarios, target)
         print(engine, found[engine], flush=True)
     if len({json.dumps(one["verdicts"]) for one in found.values()}) != 1:
         raise SystemExit(f"they disagree: {found}")
     text = _text(scenarios, target, found)
     Path(__file__).with_suffix(".md").write_text(text, encoding="utf-8")
     print(text)
+
+
+def _in_own_process(engine: str, scenarios: int, target: str) -> dict[str, Any]:
+    argv = [sys.executable, "-m", "tools.benchmarks.campaign", str(scenarios), target, engine]
+    ran = subprocess.run(argv, check=True, stdout=subprocess.PIPE, text=True)
+    return json.loads(ran.stdout)  # type: ignore[no-any-return]
 
 
 def _measured(engine: str, scenarios: int, target: str) -> dict[str, Any]:
@@ -95,13 +101,13 @@ def _pool(processes: int, scenarios: int, target: str) -> Counter[str]:
     return Counter(row[1] for row in rows)
 
 
-# -- Spark -------------------------------------------------------------------------------------------------
+# -- campaigns ----------------------------------------------------------------------------------------------
 
 
-def _campaign(master: str, scenarios: int, target: str) -> tuple[Counter[str], float]:
+def _campaign(engine: str, scenarios: int, target: str) -> tuple[Counter[str], float]:
+    from rebalance.pipeline.campaign import alone, spread
     from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.campaign.tables import tables
-    from rebalance.pipeline.session import session
 
     spent, over = dict[int, float](), threading.Event()
 
@@ -116,11 +122,14 @@ def _campaign(master: str, scenarios: int, target: str) -> tuple[Counter[str], f
     with tempfile.TemporaryDirectory() as directory:
         wanted = pipeline.Campaign(player.identity(), 0, ((scenarios, SLICE),), "")
         campaign = pipeline.enlist(Path(directory), wanted)
-        with session(master, memory="2g", settings=pipeline.LIGHT) as spark:
-            pipeline.run(spark, player, campaign, Path(directory), 60.0)
-            rows = tables(Path(directory), campaign)["verdicts"]
-            over.set()
-            watcher.join()
+        played = (player, campaign, Path(directory), 60.0)
+        if engine.startswith("campaign"):
+            alone.run(*played, jobs=int(engine.rpartition(" ")[2]))
+        else:
+            spread.run(engine, *played)
+        rows = tables(Path(directory), campaign)["verdicts"]
+        over.set()
+        watcher.join()
     return Counter({row.verdict: row.scenarios for row in rows}), sum(spent.values())
 
 
@@ -140,22 +149,23 @@ def _text(scenarios: int, target: str, found: dict[str, dict[str, Any]]) -> str:
         f"that of the JVM included; {os.cpu_count()} cores. *Load* is the machine's when it began: above 0 "
         "others had their share, and CPU seconds are the fairer figure."
     )
-    lines = ["# Campaigns: what Spark costs and gains", "", head, ""]
+    lines = ["# Campaigns beside plain multiprocessing", "", head, ""]
     lines += ["| way | wall s | CPU s | scenarios per wall s | load |", "|---|---|---|---|---|"]
     for engine, one in found.items():
         rate = scenarios / one["wall"]
         lines.append(f"| {engine} | {one['wall']:.1f} | {one['cpu']:.1f} | {rate:,.0f} | {one['load']:.1f} |")
-    one, two = found["local[1]"], found["local[2]"]
     lines += [""]
-    for cores in (1, 2):
-        plain, spark = found[f"pool of {cores}"], found[f"local[{cores}]"]
-        wall, cpu = (1 - plain[what] / spark[what] for what in ("wall", "cpu"))
+    for way, engines in (("a campaign by processes", ENGINES[1::3]), ("one on Spark", ENGINES[2::3])):
+        plain, own = [found[engine] for engine in ENGINES[::3]], [found[engine] for engine in engines]
+        lost = [
+            " (by CPU seconds ".join(f"{1 - pool[what] / one[what]:.0%}" for what in ("wall", "cpu"))
+            for pool, one in zip(plain, own, strict=True)
+        ]
         lines.append(
-            f"- {cores} process{'es' * (cores > 1)}: Spark loses {wall:.0%} of the rate of plain "
-            f"multiprocessing ({cpu:.0%} by CPU seconds)."
+            f"- Of the rate of plain multiprocessing {way} loses {lost[0]}) with one process and {lost[1]}) "
+            f"with two; it is {own[0]['wall'] / own[1]['wall']:.2f} times as fast with two as with one."
         )
-    lines.append(f"- From local[1] to local[2]: {one['wall'] / two['wall']:.2f} times as fast.")
-    verdicts = ", ".join(f"{number:,} {verdict}" for verdict, number in one["verdicts"].items())
+    verdicts = ", ".join(f"{number:,} {verdict}" for verdict, number in found[ENGINES[0]]["verdicts"].items())
     lines.append(f"- Verdicts, equal in all ways: {verdicts}.")
     return "\n".join(lines) + "\n"
 
