@@ -55,23 +55,27 @@ def whole(path: Path) -> Iterator[BinaryIO]:
 def scratch(kind: str, within: Path | None = None) -> Iterator[Path]:
     """A directory for temporary files of this ``kind``, removed when the block ends; below ``within`` if
     that is given, where the system has its own otherwise."""
+    directory, number = kept(kind, within)
+    try:
+        yield directory
+    finally:
+        shutil.rmtree(directory, ignore_errors=True)
+        if number is not None:
+            os.close(number)
+
+
+def kept(kind: str, within: Path | None = None) -> tuple[Path, int | None]:
+    """Such a directory that is somebody else's to remove, and what keeps it: a number to be closed then."""
     above = within or Path(tempfile.gettempdir())
     _sweep(above.glob(f".rebalance.{kind}.*" if within else f"rebalance.{kind}.*"))
     prefix = f"{'.' if within else ''}rebalance.{kind}."
     while True:
         directory = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
         number = _opened(directory)
-        try:
-            if not (directory.is_dir() if number is None else _held(number, directory)):
-                continue
-            try:
-                yield directory
-            finally:
-                shutil.rmtree(directory, ignore_errors=True)
-            return
-        finally:
-            if number is not None:
-                os.close(number)
+        if directory.is_dir() if number is None else _held(number, directory):
+            return directory, number
+        if number is not None:
+            os.close(number)
 
 
 @contextlib.contextmanager

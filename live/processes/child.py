@@ -12,12 +12,13 @@ import select
 import shutil
 import signal
 import subprocess
-import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, BinaryIO
 
+from rebalance.explore.engine import drafts
 from rebalance.live.processes.supervision import (
     LINUX,
     TimeUsed,
@@ -85,7 +86,9 @@ class Child:
     ) -> None:
         pipe = subprocess.PIPE
         options: dict[str, Any] = {"bufsize": 0, "stdin": pipe, "stdout": pipe, "stderr": log or pipe}
-        self._scratch = tempfile.mkdtemp(prefix="rebalance-") if kept else ""
+        # Its keepers remove it, and the next of its kind where this process ends before they are there.
+        directory, self._lock = drafts.kept("target") if kept else (Path(), None)
+        self._scratch = str(directory) if kept else ""
         self._longest = MAX_ANSWER if kept else MAX_LINE
         self._keepers = 0
         if kept:
@@ -94,7 +97,7 @@ class Child:
             try:
                 self._process = keep(command, self._scratch, shared, env=environment, **options)
             except BaseException:
-                shutil.rmtree(self._scratch, ignore_errors=True)
+                self._forget()
                 raise
             self._keepers = 2 if LINUX else 0
         else:
@@ -230,6 +233,8 @@ class Child:
         for pipe in self._pipes:
             pipe.close()
         self._pipes, self._stderr = [], -1
+        if self._lock is not None:
+            os.close(self._lock)
         self._process.returncode = 0  # nor is it for us to wait for
 
     def kill(self) -> None:
@@ -247,7 +252,13 @@ class Child:
             send_signal(signal.SIGKILL, marked(self._scratch))
         if self._scratch:
             remove_segments(self._made)
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            self._forget()
+
+    def _forget(self) -> None:
+        shutil.rmtree(self._scratch, ignore_errors=True)
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
 
     def release(self) -> None:
         """Close the pipes to a process that has ended."""

@@ -334,9 +334,9 @@ def _line(number: int, seed: int, outcome: SliceOutcome, micros: int | None) -> 
     verdict, clauses, summary, *rest, coverage = outcome
     clause = clauses[0] if clauses else None
     # What a target says is not always text that can be written.
-    said = summary and summary.encode("utf-8", "backslashreplace").decode()
+    text = summary and summary.encode("utf-8", "backslashreplace").decode()
     # Sorted: a map is written in the order in which it was filled.
-    return (number, seed, verdict, clause, clauses, said, *rest, sorted(coverage.items()), micros)
+    return (number, seed, verdict, clause, clauses, text, *rest, sorted(coverage.items()), micros)
 
 
 # -- what came of it -----------------------------------------------------------------------------------

@@ -155,14 +155,14 @@ def _text(scenarios: int, target: str, found: dict[str, dict[str, Any]]) -> str:
         rate = scenarios / one["wall"]
         lines.append(f"| {engine} | {one['wall']:.1f} | {one['cpu']:.1f} | {rate:,.0f} | {one['load']:.1f} |")
     lines += [""]
-    for way, engines in (("a campaign by processes", ENGINES[1::3]), ("one on Spark", ENGINES[2::3])):
+    for kind, engines in (("a campaign by processes", ENGINES[1::3]), ("one on Spark", ENGINES[2::3])):
         plain, own = [found[engine] for engine in ENGINES[::3]], [found[engine] for engine in engines]
         lost = [
             " (by CPU seconds ".join(f"{1 - pool[what] / one[what]:.0%}" for what in ("wall", "cpu"))
             for pool, one in zip(plain, own, strict=True)
         ]
         lines.append(
-            f"- Of the rate of plain multiprocessing {way} loses {lost[0]}) with one process and {lost[1]}) "
+            f"- Of the rate of plain multiprocessing {kind} loses {lost[0]}) with one process and {lost[1]}) "
             f"with two; it is {own[0]['wall'] / own[1]['wall']:.2f} times as fast with two as with one."
         )
     verdicts = ", ".join(f"{number:,} {verdict}" for verdict, number in found[ENGINES[0]]["verdicts"].items())

@@ -257,7 +257,12 @@ def test_ctrl_c_while_the_command_loads_is_one_line(here) -> None:
     [
         ("z3", ("prove",), "rebalance: prove needs the package z3, which is not there: pip install"),
         ("networkx", ("check", "range"), "rebalance: check needs the package networkx, which is not there"),
-        ("pyspark", ("campaign", "range", "--scenarios", "1", "--out", "c"), "[spark]"),
+        ("duckdb", ("campaign", "range", "--scenarios", "1", "--out", "c"), "[audit]"),
+        (
+            "pyspark",
+            ("campaign", "range", "--scenarios", "1", "--out", "c", "--master", "local"),
+            "[spark]",
+        ),
     ],
 )
 def test_a_missing_package_is_one_line(module: str, argv: tuple[str, ...], line: str, here) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -39,6 +40,21 @@ def test_a_child_that_hangs_dies_with_its_parent(tmp_path):
         pid = int(parent.stdout.readline())
         parent.kill()
     assert not left([pid])
+
+
+@linux
+def test_what_a_process_leaves_that_is_killed_while_it_starts_a_target_goes_with_the_next(tmp_path):
+    """Before the keepers are there, who remove the directory otherwise."""
+    dies = (
+        "import os; from rebalance.live.processes import child\n"
+        "child.keep = lambda *_, **__: os.kill(os.getpid(), 9)\n"
+        "child.Child(['true'], kept=True)"
+    )
+    lives = "from rebalance.live.processes.child import Child\nChild(['true'], kept=True).kill()"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    for program, there in ((dies, 1), (lives, 0)):
+        subprocess.run([sys.executable, "-c", program], env=environment, check=False)
+        assert len([*tmp_path.iterdir()]) == there
 
 
 def test_what_cannot_be_started_says_why(tmp_path):
