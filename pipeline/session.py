@@ -144,6 +144,7 @@ def _classic(
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             DEFAULT_OPTIONS: JVM,
+            "spark.python.daemon.module": "rebalance.pipeline.daemon",
             # A stage has few tasks for few cores; adaptive execution merges what is still too small.
             "spark.sql.shuffle.partitions": str(4 * cores(master)),
             "spark.default.parallelism": str(cores(master)),

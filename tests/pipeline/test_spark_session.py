@@ -64,7 +64,7 @@ with session("local[1]", memory="512m") as spark:
 """
 
 LIGHT = """
-from rebalance.pipeline.campaign.campaign import LIGHT
+from rebalance.pipeline.session import LIGHT
 from rebalance.pipeline.session import session
 with session("local[1]", memory="512m", settings=LIGHT) as spark:
     print("counts", spark.range(5).count())
@@ -110,3 +110,22 @@ def test_spark_says_nothing_by_itself(program, output, tmp_path, monkeypatch):
     (line,) = ran.stdout.splitlines()
     assert line.startswith(output)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.slow
+def test_workers_are_forked_from_the_installed_pyspark_and_from_no_threads(spark):
+    """Not from the archive of its sources, and from a process in which forking is safe."""
+    import pyspark
+
+    def look(batches):
+        import os
+
+        import pyarrow
+        import pyspark
+
+        for _ in batches:
+            threads = len(os.listdir(f"/proc/{os.getppid()}/task"))
+            yield pyarrow.RecordBatch.from_pydict({"file": [pyspark.__file__], "threads": [threads]})
+
+    found = spark.range(1).mapInArrow(look, "file string, threads bigint").collect()
+    assert [tuple(row) for row in found] == [(pyspark.__file__, 1)]

@@ -115,7 +115,7 @@ def victim(process, kind, draw):
     for pid in family(process.pid):
         with contextlib.suppress(OSError):
             command_line = Path(f"/proc/{pid}/cmdline").read_bytes().decode()
-            if ("SparkSubmit" if kind == "java" else "pyspark.daemon") in command_line:
+            if ("SparkSubmit" if kind == "java" else "pyspark.worker") in command_line:
                 found.append(pid)
     return draw.choice(sorted(found)) if found else None
 

@@ -356,7 +356,7 @@ def players(pid: int, spark: bool) -> list[int]:
     found = []
     for one in family(pid)[1:]:
         with contextlib.suppress(OSError):
-            if not spark or b"pyspark.daemon" in Path(f"/proc/{one}/cmdline").read_bytes():
+            if not spark or b"pyspark.worker" in Path(f"/proc/{one}/cmdline").read_bytes():
                 found.append(one)
     return found[spark:]  # the first of Spark's is the daemon itself, their parent
 
