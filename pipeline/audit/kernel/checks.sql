@@ -64,25 +64,31 @@ WHERE name IS NOT NULL;
 -- Gaps that a settled group with members left as they were.
 CREATE TEMP TABLE unowned AS
 WITH lasting AS (SELECT * FROM gaps WHERE until - since >= getvariable('stranded')),
+-- From the first lull of its group that it has a part of, long enough, to the last; lulls do not overlap.
+alive AS (SELECT "group", since, until FROM lulls WHERE alive),
 resting AS (
     SELECT
         lasting."group", topic, partition, a, b, lasting.since,
-        min(greatest(lasting.since, calm.since)) AS calm,
-        max(least(lasting.until, calm.until)) AS stir
+        greatest(lasting.since, early.since) AS calm,
+        least(lasting.until, late.until) AS stir
     FROM lasting
-    JOIN lulls AS calm USING ("group")
-    WHERE alive
-        AND least(lasting.until, calm.until) - greatest(lasting.since, calm.since) >= getvariable('stranded')
-    GROUP BY ALL
+    ASOF JOIN alive AS early
+        ON lasting."group" = early."group" AND lasting.since + getvariable('stranded') <= early.until
+    ASOF JOIN alive AS late
+        ON lasting."group" = late."group" AND lasting.until - getvariable('stranded') >= late.since
+    WHERE early.since + getvariable('stranded') <= lasting.until
 ),
 -- Not those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out.
+latest AS (
+    SELECT "group", moment, max_by(topics, {consumer: consumer}) AS topics
+    FROM subscriptions
+    GROUP BY "group", moment
+),
 dropped AS (
-    SELECT "group", topic, partition, since
+    SELECT resting."group", topic, partition, since
     FROM resting
-    JOIN subscriptions USING ("group")
-    WHERE moment BETWEEN a.began AND stir
-    GROUP BY "group", topic, partition, since
-    HAVING NOT list_contains(max_by(topics, {moment: moment, consumer: consumer}), topic)
+    ASOF JOIN latest ON resting."group" = latest."group" AND stir >= latest.moment
+    WHERE latest.moment >= a.began AND NOT list_contains(topics, topic)
 )
 SELECT * FROM resting ANTI JOIN dropped USING ("group", topic, partition, since);
 

@@ -146,25 +146,23 @@ GROUP BY "group", storm;
 -- although nobody came or went: after a change of members the first generation is due to it, and the one that
 -- follows it. Where no leader's log says whom it planned for, others may have come and gone, and it is not certain.
 CREATE TEMP TABLE unsettled AS
-WITH runs AS (
-    SELECT
-        *,
-        sum(coalesce(moment - before >= getvariable('settle'), true)::INT) OVER (
-            PARTITION BY "group" ORDER BY moment, generation, kind, consumer, file, line ROWS UNBOUNDED PRECEDING
-        ) AS run
+WITH begun AS (
+    SELECT "group", max(moment) FILTER (coalesce(moment - before >= getvariable('settle'), true)) AS since
     FROM stirs
+    GROUP BY "group"
 ),
 -- JOINED is one more of those that are under way, unless nobody logs SYNCED.
 syncing AS (SELECT "group", bool_or(kind = 'synced') AS syncs FROM stirs GROUP BY "group"),
 final AS (
     SELECT
         "group",
-        min(moment) AS since,
+        since,
         min(location(moment, kind, consumer, generation, file, line)) AS first,
         max(location(moment, kind, consumer, generation, file, line)) AS last
-    FROM runs
-    GROUP BY "group", run
-    HAVING bool_or(after IS NULL)
+    FROM stirs
+    JOIN begun USING ("group")
+    WHERE moment >= since
+    GROUP BY "group", since
 ),
 causeless AS (
     SELECT "group", count(*) AS generations, bool_and(planned) AS planned
