@@ -31,7 +31,7 @@ from rebalance.pipeline.audit.sources.reading import (
     decoded,
     lines_only,
 )
-from rebalance.pipeline.audit.sources.rows import LineRow
+from rebalance.pipeline.audit.sources.rows import LineRow, MalformedLine
 from rebalance.pipeline.audit.sources.schema import EVENTS
 from rebalance.pipeline.audit.sources.settling import LoggedClient, Note, settle
 from rebalance.pipeline.session import cores, together
@@ -250,7 +250,7 @@ def _rows_of_lines(lines: DataFrame, kind: str | None, zone: str, date: str | No
                     damaged[file] = damaged.get(file, 0) + broken
                     plain.append((number, line))
                 parser.content(file, plain)
-            yield _returned(parser, [Unread(file, DAMAGED, n) for file, n in damaged.items() if n])
+            yield from _returned(parser, [Unread(file, DAMAGED, n) for file, n in damaged.items() if n])
 
     return lines.select("file", "line", F.col("value").cast("binary").alias("value")).mapInArrow(parse, _READ)
 
@@ -264,8 +264,8 @@ def _rows_of_files(
             for chunk in batched(content, CHUNK):
                 parser = LineParser(kind, zone=zone, date=date, parent=parent)
                 parser.content(file, chunk)
-                yield _returned(parser, ())
-            yield _returned(LineParser(), content.unread)
+                yield from _returned(parser, ())
+            yield from _returned(LineParser(), content.unread)
 
     tasks = min(len(files), 4 * _cores(spark))
     frame = spark.createDataFrame([(file,) for file in files], "file string").repartition(tasks, "file")
@@ -296,17 +296,27 @@ _SCHEMA = pa.schema(
 )
 
 
-def _returned(parser: LineParser, unread: Sequence[Unread]) -> pa.RecordBatch:
-    found: list[dict[str, Any]] = [{"what": "row", **row._asdict()} for row in parser.rows]
-    found += ({"what": "malformed", **bad._asdict()} for bad in parser.malformed)
-    for (file, source), (lines, recognised) in parser.counts.items():
-        found.append(
-            {"what": "lines", "file": file, "source": source, "lines": lines, "recognised": recognised}
-        )
-    if parser.until is not None:
-        found.append({"what": "until", "at": parser.until})
-    found += ({"what": "unread", **one._asdict()} for one in unread)
-    return pa.RecordBatch.from_pylist(found, _SCHEMA)
+def _returned(parser: LineParser, unread: Sequence[Unread]) -> Iterator[pa.RecordBatch]:
+    tables: tuple[tuple[str, tuple[str, ...], Sequence[tuple[Any, ...]]], ...] = (
+        ("row", LineRow._fields, parser.rows),
+        ("malformed", MalformedLine._fields, parser.malformed),
+        ("lines", _COUNTED, [(*of, *counted) for of, counted in parser.counts.items()]),
+        ("until", ("at",), [] if parser.until is None else [(parser.until,)]),
+        ("unread", Unread._fields, unread),
+    )
+    for what, names, rows in tables:
+        if rows:
+            columns = {"what": [what] * len(rows), **dict(zip(names, zip(*rows, strict=True), strict=True))}
+            arrays = [
+                pa.array(columns[field.name], field.type)
+                if field.name in columns
+                else pa.nulls(len(rows), field.type)
+                for field in _SCHEMA
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_SCHEMA)
+
+
+_COUNTED = ("file", "source", "lines", "recognised")
 
 
 def settled(rows: DataFrame) -> DataFrame:
