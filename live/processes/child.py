@@ -233,8 +233,7 @@ class Child:
         for pipe in self._pipes:
             pipe.close()
         self._pipes, self._stderr = [], -1
-        if self._lock is not None:
-            os.close(self._lock)
+        self._let_go()
         self._process.returncode = 0  # nor is it for us to wait for
 
     def kill(self) -> None:
@@ -256,6 +255,9 @@ class Child:
 
     def _forget(self) -> None:
         shutil.rmtree(self._scratch, ignore_errors=True)
+        self._let_go()
+
+    def _let_go(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
