@@ -243,7 +243,7 @@ def content(frame):
     return sorted(map(tuple, frame.collect()), key=str)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly  # of the logs for benchmarks, which are made by night and on request
 def test_the_tables_do_not_depend_on_how_the_work_is_divided(spark):
     from tools.planted.logs import planted
 
@@ -274,7 +274,7 @@ SILENT: dict[str, set[str]] = {
 """What each form does not say, or says otherwise."""
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_text_says_what_the_events_say(spark, tmp_path):
     from rebalance.pipeline.audit.sources.distributed import read
 

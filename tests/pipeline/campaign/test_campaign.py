@@ -368,9 +368,9 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path,
     from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
-    player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
+    player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 30
     argv = command("campaign", "eager", "--members", "2")
-    argv += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
+    argv += ["--partitions", "1", "--depth", "30", "--scenarios", "300", "--slice", str(size)]
     argv += [*("--master", master)[: 2 * bool(master)], "--out"]
     killed = tmp_path / "killed"
     with subprocess.Popen([*argv, str(killed)], start_new_session=True) as driver:
@@ -393,7 +393,7 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path,
     assert {path: path.stat().st_mtime_ns for path in commits} == commits  # none was played again
 
     whole = tmp_path / "whole"
-    undisturbed = pipeline.Campaign(player.identity(), 0, ((600, 600),), began.version)
+    undisturbed = pipeline.Campaign(player.identity(), 0, ((300, 300),), began.version)
     assert began.identity == json.loads(json.dumps(player.identity()))
     whole.mkdir()
     here(player, pipeline.enlist(whole, undisturbed), whole, 60.0)

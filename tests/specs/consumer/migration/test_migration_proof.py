@@ -19,6 +19,8 @@ from rebalance.specs.modern import examine
 from rebalance.specs.necessity.vacuity import VacuityFinding, examined
 from rebalance.specs.refinement.sampling import ModelSample, sampled_by
 
+from tests.tiers import tiered
+
 RARE = (("migration", 2, 2, 3, ("late request", "member removed")),)
 """A group with the faults that refused heartbeats and commits take."""
 
@@ -44,7 +46,7 @@ def test_nothing_is_vacuous():
     assert reached == {action.name for action in spec.actions} == set(WITNESSES)
 
 
-@pytest.mark.parametrize("name", GUARDS)
+@pytest.mark.parametrize("name", tiered(GUARDS, ["waits_for_nobody"]))
 def test_without_the_guard_obligations_are_refuted_and_a_run_has_two_owners(name):
     found = examine("migration", name)
     assert found.refuted
