@@ -175,7 +175,7 @@ def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
     for topic, partitions in s.topics.items():
         for count in _counts(len(partitions)):
             yield _cut(s, topic, count)
-        for index in range(len(partitions) - 1):  # one in the middle: the later ones move up
+        for index in range(len(partitions)):  # one: what is behind it, or claimed beyond, moves up
             rest = partitions[:index] + partitions[index + 1 :]
             yield each_member(
                 replace(s, topics={**s.topics, topic: rest}),

@@ -194,6 +194,24 @@ def test_one_partition_in_the_middle_moves_the_later_ones_up():
     assert [p.partition for p in small.members[0].owned] == [0, 1]
 
 
+def test_what_is_claimed_beyond_a_topic_moves_up_with_its_end():
+    owned = (TopicPartition("t", 0), TopicPartition("t", 6))
+    scenario = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({"t": 5}),
+        members=(ScenarioMember(id="A", topics=("t",), owned=owned, generation=5),),
+    )
+
+    def breaks(s: Scenario) -> bool:
+        """As the claim is next but one to the end, which each partition that only goes would change."""
+        claims = [p for m in s.members for p in m.owned]
+        return len(claims) == 2 and claims[1].partition == len(s.topics.get(claims[1].topic, ())) + 1
+
+    small = minimise(scenario, breaks)
+    assert small.topics == uniform({"t0": 1})
+    assert [p.partition for p in small.members[0].owned] == [0, 2]
+
+
 def test_renamed_in_order_of_appearance():
     scenario = Scenario(
         protocol=COOPERATIVE,
