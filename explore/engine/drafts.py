@@ -55,27 +55,37 @@ def whole(path: Path) -> Iterator[BinaryIO]:
 def scratch(kind: str, within: Path | None = None) -> Iterator[Path]:
     """A directory for temporary files of this ``kind``, removed when the block ends; below ``within`` if
     that is given, where the system has its own otherwise."""
-    directory, number = kept(kind, within)
+    directory = Kept(kind, within)
     try:
-        yield directory
+        yield directory.path
     finally:
-        shutil.rmtree(directory, ignore_errors=True)
-        if number is not None:
-            os.close(number)
+        directory.remove()
 
 
-def kept(kind: str, within: Path | None = None) -> tuple[Path, int | None]:
-    """Such a directory that is somebody else's to remove, and what keeps it: a number to be closed then."""
-    above = within or Path(tempfile.gettempdir())
-    _sweep(above.glob(f".rebalance.{kind}.*" if within else f"rebalance.{kind}.*"))
-    prefix = f"{'.' if within else ''}rebalance.{kind}."
-    while True:
-        directory = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
-        number = _opened(directory)
-        if directory.is_dir() if number is None else _held(number, directory):
-            return directory, number
-        if number is not None:
-            os.close(number)
+class Kept:
+    """Such a directory, at ``path``, until somebody calls ``remove``."""
+
+    def __init__(self, kind: str, within: Path | None = None) -> None:
+        above = within or Path(tempfile.gettempdir())
+        _sweep(above.glob(f".rebalance.{kind}.*" if within else f"rebalance.{kind}.*"))
+        prefix = f"{'.' if within else ''}rebalance.{kind}."
+        while True:
+            self.path = Path(tempfile.mkdtemp(prefix=prefix, dir=within))
+            self._number = _opened(self.path)
+            if self.path.is_dir() if self._number is None else _held(self._number, self.path):
+                return
+            self.let_go()
+
+    def remove(self) -> None:
+        """It is gone, with all in it. Idempotent."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Leave it to who has it besides, as in a fork, or to the next who sweeps. Idempotent."""
+        if self._number is not None:
+            os.close(self._number)
+            self._number = None
 
 
 @contextlib.contextmanager

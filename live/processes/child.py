@@ -9,16 +9,14 @@ import contextlib
 import math
 import os
 import select
-import shutil
 import signal
 import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, BinaryIO
 
-from rebalance.explore.engine import drafts
+from rebalance.explore.engine.drafts import Kept
 from rebalance.live.processes.supervision import (
     LINUX,
     TimeUsed,
@@ -87,8 +85,8 @@ class Child:
         pipe = subprocess.PIPE
         options: dict[str, Any] = {"bufsize": 0, "stdin": pipe, "stdout": pipe, "stderr": log or pipe}
         # Its keepers remove it, and the next of its kind where this process ends before they are there.
-        directory, self._lock = drafts.kept("target") if kept else (Path(), None)
-        self._scratch = str(directory) if kept else ""
+        self._kept = Kept("target") if kept else None
+        self._scratch = str(self._kept.path) if self._kept else ""
         self._longest = MAX_ANSWER if kept else MAX_LINE
         self._keepers = 0
         if kept:
@@ -97,7 +95,8 @@ class Child:
             try:
                 self._process = keep(command, self._scratch, shared, env=environment, **options)
             except BaseException:
-                self._forget()
+                if self._kept:
+                    self._kept.remove()
                 raise
             self._keepers = 2 if LINUX else 0
         else:
@@ -233,7 +232,8 @@ class Child:
         for pipe in self._pipes:
             pipe.close()
         self._pipes, self._stderr = [], -1
-        self._let_go()
+        if self._kept:
+            self._kept.let_go()
         self._process.returncode = 0  # nor is it for us to wait for
 
     def kill(self) -> None:
@@ -249,18 +249,9 @@ class Child:
         self.wait(5)
         if self._keepers and ended == -signal.SIGKILL:  # somebody ended the keepers, to get away
             send_signal(signal.SIGKILL, marked(self._scratch))
-        if self._scratch:
+        if self._kept:
             remove_segments(self._made)
-            self._forget()
-
-    def _forget(self) -> None:
-        shutil.rmtree(self._scratch, ignore_errors=True)
-        self._let_go()
-
-    def _let_go(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
+            self._kept.remove()
 
     def release(self) -> None:
         """Close the pipes to a process that has ended."""
