@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
 from itertools import chain
@@ -52,42 +51,39 @@ def run(
     """
 
     def commit(one: Slice, report: Callable[[int], None]) -> None:
-        left, rows = dict(enumerate(campaigns.tasks(one))), dict[int, list[VerdictRow]]()
+        play = partial(campaigns.rows, player, campaign.seed, limit=limit)
+        rows = dict[range, list[VerdictRow]]()
+        left = campaigns.tasks(one)
         for _ in range(ATTEMPTS):
-            before = sum(map(len, rows.values()))
-            play = partial(campaigns.rows, player, campaign.seed, limit=limit)
-            rows |= _played(play, left, jobs, lambda more, before=before: report(before + more))  # type: ignore[misc]
-            left = {number: part for number, part in left.items() if number not in rows}
+            rows |= {part: [] for part in left}
+            with closing(_played(play, left, jobs)) as arriving:
+                for part, some in arriving:
+                    rows[part] += some
+                    report(sum(map(len, rows.values())))
+            left = [part for part, known in rows.items() if len(known) < len(part)]
             if not left:
-                whole = chain.from_iterable(rows[number] for number in sorted(rows))
-                return _write(whole, campaigns.slice_path(directory, one))
+                return _write(chain.from_iterable(rows.values()), campaigns.slice_path(directory, one))
         raise CampaignError(f"processes that play are ended again and again, {ATTEMPTS} times by now")
 
     campaigns.run(campaign, directory, commit, report_progress)
 
 
 def _played(
-    play: Callable[[range], Iterator[list[VerdictRow]]],
-    parts: Mapping[int, range],
-    jobs: int | None,
-    report: Callable[[int], None],
-) -> dict[int, list[VerdictRow]]:
-    """The rows of these parts of a slice, without those whose process was ended. Raises CampaignError."""
-    numbers, rows = [*parts], defaultdict[int, list[VerdictRow]](list)
+    play: Callable[[range], Iterator[list[VerdictRow]]], parts: Sequence[range], jobs: int | None
+) -> Generator[tuple[range, list[VerdictRow]], None, None]:
+    """The rows of these parts of a slice, as they come; no more of one whose process is ended. Raises
+    CampaignError."""
 
     def working() -> AbstractContextManager[Callable[[int], Iterator[list[VerdictRow]]]]:
-        return nullcontext(lambda at: play(parts[numbers[at]]))
+        return nullcontext(lambda number: play(parts[number]))
 
     try:
-        with closing(stream(working, len(numbers), jobs)) as arriving:
-            for at, some in arriving:
-                rows[numbers[at]] += some or ()
-                report(sum(map(len, rows.values())))
+        with closing(stream(working, len(parts), jobs)) as arriving:
+            yield from ((parts[number], some or []) for number, some in arriving)
     except CannotStart:
         pass  # what was ended had not yet begun
     except RuntimeError as error:
         raise (campaigns.unready(str(error)) or error) from error
-    return {number: found for number, found in rows.items() if len(found) == len(parts[number])}
 
 
 def _write(rows: Iterable[VerdictRow], path: Path) -> None:

@@ -105,6 +105,11 @@ class Slice(NamedTuple):
     first: int
     last: int
 
+    @property
+    def scenarios(self) -> int:
+        """How many there are."""
+        return self.last - self.first
+
 
 @dataclass(frozen=True)
 class Campaign:
@@ -250,7 +255,7 @@ def played(directory: Path, campaign: Campaign) -> list[Slice]:
 
 def kept(directory: Path, campaign: Campaign) -> int:
     """How many scenarios are played and committed."""
-    return sum(one.last - one.first for one in played(directory, campaign))
+    return sum(one.scenarios for one in played(directory, campaign))
 
 
 def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
@@ -273,7 +278,8 @@ def run(
 ) -> None:
     """Play all slices that are not committed: ``play`` plays one and commits it, and may say meanwhile how
     many of its scenarios are done. ``report_progress`` is told how many are done of all."""
-    committed, before = played(directory, campaign), kept(directory, campaign)
+    committed = played(directory, campaign)
+    before = sum(one.scenarios for one in committed)
     report_progress(before)
 
     def report(more: int) -> None:
@@ -282,15 +288,14 @@ def run(
     for one in campaign.slices():
         if one not in committed:
             play(one, report)
-            before += one.last - one.first
+            before += one.scenarios
             report(0)
 
 
 def tasks(one: Slice) -> list[range]:
     """The scenarios of a slice in parts for which there is a worker each."""
-    size = one.last - one.first
-    parts = min(size, max(TASKS, -(-size // CHUNK)))
-    cuts = [one.first + number * size // parts for number in range(parts + 1)]
+    parts = min(one.scenarios, max(TASKS, -(-one.scenarios // CHUNK)))
+    cuts = [one.first + number * one.scenarios // parts for number in range(parts + 1)]
     return [range(first, last) for first, last in pairwise(cuts)]
 
 

@@ -85,9 +85,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """The command."""
     from rebalance.pipeline.campaign.campaign import CampaignError
-    from rebalance.pipeline.session import Missing
+    from rebalance.pipeline.session import SparkMissing
 
-    with usage_errors(CampaignError, Missing):
+    with usage_errors(CampaignError, SparkMissing):
         if options.played and options.out:
             return _report_only(options)
         if options.out is None or options.scenarios is None:

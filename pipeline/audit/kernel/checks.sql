@@ -78,12 +78,12 @@ resting AS (
         ON lasting."group" = late."group" AND lasting.until - getvariable('stranded') >= late.since
     WHERE early.since + getvariable('stranded') <= lasting.until
 ),
--- Not those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out.
 latest AS (
     SELECT "group", moment, max_by(topics, {consumer: consumer}) AS topics
     FROM subscriptions
     GROUP BY "group", moment
 ),
+-- Not those of a topic to which nobody subscribes any more: the last to subscribe meanwhile leaves it out.
 dropped AS (
     SELECT resting."group", topic, partition, since
     FROM resting
