@@ -46,7 +46,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if not path.exists():
             run(arguments[cut:], path.parent)
             print(f"run {number} of {options.runs}", file=sys.stderr)
-        reports.append(json.loads(path.read_text()))
+        reports.append(report(path))
     found = counted(reports)
     print("\n".join(table(found)))
     return 1 if unsteady(found) else 0
@@ -60,6 +60,18 @@ def run(check: Sequence[str], directory: Path) -> None:
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode not in (Exit.CONFORMANT, Exit.VIOLATION, Exit.INCONCLUSIVE):
         raise SystemExit(ran.stderr)
+
+
+def report(path: Path) -> Mapping[str, Any]:
+    """What a check has written. Raises SystemExit with what is wrong."""
+    try:
+        found = json.loads(path.read_text())
+        [(row["level"], row["id"], row["status"]) for row in found["clauses"]]
+    except (OSError, ValueError, LookupError, TypeError) as error:
+        raise SystemExit(
+            f"{path} is no report of a check ({error!r}): remove it, and it is run again"
+        ) from None
+    return found  # type: ignore[no-any-return]
 
 
 def counted(reports: Iterable[Mapping[str, Any]]) -> Counted:

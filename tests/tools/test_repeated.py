@@ -50,3 +50,11 @@ def test_a_check_that_cannot_run_says_why(tmp_path):
     with pytest.raises(SystemExit, match="no target is called 'nonsense'"):
         repeated.main(["--into", str(tmp_path), "check", "nonsense"])
     assert os.listdir(tmp_path) in ([], ["1"])
+
+
+@pytest.mark.parametrize("text", ["", "garbage", "[]", '{"clauses": [{}]}', "\\ud800"])
+def test_what_is_no_report_is_named(tmp_path, text):
+    (tmp_path / "1").mkdir()
+    (tmp_path / "1/report.json").write_text(text)
+    with pytest.raises(SystemExit, match=r"1/report\.json is no report of a check .*: remove it"):
+        repeated.main(["--into", str(tmp_path), "--runs", "1", "check", "x"])
