@@ -60,3 +60,9 @@ def saved(directory: Path) -> str:
 def literal(text: str) -> str:
     """A text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
+
+
+def reason(error: Exception) -> str:
+    """What DuckDB says, in one line, without its kind of error."""
+    first, *_ = str(error).splitlines() or [type(error).__name__]
+    return first.partition("Error: ")[2] or first

@@ -14,7 +14,7 @@ from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline import database
 from rebalance.pipeline.audit import kernel, tables
 from rebalance.pipeline.audit.engine import Input, load
-from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, reason, stored
+from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute
 from rebalance.pipeline.audit.sources import local
@@ -135,7 +135,7 @@ class Alone:
         try:
             database.save(self.connection, query, absolute(self.plan.table(name)))
         except duckdb.IOException as error:
-            raise OSError(reason(error)) from error
+            raise OSError(database.reason(error)) from error
 
 
 @contextlib.contextmanager

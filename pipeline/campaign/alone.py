@@ -105,4 +105,4 @@ def _write(rows: Iterable[VerdictRow], path: Path) -> None:
             database.save(connection, f"SELECT {columns} FROM played ORDER BY number", str(path))
         (path / COMMITTED).touch()
     except (OSError, duckdb.IOException) as error:
-        raise CampaignError(f"{path} cannot be written: {error}") from error
+        raise CampaignError(f"{path} cannot be written: {database.reason(error)}") from error

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rebalance.pipeline.audit.sources import events
 from rebalance.pipeline.audit.sources.times import FIRST, LAST
+from rebalance.pipeline.database import reason
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -123,9 +124,3 @@ def _flaw(error: Exception, file: str) -> str:
         return f"not a table of events, {text.removeprefix(_NO_EVENT)}"
     named = rf"( (in|of))?( file)? '{re.escape(file)}'"
     return f"no Parquet that can be read: {re.sub(named, '', text, flags=re.I)}"
-
-
-def reason(error: Exception) -> str:
-    """What DuckDB says, in one line, without its kind of error."""
-    first, *_ = str(error).splitlines() or [type(error).__name__]
-    return first.partition("Error: ")[2] or first
