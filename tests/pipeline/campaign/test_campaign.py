@@ -368,10 +368,10 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path,
     from rebalance.pipeline.campaign import campaign as pipeline
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
-    player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 30
+    player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
     argv = command("campaign", "eager", "--members", "2")
-    argv += ["--partitions", "1", "--depth", "30", "--scenarios", "300", "--slice", str(size)]
-    argv += [*("--master", master)[: 2 * bool(master)], "--out"]
+    argv += ["--partitions", "1", "--depth", "30", "--scenarios", "600", "--slice", str(size)]
+    argv += [*(("--master", master) if master else ("--jobs", "1")), "--out"]  # slow enough to be killed
     killed = tmp_path / "killed"
     with subprocess.Popen([*argv, str(killed)], start_new_session=True) as driver:
         until(lambda: (killed / "verdicts/slice=00000/_SUCCESS").exists(), driver)
@@ -393,7 +393,7 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path,
     assert {path: path.stat().st_mtime_ns for path in commits} == commits  # none was played again
 
     whole = tmp_path / "whole"
-    undisturbed = pipeline.Campaign(player.identity(), 0, ((300, 300),), began.version)
+    undisturbed = pipeline.Campaign(player.identity(), 0, ((600, 600),), began.version)
     assert began.identity == json.loads(json.dumps(player.identity()))
     whole.mkdir()
     here(player, pipeline.enlist(whole, undisturbed), whole, 60.0)
