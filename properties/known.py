@@ -10,6 +10,7 @@ of list to say.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,6 +44,11 @@ class KnownEntry:
     @classmethod
     def check(cls, pattern: str) -> None:
         """Raise ValueError for what is no pattern of this kind of list, with what to write."""
+
+    @classmethod
+    def check_typed(cls, pattern: str) -> None:
+        """Raise ValueError for a pattern that means nothing there is. In a file such a line may be old, and
+        is named when the run has ended; typed as an option it is a mistake, and named at once."""
 
     @property
     def where(self) -> str:
@@ -109,7 +115,10 @@ def read(kind: type[_Entry], options: Sequence[str], name: str, hint: str = "") 
             continue
         try:
             kind.check(option)
+            kind.check_typed(option)
         except ValueError as error:
+            if os.path.isfile(option):
+                raise KnownError(f"{name}: {option} is a file: write {name} @{option}") from None
             raise KnownError(f"{name}: {error}") from None
         entries.append(kind(pattern=option, source=name))
     return tuple(entries)

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import TYPE_CHECKING
 
+from rebalance.model.names import unknown
 from rebalance.properties import known
 from rebalance.properties.known import UNTIL, KnownEntry
 
@@ -47,6 +48,18 @@ class KnownFailure(KnownEntry):
                 raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
         if "@" in pattern and not _CAUSE.fullmatch(pattern.partition("@")[2]):
             raise ValueError(f"{pattern!r} names no cause behind '@': write it as a report does")
+
+    @classmethod
+    def check_typed(cls, pattern: str) -> None:
+        """Raise ValueError for a pattern that means no clause."""
+        from rebalance.properties.assignors.clauses import TABLE
+
+        entry = cls(pattern=pattern)
+        ids = {f"{clause.id}-{protocol}": clause.id for clause in TABLE for protocol in clause.protocols}
+        if not any(map(entry.about, ids)):
+            path, _ = _split(pattern)
+            sentence = unknown("clause", path, dict.fromkeys(ids.values()), "rebalance list clauses")
+            raise ValueError(f"{sentence}; a list in a file is @FILE")
 
     @property
     def cause(self) -> str:

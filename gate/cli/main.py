@@ -111,7 +111,9 @@ def _run(argv: list[str]) -> int:
     argv, command = _split(argv)
     if not argv:
         every = ", ".join(parser.commands())
-        raise UsageError(f"which command? `rebalance check` is a start, `rebalance --help` has all: {every}")
+        raise UsageError(
+            f"which command? `rebalance check TARGET` is a start, `rebalance --help` has all: {every}"
+        )
     if now := correction(argv):
         print_err(now)
         return Exit.USAGE

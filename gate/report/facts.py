@@ -9,11 +9,13 @@ from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, T
 from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.model.assignor import LESSER
 from rebalance.properties.assignors.rounds import unusual_preconditions
-from rebalance.properties.verdict import Level, Verdict
+from rebalance.properties.verdict import Exit, Level, Verdict
 
 LEVELS = tuple(Level)
 """From the worst breach to the mildest."""
 
+
+STALE = "STALE"
 
 NOT_JUDGED = (Status.KNOWN, Status.UNCONFIRMED, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED)
 """What becomes of clauses that neither pass nor fail."""
@@ -68,11 +70,18 @@ def label(target: TargetInfo) -> str:
     return cut(clean(" ".join(filter(None, (target.name, target.version))) or target.spec), 50)
 
 
+def verdict_word(result: Result) -> str:
+    """The verdict as reports begin and end with it: a word that the exit code agrees with. A list of known
+    failures that is out of date fails a run in which nothing else is wrong."""
+    out_of_date = result.verdict is Verdict.CONFORMANT and result.exit is Exit.VIOLATION
+    return STALE if out_of_date else result.verdict.upper()
+
+
 def headline(result: Result) -> str:
     """The verdict and what it rests on, in one line."""
     stale = len(having(result, Status.FIXED)) + len(result.stale_known)
     more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
-    return f"{result.verdict.upper()}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
+    return f"{verdict_word(result)}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
 
 
 def _unasked(result: Result) -> str:

@@ -11,7 +11,7 @@ _RED, _GREEN, _YELLOW, _CYAN = "31;1", "32;1", "33;1", "36;1"
 _COLOURS = {
     **dict.fromkeys(("VIOLATION", "REFUTED"), _RED),
     **dict.fromkeys(("CONFORMANT", "PROVED"), _GREEN),
-    **dict.fromkeys(("INCONCLUSIVE", "UNKNOWN", "VACUOUS", "fixed", "stale", "missed"), _YELLOW),
+    **dict.fromkeys(("INCONCLUSIVE", "UNKNOWN", "VACUOUS", "STALE", "fixed", "stale", "missed"), _YELLOW),
     **dict.fromkeys(("FINDING", "KNOWN"), _CYAN),
 }
 

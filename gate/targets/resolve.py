@@ -32,9 +32,6 @@ from dataclasses import dataclass
 from rebalance.live.assignors.hosted import TargetError, adapter, adapters, reference, target_errors
 from rebalance.model.names import meant
 
-DEFAULT = "cooperative-sticky"
-"""The target when none is named."""
-
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
@@ -75,9 +72,10 @@ class Target:
 
 @target_errors()
 def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
-    """The target that ``spec`` or ``command`` names, the default reference assignor without either.
+    """The target that ``spec`` or ``command`` names.
 
-    Raises TargetError as far as that can be told without running anything of the target's.
+    Raises TargetError without either, and for what is wrong as far as that can be told without running
+    anything of the target's.
     """
     if command:
         if spec == _WIRE:
@@ -88,7 +86,12 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
                 "give either a TARGET or `-- COMMAND ...`",
             )
         return _program(tuple(command))
-    spec = DEFAULT if spec is None else spec
+    if spec is None:  # a verdict on what nobody named would be taken for one on the user's own
+        raise TargetError(
+            "which TARGET?",
+            "module:attribute of yours, cooperative-sticky or another name of `rebalance list targets`, or "
+            "`-- COMMAND ...`",
+        )
     if spec.startswith(_COMMAND):
         return _program(tuple(shlex.split(spec.removeprefix(_COMMAND))))
     if spec.startswith((_CLIENT, f"{_WIRE} -- ")):

@@ -48,7 +48,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "target",
         nargs="?",
         metavar="TARGET",
-        help="a reference assignor (default: cooperative-sticky), +SWITCH to break it, module:attribute, "
+        help="a reference assignor such as cooperative-sticky, +SWITCH to break it, module:attribute, "
         "ADAPTER:NAME such as kafka-python:sticky, java:CLASS, client:NAME:ASSIGNOR over the wire, `wire -- "
         "COMMAND ...` that starts a consumer; or `-- COMMAND ...` that speaks the JSON-lines protocol",
     )
@@ -92,9 +92,9 @@ def run(options: argparse.Namespace) -> int:
     failing = _known(options.known_failing, "--known-failing")
     flaky = _known(options.known_flaky, "--known-flaky")
     plan = _plan(options, (*failing, *flaky))
-    target = target_of(options)
     if options.write_known and not options.write_known.parent.is_dir():
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
+    target = target_of(options)
     with session(target, options) as talk:
         info = describe(target.spec, talk.hello)
         reports.open()  # a target that does not start leaves none

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -99,6 +100,8 @@ def columns(
     known = {client.name: client for client in clients.pinned()}
     wanted = ("kafka-clients",) if wanted is None and releases else tuple(wanted or ())
     if others := [name for name in wanted if name not in known and wanted != ("all",)]:
+        if os.path.isfile(file := others[0].removeprefix("@")):
+            raise UsageError(f"--client: {file} is a file of clients, which is a TARGET: @{file}")
         raise UsageError(f"--client: {unknown('client', others[0], [*known, 'all'])}")
     found = [known[name] for name in (known if wanted == ("all",) else wanted)]
     with usage_errors(ValueError):  # of a file, or a release that is no release

@@ -9,7 +9,7 @@ from rebalance.gate.cli.console.text import clean, count, cut
 from rebalance.gate.report.ci.cases import CiCase, CiReport, Evidence
 from rebalance.gate.report.diagram import mermaid
 from rebalance.gate.report.markup import code, escaped, fenced, plain, table
-from rebalance.properties.verdict import Verdict
+from rebalance.properties.verdict import Exit, Verdict
 
 MOST = 1024 * 1024
 """Bytes: GitHub refuses a longer step summary as a whole."""
@@ -48,7 +48,9 @@ def render(report: CiReport, most: int = MOST) -> str:
 
 
 def _head(report: CiReport) -> str:
-    lines = [f"## {_MARKS[report.verdict]} {escaped(report.headline)}", ""]
+    passed = report.verdict is Verdict.CONFORMANT and report.exit is not Exit.CONFORMANT
+    mark = _MARKS[Verdict.INCONCLUSIVE if passed else report.verdict]
+    lines = [f"## {mark} {escaped(report.headline)}", ""]
     (name, subject), *others = report.facts or ((report.command, report.subject),)
     lines += [" · ".join([f"{name} {code(subject)}", *(f"{n} {escaped(v)}" for n, v in others)]), ""]
     lines += table(

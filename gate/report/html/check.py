@@ -16,6 +16,7 @@ from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.facts import (
     NOT_JUDGED,
+    STALE,
     broken,
     cause_facts,
     found_where,
@@ -28,6 +29,7 @@ from rebalance.gate.report.facts import (
     reached,
     tally,
     unattributed,
+    verdict_word,
 )
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.page import Markup, join, tag, text
@@ -73,7 +75,7 @@ def render(result: Result) -> str:
     return page.report(
         "check",
         headline(result),
-        result.verdict,
+        "warn" if verdict_word(result) == STALE else result.verdict,
         _named(result),
         page.section("broken", "What is broken", *blocks),
         page.section("todo", "What else to look at", _todo(result)),
@@ -82,7 +84,7 @@ def render(result: Result) -> str:
         page.section("coverage", "What was asked along which dimension", *_coverage(result)),
         page.section("others", "Known, flaky, unsupported, untested", _others(result)),
         page.section("samples", "What passing looks like", *_samples(result)),
-        foot=f"{tally(result)}; {result.verdict.upper()}, exit {int(result.exit)}. rebalance "
+        foot=f"{tally(result)}; {verdict_word(result)}, exit {int(result.exit)}. rebalance "
         f"{result.suite_version}. A search from a seed: conformant means that it found nothing in the "
         "situations that it lists as reached.",
     )

@@ -24,6 +24,7 @@ from rebalance.gate.report.facts import (
     reached,
     tally,
     unattributed,
+    verdict_word,
 )
 from rebalance.gate.report.frame import aligned, labelled, painted
 
@@ -45,7 +46,7 @@ def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool 
         lines += _labelled("report", result.page)
     elif result.run_dir:
         lines += _labelled("reports", result.run_dir)
-    lines.append(f"{tally(result)}; {result.verdict.upper()}, exit {int(result.exit)}")
+    lines.append(f"{tally(result)}; {verdict_word(result)}, exit {int(result.exit)}")
     if not unicode:
         lines = [part for line in lines for part in _ascii(line)]
     safe = map(_inert, lines)

@@ -133,7 +133,7 @@ def test_interrupt_before_the_search_is_130(rebalance: Rebalance, monkeypatch: p
         (("check", "--known-failing", "@none.txt"), "--write-known none.txt makes one"),
         (("check", "--known-failing", "kip*/leader/4"), "'*' and '**' stand for whole parts only"),
         (("check", "--write-known", "no/such/place.txt"), "no directory 'no/such'"),
-        (("check", "--report-dir", "/dev/null/x"), "no directory for reports"),
+        (("check", "range", "--report-dir", "/dev/null/x"), "no directory for reports"),
         (("list", "clauses", "kip999"), "no clause is called 'kip999'"),
         (("replay", "abcd"), "neither a file, a directory, nor the id of a trace"),
         (("replay",), "nor the id of a trace"),

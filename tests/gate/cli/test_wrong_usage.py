@@ -28,10 +28,15 @@ WRONG = [line.split("  ->  ") for line in r"""
 chek  ->  did you mean check?
 exlpore dynamic  ->  did you mean explore?
 verify  ->  no command is called 'verify'
-  ->  which command? `rebalance check` is a start
+  ->  which command? `rebalance check TARGET` is a start
 --profile smoke check  ->  --profile goes behind a command
 --foo  ->  --foo goes behind a command
 --completion tcsh  ->  there are bash, zsh, fish
+check  ->  which TARGET?
+check --profile smoke  ->  or `-- COMMAND ...`
+check --adapter  ->  which TARGET?
+check --in-group  ->  which TARGET?
+campaign --scenarios 1 --out x  ->  which TARGET?
 check --  ->  it takes a command, such as `-- java -jar adapter.jar`
 check --profil smoke  ->  did you mean --profile
 check --profile smok  ->  did you mean smoke?
@@ -48,6 +53,15 @@ check --report htm  ->  did you mean html?
 check --format=text  ->  write `rebalance check --report FORMAT`
 check --faults crash  ->  check has no option --faults: it belongs to explore
 check --validate  ->  --validate goes with --adapter
+check range --known-failing fair.py  ->  fair.py is a file: write --known-failing @fair.py
+check range --known-flaky fair.py  ->  fair.py is a file: write --known-flaky @fair.py
+check range --known-failing nowhere.txt  ->  no clause is called 'nowhere.txt'
+check range --known-failing kip429/leader/44  ->  did you mean kip429/leader/4
+check range --known-failing assign/99-eager  ->  a list in a file is @FILE
+check range --known-flaky kip42/**  ->  no clause is called 'kip42/**'
+audit fair.py --known fair.py  ->  fair.py is a file: write --known @fair.py
+compare --client fair.py  ->  fair.py is a file of clients, which is a TARGET: @fair.py
+compare --client @fair.py  ->  which is a TARGET: @fair.py
 check --known-failing @nowhere.txt  ->  nowhere.txt
 check --write-known no/such/dir.txt  ->  --write-known: no directory
 check range roundrobin  ->  'roundrobin' is too much: check takes [TARGET] only

@@ -146,10 +146,20 @@ def test_the_first_line_counts_what_is_known_to_break(known, passed, line):
 def test_stale_entries_are_named():
     fixed = row("assign/1", status=Status.FIXED, note="assign/1 (known.txt:3)")
     shown = text.render(result(fixed, stale_known=("assing/2 (known.txt:4)",), exit=Exit.VIOLATION))
-    assert "CONFORMANT  acme 1.4.2 keeps 1 clause in 300 scenarios; known list out of date, 2 lines" in shown
+    assert "STALE  acme 1.4.2 keeps 1 clause in 300 scenarios; known list out of date, 2 lines" in shown
     assert "fixed    assign/1-cooperative holds: remove line assign/1 (known.txt:3)" in shown
     assert "stale    assing/2 (known.txt:4) matches no clause: remove line" in shown
-    assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; CONFORMANT, exit 1"
+    assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; STALE, exit 1"
+
+
+def test_every_report_begins_with_a_word_that_the_exit_code_agrees_with():
+    made = result(stale_known=("gone (known.txt:1)",), exit=Exit.VIOLATION)
+    assert made.verdict is Verdict.CONFORMANT
+    for shown in (text.render(made), html_check.render(made), markdown.render(ci_reports.result(made))):
+        assert "STALE" in shown
+        assert "CONFORMANT" not in shown
+    assert "⚠️" in markdown.render(ci_reports.result(made))
+    assert "<b class=warn>STALE</b>" in html_check.render(made)
 
 
 def test_figures():

@@ -48,9 +48,13 @@ def adapter(monkeypatch, tmp_path):
 # --- names that are right --------------------------------------------------------------------------------
 
 
-def test_default_is_the_reference():
-    target = resolve()
-    assert target == resolve("cooperative-sticky")
+def test_nothing_is_run_that_nobody_named():
+    with pytest.raises(TargetError, match=r"which TARGET\?\n.*rebalance list targets"):
+        resolve()
+
+
+def test_a_reference_is_hosted():
+    target = resolve("cooperative-sticky")
     assert target.command == (
         sys.executable,
         "-P",
@@ -240,7 +244,7 @@ def test_references_in_a_session_answer_as_in_process():
         ),
     }
     local = load("cooperative-sticky")
-    with Session(resolve()) as session:
+    with Session(resolve("cooperative-sticky")) as session:
         assert (session.hello.name, session.hello.protocols) == (local.name, tuple(local.protocols))
         assert session.hello.promises == local.promises
         reply = session.assign(RebalanceProtocol.COOPERATIVE, cluster, group)
@@ -276,7 +280,7 @@ def test_plain_program_skips_topics_without_subscribers():
 
 
 def test_smoke_on_the_reference():
-    assert [step.ok for step in smoke(resolve(), validate=True)] == [True] * 5
+    assert [step.ok for step in smoke(resolve("cooperative-sticky"), validate=True)] == [True] * 5
 
 
 def test_smoke_says_what_is_wrong():
@@ -306,7 +310,7 @@ def test_smoke_shows_failures_and_schema_violations():
 
 def test_smoke_without_jsonschema(monkeypatch):
     monkeypatch.setitem(sys.modules, "jsonschema", None)
-    step = smoke(resolve(), validate=True)[-1]
+    step = smoke(resolve("cooperative-sticky"), validate=True)[-1]
     assert (step.ok, step.lines) == (False, ("not done: needs `pip install jsonschema`",))
 
 
