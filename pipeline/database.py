@@ -53,7 +53,9 @@ def save(connection: DuckDBPyConnection, query: str, directory: str) -> None:
 
 
 def saved(directory: Path) -> str:
-    """The table that ``save`` has written, as SQL names it."""
+    """The table that ``save`` has written, as SQL names it. Raises OSError for what may never end."""
+    if (directory / PART).exists() and not (directory / PART).is_file():
+        raise OSError(f"{directory / PART}: is no file but a pipe or a device")
     return f"read_parquet({literal(str(directory / PART))}, hive_partitioning = false)"
 
 

@@ -18,6 +18,8 @@ from datetime import date
 from pathlib import Path
 from typing import TypeVar
 
+from rebalance.model.reading import Unreadable, text
+
 UNTIL = re.compile(r"(?<!\S)until=(\S*)")
 
 MOST = 1000
@@ -126,11 +128,9 @@ def read(kind: type[_Entry], options: Sequence[str], name: str, hint: str = "") 
 
 def _read(path: str, name: str, hint: str) -> str:
     try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
+        return text(Path(path))
+    except (FileNotFoundError, NotADirectoryError):
         missing = f"{name}: no file {path!r}"
         raise KnownError(f"{missing}; {hint.format(path=path)}" if hint else missing) from None
-    except UnicodeDecodeError as error:
-        raise KnownError(f"{name}: {path!r} is not UTF-8: {error}") from None
-    except OSError as error:
-        raise KnownError(f"{name}: cannot read {path!r}: {error.strerror}") from None
+    except Unreadable as error:
+        raise KnownError(f"{name}: {error}") from None

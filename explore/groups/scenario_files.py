@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import stat
-import tomllib
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -13,6 +11,7 @@ from rebalance.model.assignors import NAMES
 from rebalance.model.consumer.migration.either import FAULTS
 from rebalance.model.names import unknown
 from rebalance.model.protocol.setup import POLICIES
+from rebalance.model.reading import Unreadable, toml_of
 
 BASE = "like"
 """The key that names the scenario of which everything is that the file does not say."""
@@ -27,13 +26,10 @@ def scenario_in(path: Path) -> NamedScenario:
     ``lists`` has for each member the assignors that it lists, as names, or as lists of names that it goes
     through one after the other as it is upgraded. Raises ScenarioError, which names the key, and OSError.
     """
-    mode = path.stat().st_mode
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):  # of a directory reading says what it is
-        raise ScenarioError(f"{path}: is no file but a pipe or a device")
     try:
-        read = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:  # no TOML, no UTF-8, a number of too many digits
-        raise ScenarioError(f"{path}: {error}") from error
+        read = toml_of(path)
+    except Unreadable as error:
+        raise ScenarioError(str(error)) from error
     like = read.pop(BASE, "dynamic")
     if not isinstance(like, str) or like not in SCENARIOS:
         raise ScenarioError(f"{path}: {BASE}: {unknown('scenario', str(like), SCENARIOS)}")

@@ -11,6 +11,7 @@ from typing import Any
 from rebalance.gate.check.plan import CheckPlan, count
 from rebalance.gate.check.result import TargetInfo
 from rebalance.live.processes.tools import write_whole
+from rebalance.model.reading import json_of
 from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.causes.attribution import BreakingScenario
 from rebalance.properties.assignors.clause import Breach
@@ -80,10 +81,10 @@ def load(path: Path) -> CheckProgress:
 
     Raises ``ValueError`` for a file that is damaged or of another version of the suite.
     """
-    if not path.exists():
-        return CheckProgress()
     try:
-        return _parse(json.loads(path.read_text(encoding="utf-8")))
+        return _parse(json_of(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return CheckProgress()
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise ValueError(f"{path} cannot be resumed, delete it: {error!r}") from error
 

@@ -7,7 +7,6 @@ What is typed comes after, so it wins; of an option that may be repeated both co
 from __future__ import annotations
 
 import argparse
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 from rebalance.gate.cli.console.terminal import UsageError, print_err
 from rebalance.gate.cli.parser import Parser
 from rebalance.model.names import unknown
+from rebalance.model.reading import Unparsed, Unreadable, toml_of
 
 FILES = (Path("rebalance.toml"), Path("pyproject.toml"))
 
@@ -60,14 +60,19 @@ def _read() -> tuple[str, Mapping[str, Any]]:
     """The file that counts, and its tables; none without one. Raises UsageError."""
     for path in FILES:
         try:
-            whole = tomllib.loads(path.read_text("utf-8"))
+            whole = toml_of(path)
         except OSError:
             continue
-        except (ValueError, RecursionError) as error:
+        except Unparsed as error:
             if path == FILES[0]:
-                raise UsageError(f"{path}: {error}") from error
+                raise UsageError(str(error)) from error
             continue  # whoever owns pyproject.toml will say so
-        found = whole if path == FILES[0] else whole.get("tool", {}).get("rebalance")
+        except Unreadable as error:
+            raise UsageError(str(error)) from error
+        tools = whole.get("tool")
+        found = whole if path == FILES[0] else tools.get("rebalance") if isinstance(tools, dict) else None
+        if found is not None and not isinstance(found, dict):
+            raise UsageError(f"{path}: tool.rebalance is a table, with a table for each command")
         if found is not None:
             return str(path), found
     return "", {}

@@ -33,6 +33,7 @@ from rebalance.live.assignors.java import JAVA
 from rebalance.model.assignors.promises import KAFKA
 from rebalance.model.bugs.catalogue import ships
 from rebalance.model.bugs.switches import SWITCHES
+from rebalance.model.reading import json_of
 from rebalance.properties.assignors.clause import Clause, Scope
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.assignors.histories import PlayedHistory
@@ -369,9 +370,9 @@ def _enlist(comparison: TargetComparison) -> None:
     """Make the directory, or find that it holds the same comparison."""
     path = comparison.directory / "comparison.json"
     wanted = comparison.identity()
-    if path.exists():
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
         try:
-            known = json.loads(path.read_text(encoding="utf-8"))
+            known = json_of(path)
             differing = [name for name, value in wanted.items() if known.get(name) != value]
         except (ValueError, AttributeError) as error:
             raise CompareError(f"{path} is not what was saved there: delete it ({error})") from error
@@ -397,10 +398,10 @@ def _save(comparison: TargetComparison, one: Judged) -> None:
 def load(comparison: TargetComparison, column: TargetColumn) -> Judged:
     """What is known of a target; nothing, if nothing is."""
     path = _file(comparison, column)
-    if not path.exists():
-        return Judged(column=column)
     try:
-        return _judged_in(column, json.loads(path.read_text(encoding="utf-8")))
+        return _judged_in(column, json_of(path))
+    except (FileNotFoundError, NotADirectoryError):
+        return Judged(column=column)
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise CompareError(f"{path} is not what was saved there: delete it ({error})") from error
 

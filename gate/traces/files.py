@@ -10,7 +10,6 @@ import contextlib
 import json
 import os
 import re
-import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -19,6 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from rebalance.gate.cli.console.text import listed
 from rebalance.live.processes.tools import write_whole
+from rebalance.model import reading
 from rebalance.model.names import meant
 
 SUITE = "rebalance-verifier"
@@ -40,9 +40,6 @@ REPORTS = {
     "markdown": "report.md",
 }
 """The names of reports by their formats."""
-
-MOST_BYTES = 256 * 2**20
-"""Of a file that is read as a whole."""
 
 _ID = re.compile(r"[0-9a-f]{1,64}\Z")
 _RUN = re.compile(r"\d{8}T\d{6}Z(-\d+)?")
@@ -108,25 +105,13 @@ def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
 
 
 def read_json(path: Path) -> Any:
-    """The JSON in a file, an ordinary one of no more than ``MOST_BYTES``. Raises ``TraceError`` that names
-    the file."""
+    """Return the JSON in a file. Raises ``TraceError`` that names the file."""
     try:
-        known = path.stat()
-        if not stat.S_ISREG(known.st_mode) or known.st_size > MOST_BYTES:
-            raise TraceError(f"{path}: no file, or one of more than {MOST_BYTES >> 20} MiB")
-        return json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_no_number)
+        return reading.json_of(path)
     except OSError as error:
         raise TraceError(f"{path}: cannot be read: {error.strerror}") from error
-    except json.JSONDecodeError as error:
-        raise TraceError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from error
-    except TraceError:
-        raise
-    except (ValueError, RecursionError) as error:  # also a number of too many digits
-        raise TraceError(f"{path}: not JSON: {error}") from error
-
-
-def _no_number(name: str) -> None:
-    raise ValueError(f"{name} is no number")
+    except reading.Unreadable as error:
+        raise TraceError(str(error)) from error
 
 
 write = write_whole

@@ -12,6 +12,7 @@ from typing import Any
 from rebalance.gate.check.result import Status
 from rebalance.gate.traces import codec, files
 from rebalance.gate.traces.files import TraceError
+from rebalance.model import reading
 
 FILE = "runs.jsonl"
 MOST = 500
@@ -74,10 +75,15 @@ def load(root: Path) -> list[PastRun]:
 def _records(root: Path) -> list[dict[str, Any]]:
     """The lines that some suite has written, also a newer one."""
     path, found = root / FILE, []
-    text = path.read_text(encoding="utf-8", errors="replace") if path.is_file() else ""
+    try:
+        text = reading.contents(path).decode("utf-8", "replace")
+    except FileNotFoundError:
+        return []
+    except reading.Unreadable as error:
+        raise OSError(str(error)) from error
     for line in text.splitlines():
-        with contextlib.suppress(RecursionError, ValueError):
-            if line.startswith("{") and "schema" in (data := json.loads(line)):
+        with contextlib.suppress(ValueError):
+            if line.startswith("{") and "schema" in (data := reading.parsed_json(line, str(path))):
                 found.append(data)
     return found
 

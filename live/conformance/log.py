@@ -4,6 +4,7 @@ was done to whom."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import stat
@@ -14,6 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rebalance.model.names import unknown
+from rebalance.model.reading import Unreadable, json_of
 
 LONGEST = 4 << 20
 """Characters of a line; what is longer is no event."""
@@ -103,8 +105,9 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
     name = group if group is not None else next(iter(found))
     if name not in found:
         raise LogError(f"{file}: {unknown('group', name, sorted(found))}")
-    beside = file.parent / "run.json"
-    run = _run(beside) if beside.exists() else {}
+    run: Mapping[str, Any] = {}
+    with contextlib.suppress(FileNotFoundError):
+        run = _run(file.parent / "run.json")
     return RecordedLog(file, name, tuple(sorted(found[name], key=lambda line: line.at)), run)
 
 
@@ -132,8 +135,10 @@ def _json(text: str, where: str) -> Any:
 
 
 def _run(path: Path) -> dict[str, Any]:
-    with _opened(path) as file:
-        run = _json(file.read(), str(path))
+    try:
+        run = json_of(path)
+    except Unreadable as error:
+        raise LogError(str(error)) from error
     if not isinstance(run, dict):
         raise LogError(f"{path}: not an object")
     for name in ("steps", "rests"):

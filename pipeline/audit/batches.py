@@ -19,13 +19,15 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rebalance.live.processes.tools import write_whole
+from rebalance.model.reading import fields, json_of, listed, whole, word
 from rebalance.pipeline.audit import kernel, tail
 from rebalance.pipeline.audit.kernel import events as of_kernel
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.records import LogFinding
+from rebalance.pipeline.audit.result import InputError
 from rebalance.pipeline.audit.sources.parsing import LineParser
 from rebalance.pipeline.audit.sources.reading import decoded
 from rebalance.pipeline.audit.sources.rows import LineRow
@@ -35,6 +37,8 @@ from rebalance.pipeline.database import PART, add, save, saved
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
+
+_T = TypeVar("_T")
 
 HORIZON = 3600.0
 """Seconds of event time that are kept as they are; of what is older, only what may still matter."""
@@ -79,19 +83,18 @@ def batch(watch: Watch) -> bool:
 
     Returns whether there was something to read.
     """
-    done = _kept_json(watch.state / "done.json") or {"number": -1, "ends": {}}
-    begun = _kept_json(watch.state / "begun.json")
-    start = tail.positions(done["ends"])
-    if begun is None or begun["number"] <= done["number"]:
-        begun = {"number": done["number"] + 1, "ends": tail.plain(tail.ends(watch.path, start))}
-        write_whole(watch.state / "begun.json", json.dumps(begun))
-    stretches = tail.stretches(start, tail.positions(begun["ends"]))
+    last, start = _position(watch, "done") or (-1, {})
+    number, ends = _position(watch, "begun") or (-1, {})
+    if number <= last:
+        number, ends = last + 1, tail.ends(watch.path, start)
+        write_whole(watch.state / "begun.json", json.dumps({"number": number, "ends": tail.plain(ends)}))
+    stretches = tail.stretches(start, ends)
     news = []
-    if stretches or (watch.now and done["number"] >= 0):
-        news = _judge(watch, begun["number"], stretches)
+    if stretches or (watch.now and last >= 0):
+        news = _judge(watch, number, stretches)
     with _undisturbed():
         watch.report(news)
-        write_whole(watch.state / "done.json", json.dumps(begun))
+        write_whole(watch.state / "done.json", json.dumps({"number": number, "ends": tail.plain(ends)}))
     return bool(stretches)
 
 
@@ -215,8 +218,8 @@ def _remembered(
         """
     )
     # Written first: a batch that is run again reports what it has saved and not reported.
-    before = _kept_json(watch.state / "news.json")
-    ids = before["ids"] if before is not None and before["number"] == number else []
+    known_of, ids = _reported(watch) or (-1, [])
+    ids = ids if known_of == number else []
     ids += [one for (one,) in connection.execute("SELECT id FROM news").fetchall()]
     write_whole(watch.state / "news.json", json.dumps({"number": number, "ids": ids}))
     save(connection, "FROM remembered ORDER BY id", str(known))
@@ -255,8 +258,23 @@ def _number(path: Path) -> int:
     return int(path.name.removeprefix("batch=").split("-")[0])
 
 
-def _kept_json(path: Path) -> Any:
+def _position(watch: Watch, name: str) -> tuple[int, tail.Positions] | None:
+    """The number of a batch, and how far it goes in which files."""
+    return _left(watch, name, lambda kept: (whole(kept["number"]), tail.positions(kept["ends"])))
+
+
+def _reported(watch: Watch) -> tuple[int, list[str]] | None:
+    """The number of a batch, and the ids of the findings that it has saved."""
+    return _left(watch, "news", lambda kept: (whole(kept["number"]), [*map(word, listed(kept["ids"]))]))
+
+
+def _left(watch: Watch, name: str, parse: Callable[[Any], _T]) -> _T | None:
+    """What a batch has left for the next, None where there was none. Raises InputError."""
+    path = watch.state / f"{name}.json"
     try:
-        return json.loads(path.read_text(encoding="utf-8"))
+        return parse(fields(json_of(path)))
     except FileNotFoundError:
         return None
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        text = f"{path} is not what was saved there ({error}); remove {watch.out} to begin anew"
+        raise InputError(text) from error

@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from rebalance.live.processes.tools import write_whole
+from rebalance.model.reading import fields, json_of
 from rebalance.pipeline.audit import batches
 from rebalance.pipeline.audit.engine import failure
 from rebalance.pipeline.audit.records import LogFinding, Recording
@@ -100,13 +101,13 @@ def _settle(plan: AuditPlan, path: str) -> None:
     settings = {"path": path, "source": plan.kind, "zone": plan.zone, **asdict(plan.thresholds)}
     file = plan.out / SETTINGS
     try:
-        known = json.loads(file.read_text(encoding="utf-8"))
+        known = fields(json_of(file))
+        differs = [name for name in settings if known.get(name) != settings[name]]
     except FileNotFoundError:
         write_whole(file, json.dumps(settings, indent=2) + "\n")
         return
     except ValueError as error:
         raise InputError(f"{file}: {error}; remove {plan.out} to begin anew") from error
-    differs = [name for name in settings if known.get(name) != settings[name]]
     if differs:
         changes = ", ".join(f"{name} was {known.get(name)}" for name in differs)
         raise InputError(f"{plan.out} belongs to another run ({changes}): name another --out, or remove it")

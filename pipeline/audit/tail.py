@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from rebalance.model.reading import whole, word
+
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".zip", ".lz4", ".snappy")
 CHUNK = 1 << 20
 FIRST = 256
@@ -141,5 +143,13 @@ def plain(positions: Positions) -> dict[str, Any]:
 
 
 def positions(kept: Mapping[str, Any]) -> dict[str, Position]:
-    """From what JSON kept."""
-    return {inode: Position(**position) for inode, position in kept.items()}
+    """From what JSON kept. Raises ValueError, TypeError or AttributeError."""
+    return {inode: _checked(Position(**position)) for inode, position in kept.items()}
+
+
+def _checked(position: Position) -> Position:
+    for number in (position.bytes, position.lines, position.life):
+        whole(number, 0)
+    for text in (position.file, position.first):
+        word(text)
+    return position

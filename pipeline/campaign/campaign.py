@@ -27,10 +27,17 @@ from typing import Any, NamedTuple, Protocol
 
 from rebalance.live.processes.tools import write_whole
 from rebalance.live.processes.workers import CannotStart, isolated
+from rebalance.model.reading import Unreadable, fields, json_of, listed, whole, word
 from rebalance.properties.verdict import Exit
 
 SCHEMA = 1
 """Of campaign.json; raised when older readers would misread it."""
+
+MOST_BYTES = 16 * 2**20
+"""Of campaign.json."""
+
+MOST_SLICES = 99_999
+"""Of a campaign; each is a directory."""
 
 CHUNK = 2_000
 """Most scenarios of one task: it has one child, which gets ready once, and its results in memory."""
@@ -60,8 +67,10 @@ COLUMNS = {
     "coverage": "MAP(VARCHAR, BIGINT)",  # situation -> how often it came up
     "micros": "BIGINT",  # how long it took; all else is the same in every run
 }
-"""Of the rows, one for each scenario, with their types as DuckDB names them; the first three are always
-there."""
+"""Of the rows, one for each scenario, with their types as DuckDB names them."""
+
+ALWAYS = ("number", "seed", "verdict")
+"""Those without which there is no row."""
 
 
 class SliceOutcome(NamedTuple):
@@ -126,6 +135,15 @@ class Campaign:
         """How many there are to play in all."""
         return self.legs[-1][0]
 
+    def check(self) -> None:
+        """Raise ValueError where there is nothing to play, or more slices than a directory may hold."""
+        if not self.legs:
+            raise ValueError("legs: expected one at least")
+        firsts = (0, *(scenarios for scenarios, _ in self.legs))
+        cut = sum(-(-(last - first) // size) for first, (last, size) in zip(firsts, self.legs, strict=False))
+        if cut > MOST_SLICES:
+            raise ValueError(f"{cut:,} slices are more than {MOST_SLICES:,}: say --slice, with more in each")
+
     def slices(self) -> list[Slice]:
         """All slices, in order."""
         found: list[Slice] = []
@@ -158,17 +176,33 @@ def load(directory: Path) -> Campaign | None:
     """The campaign in ``directory``, None when there is none. Raises CampaignError."""
     path = directory / "campaign.json"
     try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-        if data["schema"] != SCHEMA:
-            raise CampaignError(f"{path} has schema {data['schema']}, this suite reads {SCHEMA}")
-        legs = tuple((int(scenarios), int(size)) for scenarios, size in data["legs"])
-        return Campaign(data["plays"], data["seed"], legs, data["suite_version"])
+        data = fields(json_of(path, MOST_BYTES))
+        if (schema := whole(data["schema"])) != SCHEMA:
+            raise CampaignError(f"{path} has schema {schema}, this suite reads {SCHEMA}")
+        return _campaign(data)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError, LookupError, TypeError) as error:
-        if isinstance(error, CampaignError):
-            raise
-        raise CampaignError(f"{path} cannot be read: {error!r}; choose another directory") from error
+    except CampaignError:
+        raise
+    except Unreadable as error:
+        raise CampaignError(f"{error}; choose another directory") from error
+    except (ValueError, LookupError, TypeError) as error:
+        why = f"has no {error}" if isinstance(error, LookupError) else error
+        raise CampaignError(f"{path} is no campaign: {why}; choose another directory") from error
+
+
+def _campaign(data: Mapping[str, Any]) -> Campaign:
+    """What campaign.json says. Raises ValueError, LookupError or TypeError for what no campaign has."""
+    plays = fields(data["plays"])
+    for name in ("target", "scenario"):
+        word(plays.get(name, ""))
+    legs, before = [], 0
+    for scenarios, size in (listed(leg, 2) for leg in listed(data["legs"], MOST_SLICES)):
+        before = whole(scenarios, before + 1)
+        legs.append((before, whole(size, 1)))
+    found = Campaign(plays, whole(data["seed"]), tuple(legs), word(data["suite_version"]))
+    found.check()
+    return found
 
 
 def enlist(directory: Path, wanted: Campaign) -> Campaign:
@@ -176,6 +210,7 @@ def enlist(directory: Path, wanted: Campaign) -> Campaign:
 
     Raises CampaignError where something else was begun there, or more of the same.
     """
+    _checked(wanted)
     there = load(directory)
     if there is not None:
         for what, was, now in (
@@ -196,7 +231,7 @@ def enlist(directory: Path, wanted: Campaign) -> Campaign:
             )
         if wanted.scenarios == there.scenarios:
             return there
-        wanted = replace(wanted, legs=(*there.legs, *wanted.legs))
+        wanted = _checked(replace(wanted, legs=(*there.legs, *wanted.legs)))
     elif (directory / "verdicts").exists():
         raise CampaignError(f"{directory} has verdicts but no campaign.json: choose another directory")
     data = {
@@ -210,6 +245,14 @@ def enlist(directory: Path, wanted: Campaign) -> Campaign:
         write_whole(directory / "campaign.json", json.dumps(data, indent=1) + "\n")
     except OSError as error:
         raise CampaignError(f"{directory} cannot be written to: {error}") from error
+    return wanted
+
+
+def _checked(wanted: Campaign) -> Campaign:
+    try:
+        wanted.check()
+    except ValueError as error:
+        raise CampaignError(str(error)) from error
     return wanted
 
 
@@ -259,12 +302,13 @@ def kept(directory: Path, campaign: Campaign) -> int:
 
 
 def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
-    """The files with the rows of all committed slices."""
-    return [
-        file
-        for one in played(directory, campaign)
-        for file in sorted(slice_path(directory, one).glob("*.parquet"))
-    ]
+    """The files with the rows of all committed slices. Raises CampaignError for one that may not end."""
+    slices = [slice_path(directory, one) for one in played(directory, campaign)]
+    files = [file for at in slices for file in sorted(at.glob("*.parquet"))]
+    for file in files:
+        if not file.is_file():
+            raise CampaignError(f"{file}: is no file but a pipe, a device or a directory: remove it")
+    return files
 
 
 # -- playing -------------------------------------------------------------------------------------------

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.pipeline.campaign.campaign import COLUMNS, LOST, Campaign, CampaignError, rows_of
+from rebalance.pipeline.campaign.campaign import ALWAYS, COLUMNS, LOST, Campaign, CampaignError, rows_of
+from rebalance.pipeline.database import literal, reason
 
 SMALLEST = "ORDER BY coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number"
 """What the smallest failing scenario is the smallest by."""
@@ -57,16 +58,26 @@ def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
     with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
         try:
             if files:
-                connection.read_parquet([*map(str, files)], hive_partitioning=False).create_view("played")
+                _view(connection, files)
             else:
                 listed = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
                 connection.execute(f"CREATE TEMP TABLE played ({listed})")
             return {name: _answer(connection, query) for name, query in QUERIES.items()}
         except duckdb.Error as error:
             raise CampaignError(
-                f"rows of {directory} cannot be read: {error}; remove the slice=NNNNN that has them, and "
-                "begin the campaign again: that slice alone is played anew"
+                f"rows of {directory} cannot be read: {reason(error)}; remove the slice=NNNNN that has them, "
+                "and begin the campaign again: that slice alone is played anew"
             ) from error
+
+
+def _view(connection: Any, files: Sequence[Path]) -> None:
+    """The rows as ``played``, with the types that the queries rely on. Raises CampaignError, duckdb.Error."""
+    typed = ", ".join(f"CAST({name} AS {kind}) AS {name}" for name, kind in COLUMNS.items())
+    rows = f"read_parquet([{', '.join(literal(str(file)) for file in files)}], hive_partitioning = false)"
+    connection.execute(f"CREATE TEMP VIEW played AS SELECT {typed} FROM {rows}")
+    for name in ALWAYS:
+        if connection.execute(f"SELECT 1 FROM played WHERE {name} IS NULL LIMIT 1").fetchall():
+            raise CampaignError(f"rows of {files[0].parents[1]} cannot be read: one has no {name}")
 
 
 def _answer(connection: Any, query: str) -> Sequence[Any]:

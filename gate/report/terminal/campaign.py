@@ -86,6 +86,8 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
 
 def _cell(row: Any, name: str) -> str:
     value = getattr(row, name)
+    if value is None:
+        return "-"
     if name == "seconds":
         return f"{value:,.1f}"
     return str(value) if name == "seed" or isinstance(value, str) else f"{value:,}"

@@ -57,7 +57,7 @@ def test_rebalance_toml_wins_and_nothing_is_nothing(here: Path, parser: Parser) 
         ("[check]\nprofile = 'cii'\n", "rebalance.toml: --profile: no profile is called 'cii'"),
         ("[check]\nprofile = {a = 1}\n", "rebalance.toml: profile: expected text, a number, true"),
         ("[check\n", "rebalance.toml: Expected ']'"),
-        ("a = " + "[" * 9999, "rebalance.toml: maximum recursion depth exceeded"),
+        ("a = " + "[" * 9999, "rebalance.toml: not TOML that can be read: nested too deeply"),
     ],
 )
 def test_what_is_wrong_in_the_file_names_it(rebalance, text: str, complaint: str) -> None:
@@ -66,6 +66,13 @@ def test_what_is_wrong_in_the_file_names_it(rebalance, text: str, complaint: str
     assert (ran.code, ran.out) == (2, "")
     assert ran.err.startswith(f"rebalance: {complaint}")
     assert len(ran.err.splitlines()) <= 2
+
+
+@pytest.mark.parametrize(("text", "code"), [("tool = 5", 0), ("[tool]\nrebalance = 5", 2), ("[tool", 0)])
+def test_a_pyproject_that_holds_no_table_of_ours(rebalance, text: str, code: int) -> None:
+    Path("pyproject.toml").write_text(text)
+    ran = rebalance("list", "targets")
+    assert (ran.code, "Traceback" in ran.err, "pyproject.toml" in ran.err) == (code, False, code == 2)
 
 
 def test_what_is_typed_wrong_is_not_the_files_fault(rebalance) -> None:

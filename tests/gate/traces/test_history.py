@@ -105,11 +105,11 @@ def test_a_file_that_may_not_be_read_is_not_written_anew(tmp_path: Path, monkeyp
     history.remember(run(1, a="passed"), tmp_path)
     whole = (tmp_path / history.FILE).read_bytes()
 
-    def refused(*given: object, **named: object) -> str:
-        raise PermissionError
+    def refused(*given: object, **named: object) -> int:
+        raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(Path, "read_text", refused)
-    with pytest.raises(PermissionError):
+    monkeypatch.setattr(os, "open", refused)
+    with pytest.raises(OSError, match="Permission denied"):
         history.remember(run(2, a="passed"), tmp_path)
     assert (tmp_path / history.FILE).read_bytes() == whole
 
