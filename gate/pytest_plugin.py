@@ -22,7 +22,8 @@ from dataclasses import dataclass, replace
 from datetime import date
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, TypeGuard
 
 import pytest
 
@@ -42,6 +43,11 @@ OPTIONS = {
 DEFAULTS = {"profile": "smoke", "seed": "0", "level": "liveness", "report-dir": ".rebalance"}
 SEARCHED = "search/complete"
 """Id of the test that fails when the search was inconclusive, or the list of known failures out of date."""
+
+PLUGIN = "rebalance"
+"""Its name for pytest: `-p no:rebalance`."""
+
+HOW_TO_LOAD = f"leave out `-p no:{PLUGIN}`, or where no plugin is loaded by itself, add `-p {PLUGIN}`"
 
 _TARGET = "rebalance_target"
 """Attribute that tells a test of ours from all others."""
@@ -71,8 +77,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.stash[_results] = {}
+    # With our name before them: a suite that never uses us may have a `level` of its own, or mistype one.
     for marker in ("clause(id)", "protocol(name)", "level(name)"):
-        config.addinivalue_line("markers", f"{marker}: set by conformance() on its tests, for -m")
+        config.addinivalue_line("markers", f"rebalance_{marker}: set by conformance() on its tests, for -m")
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -83,9 +90,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 @pytest.hookimpl(trylast=True)  # behind -k and -m: what was not chosen needs no target
 def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.Item]) -> None:
     """Refuse what cannot run at all, once and not test by test."""
-    absent = object()
-    ours = [(item, getattr(getattr(item, "obj", None), _TARGET, absent)) for item in items]
-    ours = [(item, target) for item, target in ours if target is not absent]
+    ours = [(item, vars(item.function)[_TARGET]) for item in items if _is_ours(item)]
     if not ours:
         return
     _plan(config)
@@ -93,6 +98,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: Sequence[pytest.
         if not (target or _option(config, "target")):
             where = item.nodeid.partition("[")[0]
             raise pytest.UsageError(f"{where}: conformance() names no target, nor does --rebalance-target")
+
+
+def _is_ours(item: pytest.Item) -> TypeGuard[pytest.Function]:
+    """Tell a test of conformance(). Items of other plugins are not asked for anything: they may refuse."""
+    return (
+        isinstance(item, pytest.Function)
+        and isinstance(item.function, FunctionType)
+        and _TARGET in vars(item.function)
+    )
 
 
 def _given(config: pytest.Config, name: str) -> str:
@@ -128,10 +142,10 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
         pytest.param(
             f"{clause.id}-{protocol}",
             id=f"{clause.id}-{protocol}",
-            marks=[  # by keyword, as in -m "clause(id='assign/1')"
-                pytest.mark.clause(id=clause.id),
-                pytest.mark.protocol(name=str(protocol)),
-                pytest.mark.level(name=str(clause.level)),
+            marks=[  # by keyword, as in -m "rebalance_clause(id='assign/1')"
+                pytest.mark.rebalance_clause(id=clause.id),
+                pytest.mark.rebalance_protocol(name=str(protocol)),
+                pytest.mark.rebalance_level(name=str(clause.level)),
             ],
         )
         for clause in TABLE
@@ -141,6 +155,8 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
 
     @pytest.mark.parametrize("rebalance_case", [*cases, pytest.param(SEARCHED, id=SEARCHED)])
     def test(rebalance_case: str, request: pytest.FixtureRequest) -> None:
+        if _results not in request.config.stash:
+            pytest.fail(f"pytest was told not to load the plugin `{PLUGIN}`: {HOW_TO_LOAD}", pytrace=False)
         result = _result(request, target)
         if isinstance(result, _NotJudged):
             if result.reported:  # 38 tests of it are one failure

@@ -17,7 +17,7 @@ FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate"
 
 
 def modules() -> list[str]:
-    """Import names of all modules, from the files: the namespace itself cannot be walked when editable."""
+    """Import names of all modules, from the files: `rebalance` itself cannot be walked when editable."""
     found = []
     for folder in FOLDERS:
         for path in sorted((ROOT / folder).rglob("*.py")):

@@ -96,12 +96,19 @@ def test_a_broken_target_fails_with_the_counterexample(tmp_path: Path) -> None:
     ("choice", "chosen"),
     [
         (["-k", "leader and eager"], {"kip429/leader/5-eager"}),
-        (["-m", "clause(id='assign/1')"], {"assign/1-eager"}),
-        (["-m", "level(name='liveness') and protocol(name='eager') and not clause(id='assign/4')"], {
-            "assign/3-eager", "assign/8-eager", "kip429/leader/5-eager"}),
+        (["-m", "rebalance_clause(id='assign/1')"], {"assign/1-eager"}),
+        (
+            [
+                "-m",
+                "rebalance_level(name='liveness') and rebalance_protocol(name='eager')",
+                "-k",
+                "not assign/4",
+            ],
+            {"assign/3-eager", "assign/8-eager", "kip429/leader/5-eager"},
+        ),
         (["test_it.py::test_contract[roundrobin/balance/1-eager]"], {"roundrobin/balance/1-eager"}),
     ],
-)  # fmt: skip
+)
 def test_clauses_can_be_chosen(tmp_path: Path, choice: list[str], chosen: set[str]) -> None:
     ran = pytest_in(tmp_path, "'roundrobin'", "--strict-markers", *choice)
     assert ran.returncode == 0, ran.stdout

@@ -106,9 +106,8 @@ def rebalance(folder, *argv, **variables):
 def shipped(tmp_path_factory):
     """Variables with which a driver sends the package along, to workers that do not have it."""
     folder = tmp_path_factory.mktemp("shipped")
-    # Before Python 3.13 a namespace is found in an archive that has an entry for it, which wheels do not.
-    shutil.unpack_archive(built(folder), folder / "package", "zip")
-    archive = shutil.make_archive(str(folder / "rebalance"), "zip", folder / "package")
+    # As a zip: Spark puts no archive with another ending on the path of its workers.
+    archive = shutil.copy(built(folder), folder / "rebalance.zip")
     # The packages that are installed, without what makes the checkout one of them.
     python = folder / "python"
     base = Path(sys.base_prefix, "bin", f"python3.{sys.version_info.minor}")

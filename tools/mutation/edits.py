@@ -78,7 +78,8 @@ class Copy:
     def __init__(self, where: Path) -> None:
         self.root = where / "rebalance"
         shutil.copytree(ROOT, self.root, ignore=_NOT_COPIED, symlinks=True)
-        shutil.copy(ROOT / "gate" / "cli" / "namespace" / "__main__.py", self.root)
+        for path in (ROOT / "gate" / "cli" / "namespace").glob("*.py"):
+            shutil.copy(path, self.root)
 
     @contextmanager
     def edited(self, edit: Edit) -> Iterator[None]:

@@ -1,4 +1,4 @@
-"""``python -m rebalance``: the command. A namespace, with this module right below it."""
+"""Entry point of ``python -m rebalance``: the command."""
 
 import sys
 
