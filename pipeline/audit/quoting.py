@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
@@ -38,7 +39,7 @@ def _lines(path: Path, numbers: set[int]) -> list[tuple[int, str]]:
             last = min(max(numbers), MOST_READ)
             numbered = enumerate(islice(lines, last), 1)
             return [(number, _plain(line)) for number, line in numbered if number in numbers]
-    except (OSError, EOFError):
+    except (OSError, EOFError, zlib.error):
         return []
 
 

@@ -179,7 +179,10 @@ def _large(
 
 
 def _is_cut(file: str) -> bool:
-    return os.path.getsize(file) > SMALL and os.access(file, os.R_OK) and lines_only(file)
+    try:
+        return os.path.getsize(file) > SMALL and os.access(file, os.R_OK) and lines_only(file)
+    except OSError:  # it vanished; whoever reads it says so
+        return False
 
 
 def events_of(

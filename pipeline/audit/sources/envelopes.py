@@ -246,9 +246,10 @@ def _document(value: Mapping[str, Any], outer: Mapping[str, Any] | None = None) 
     when = " ".join(filter(None, (_first(value, (name,)) for name in TIMES)))
     instant = value.get("instant")
     if isinstance(instant, dict) and isinstance(instant.get("epochSecond"), int):
-        when += f" {instant['epochSecond']}.{instant.get('nanoOfSecond', 0):09}"
-    nanos = value.get("timeUnixNano")
-    when += f" {nanos}" if nanos else ""
+        nanos = instant.get("nanoOfSecond")
+        when += f" {instant['epochSecond']}.{nanos if isinstance(nanos, int) else 0:09}"
+    since = value.get("timeUnixNano")
+    when += f" {since}" if since else ""
     origin = _origin(value)
     if outer:
         origin = origin.within(_origin(outer))
@@ -302,7 +303,13 @@ def _text(value: Any) -> str | None:
         return _text(value.get("stringValue"))
     if isinstance(value, bool) or value is None:
         return None
-    return value or None if isinstance(value, str) else str(value)
+    if not isinstance(value, str):
+        return str(value)
+    return (value if value.isascii() and "\0" not in value else _NO_TEXT.sub("\ufffd", value)) or None
+
+
+_NO_TEXT = re.compile("[\0\ud800-\udfff]")
+"""JSON can escape what no text holds."""
 
 
 # -- CSV -------------------------------------------------------------------------------------------------
@@ -319,3 +326,8 @@ def header(cells: Sequence[str]) -> tuple[str, ...] | None:
     names = tuple(cell.strip().lstrip("\ufeff").removeprefix("_source.") for cell in cells)
     known = [set(names) & set(wanted) for wanted in (MESSAGES, TIMES)]
     return names if len(names) > 1 and all(known) else None
+
+
+def has_message(row: Mapping[str, Any]) -> bool:
+    """Return whether an object has a line in it."""
+    return _first(row, MESSAGES) is not None

@@ -69,11 +69,23 @@ _KINDS = frozenset(map(str, Kind))
 
 
 def _text(value: Any) -> str | None:
-    if value is None or isinstance(value, str):
+    if value is None:
+        return None
+    if isinstance(value, str):
+        if "\0" in value or not (value.isascii() or value.isprintable() or _is_text(value)):
+            raise NotOurs("characters that no text has")
         return value
     if isinstance(value, (dict, list)):
         raise NotOurs("a field is not of its type")
     return json.dumps(value)
+
+
+def _is_text(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _texts(value: Any) -> list[str]:

@@ -12,7 +12,7 @@ from rebalance.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of
 from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, PYTHON, RELEASE, RUNNING
 from rebalance.pipeline.audit.sources.patterns import Source, Unlike
-from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, MalformedLine, NoPartition, named
+from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, MalformedLine, NoPartition, named, small
 from rebalance.pipeline.audit.sources.times import moment, stamp, undated, zoned
 
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
@@ -27,6 +27,7 @@ BEFORE = 400
 UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
 NO_TIME = "no date and time that we understand"
+STRANGE = "of a form that this reader fails on; please report it"
 BROKEN = "bytes that are not UTF-8 in what it says"
 
 ROTATED = re.compile(
@@ -81,11 +82,17 @@ class LineParser:
         """A file: its lines with their numbers, in order, or the values of JSON and rows of CSV in it."""
         stream = stream_of(file, self.parent)
         for number, one in lines:
-            if isinstance(one, str):
-                self.line(file, stream, number, one)
-            else:
-                for wrapped in lines_of(one):
-                    self._wrapped(file, stream, number, wrapped)
+            try:
+                if isinstance(one, str):
+                    self.line(file, stream, number, one)
+                else:
+                    for wrapped in lines_of(one):
+                        self._wrapped(file, stream, number, wrapped)
+            except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+                # One line that nobody thought of must not take the verdict on all others.
+                self._count(file, None)
+                why = f"{STRANGE}: {type(error).__name__}"
+                self.malformed.append(MalformedLine(file, number, str(one)[:SHOWN], why))
         self._catch_up()
         self._open.pop(file, None)
 
@@ -202,8 +209,8 @@ class LineParser:
                 return
             if at is None:
                 raise NotRead(UNDATED if undated(f"{before} {wrapped.when}") else NO_TIME)
-            generation = caught.get("generation")
-            if generation is not None and abs(int(generation)) >= 2**31:
+            generation = small(caught["generation"]) if "generation" in caught else None
+            if generation is None and "generation" in caught:
                 raise NotRead("the generation is no number")
             parts = _parts(caught, kind)
             if "\ufffd" in message and (
@@ -229,7 +236,7 @@ class LineParser:
                 client=client,
                 member=caught.get("member"),
                 instance=caught.get("instance") or head.get("instance"),
-                generation=None if generation is None else int(generation),
+                generation=generation,
                 detail=caught.get("detail"),
                 assignor=caught.get("assignor"),
                 origin=wrapped.origin.name,

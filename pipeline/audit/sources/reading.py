@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rebalance.pipeline.audit.sources.envelopes import header
+from rebalance.pipeline.audit.sources.envelopes import has_message, header, parsed
 
 LONGEST = 4 << 20
 """Bytes of a line that are read; of a longer one the rest is passed over."""
@@ -66,19 +66,25 @@ def files(path: str) -> tuple[list[str], list[Unread]]:
     """
     found: list[str] = []
     unread: list[Unread] = []
+
+    def add(name: str) -> None:
+        if _is_endless(name):
+            unread.append(Unread(name, ENDLESS))
+        elif (shown := os.fsencode(name).decode("utf-8", "backslashreplace")) != name:
+            unread.append(Unread(shown, "its name is not UTF-8: rename it"))
+        else:
+            found.append(name)
+
     named = [path] if os.path.lexists(path) else sorted(glob.glob(path, recursive=True))
     for one in named:
         if os.path.isdir(one):
             for folder, folders, names in os.walk(one, onerror=lambda e: unread.append(_unlisted(e))):
                 folders[:] = sorted(name for name in folders if name[0] not in "._")
-                below = [os.path.join(folder, name) for name in sorted(names) if name[0] not in "._"]
-                endless = [name for name in below if _is_endless(name)]
-                unread.extend(Unread(name, ENDLESS) for name in endless)
-                found += [name for name in below if name not in endless]
-        elif _is_endless(one):
-            unread.append(Unread(one, ENDLESS))
+                for name in sorted(names):
+                    if name[0] not in "._":
+                        add(os.path.join(folder, name))
         else:
-            found.append(one)
+            add(one)
     if not named:
         raise NoInput(f"{path}: no such file or directory, or nothing that matches")
     if not found and not unread:
@@ -126,11 +132,10 @@ class Content:
         start = self._line(stream)
         if start is None:
             return
-        first = start.lstrip("\ufeff \t")
-        if columns := (header(next(csv.reader([first]), [])) if "," in first else None):
+        if columns := _columns(start):
             yield from self._table(stream, columns)
             return
-        if first[:1] in ("{", "[") and not _is_json(first) and _opens(first):
+        if _begins_json(start):
             yield from self._values(stream, start)
             return
         yield 1, start.lstrip("\ufeff")
@@ -151,28 +156,53 @@ class Content:
         self._damaged += damaged
         return text
 
-    def _table(self, stream: IO[bytes], columns: tuple[str, ...]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _table(
+        self, stream: IO[bytes], columns: tuple[str, ...]
+    ) -> Iterator[tuple[int, str | dict[str, Any]]]:
+        """The rows of CSV. A row that has not a cell for each column is no row of the table, but lines."""
+        texts: list[str] = []
+
         def lines() -> Iterator[str]:
             while (text := self._line(stream)) is not None:
+                texts.append(text)
                 yield text + "\n"
+            yield _END  # in a cell of its own, unless a quote was opened and is not closed
 
         csv.field_size_limit(LONGEST)
         rows = csv.reader(lines())
-        number = self.lines + 1
         while True:
+            number = self.lines + 1
+            texts.clear()
             try:
-                cells = next(rows, None)
+                cells = next(rows)
             except csv.Error as error:
                 self.unread.append(Unread(self.file, f"not CSV from line {number} on: {error}", self.lines))
                 return
-            if cells is None:
+            if cells == [_END]:
                 return
-            yield number, {name: cell for name, cell in zip(columns, cells, strict=False) if cell}
-            number = self.lines + 1
+            if cells and cells[-1].endswith(_END):
+                why = f"a quote that is opened in line {number} is not closed: what follows is not read"
+                self.unread.append(Unread(self.file, why, self.lines))
+                return
+            row = {name: cell for name, cell in zip(columns, cells, strict=False) if cell}
+            if len(cells) == len(columns) or (len(cells) < len(columns) and has_message(row)):
+                yield number, row
+            else:
+                yield from enumerate(texts.copy(), number)
 
-    def _values(self, stream: IO[bytes], start: str) -> Iterator[tuple[int, dict[str, Any] | list[Any]]]:
-        """JSON values that are written over several lines, one after the other or in an array."""
+    def _values(
+        self, stream: IO[bytes], start: str
+    ) -> Iterator[tuple[int, str | dict[str, Any] | list[Any]]]:
+        """JSON values that are written over several lines, one after the other or in an array; lines, where
+        the second shows that the first only looked like it."""
         texts, size = [start], len(start)
+        second = self._line(stream)
+        if second is not None and not _goes_on(second):
+            yield from enumerate([start.lstrip("\ufeff"), second], 1)
+            while (text := self._line(stream)) is not None:
+                yield self.lines, text
+            return
+        texts += [] if second is None else [second]
         while (text := self._line(stream)) is not None:
             texts.append(text)
             size += len(text)
@@ -219,26 +249,41 @@ def lines_only(file: str) -> bool:
         first = raw.readline(LONGEST)
     if first.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", *_UTF16)):
         return False
-    text = decoded(first)[0].lstrip("\ufeff \t").rstrip()
-    if "," in text and header(next(csv.reader([text]), [])):
-        return False
-    return not (text[:1] in ("{", "[") and not _is_json(text) and _opens(text))
+    text = decoded(first)[0]
+    return not (_columns(text) or _begins_json(text))
 
 
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
-def _is_json(text: str) -> bool:
+_END = "\0end"
+"""No line has a NUL (``decoded``)."""
+
+
+def _columns(first: str) -> tuple[str, ...] | None:
+    """The columns of a CSV file that exports a log, from its first line; None if it is no such file."""
+    text = first.lstrip("\ufeff \t").rstrip()
+    if "," not in text:
+        return None
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+        return header(next(csv.reader([text]), []))
+    except csv.Error:  # a carriage return in a cell, or a cell beyond all measure
+        return None
 
 
-def _opens(text: str) -> bool:
+def _begins_json(first: str) -> bool:
     """Whether a line may be the first of a JSON value that goes on in the next."""
-    return bool(re.fullmatch(r"\s*(?:[\[{][\s\[{]*|\{\s*\"[^\"]*\"\s*:.*[,\[{]\s*|\[\s*\{.*,?)\s*", text))
+    text = first.lstrip("\ufeff \t").rstrip()
+    return text[:1] in ("{", "[") and bool(_OPENS.fullmatch(text)) and parsed(text) is None
+
+
+_OPENS = re.compile(r"[\[{][\s\[{]*|\{\s*\"[^\"]*\"\s*:.*[,\[{]|\[\s*\{.*")
+"""Nothing in it can match in two ways: a line may be long."""
+
+
+def _goes_on(second: str) -> bool:
+    """Whether a line may be the second of a JSON value; of a log it begins with a time or a level."""
+    return bool(re.match(r"\s*(?:[\"{}\]]|\[\s*(?:[\"{\[\]]|$)|$)", second))
 
 
 def _open(file: str) -> IO[bytes]:

@@ -59,6 +59,18 @@ def named(name: str, member: str | None = None) -> EventPart:
     EventPart(topic='a-b', partition=7, member=None)
     """
     topic, _, number = name.rpartition("-")
-    if not topic or not number.isdecimal() or not number.isascii() or int(number) >= 2**31:
+    if not topic or not number.isdecimal() or (index := small(number)) is None:
         raise NoPartition(name)
-    return EventPart(topic, int(number), member)
+    return EventPart(topic, index, member)
+
+
+def small(text: str) -> int | None:
+    """Return the number of 32 bits that a text is, or None: Python refuses to read thousands of digits.
+
+    >>> small("-7"), small("2147483648"), small("9" * 5000)
+    (-7, None, None)
+    """
+    digits = text.removeprefix("-")
+    if not digits.isdecimal() or not digits.isascii() or len(digits) > 10 or int(digits) >= 2**31:
+        return None
+    return int(text)

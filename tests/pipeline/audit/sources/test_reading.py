@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import json
 import lzma
 import os
 import random
@@ -12,8 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from rebalance.pipeline.audit import run
+from rebalance.pipeline.audit.result import AuditPlan
 from rebalance.pipeline.audit.sources import local, reading
-from rebalance.pipeline.audit.sources.parsing import BROKEN
+from rebalance.pipeline.audit.sources.parsing import BROKEN, STRANGE
 
 from tests.pipeline.audit.sources import shapes
 from tests.pipeline.audit.sources.incident import deploy
@@ -190,3 +193,102 @@ def test_pipes_and_devices_are_named_and_not_waited_for(tmp_path):
     assert [(Path(one.file).name, one.lost) for one in unread] == [("fifo.log", True), ("zero.log", True)]
     for named in ("/dev/zero", str(tmp_path / "fifo.log")):
         assert reading.files(named) == ([], [reading.Unread(named, reading.ENDLESS)])
+
+
+ENVELOPE = {"message": "[Consumer clientId=c, groupId=g] (Re-)joining group"}
+
+HOSTILE = {
+    "a carriage return beside a comma": b"a,b\rc\n",
+    "carriage returns and a comma": b"\r,\r\n",
+    "a carriage return beside a comma, UTF-16": "a,b\rc\r\n".encode("utf-16"),
+    "half a character of UTF-16": "a,b\rc\n".encode("utf-16") + b"x",
+    "half a pair of UTF-16": b"\xfe\xff" + "a,\ud83d\n".encode("utf-16-be", "surrogatepass"),
+    "a cell beyond what csv reads": b'a,"' + b"x" * 300_000 + b'"\n',
+    "a long line": b"a," + b"x" * (5 << 20) + b"\n",
+    "blanks after what begins like JSON": b'{"a": ,' + b" " * 200_000 + b"x\n",
+    "blanks after a bracket": b"[" + b" " * 200_000 + b"x\n",
+    "brackets": b"[" * 100_000,
+    "nested objects": b'{"data":' * 900 + b"1" + b"}" * 900,
+    "nested events": b'{"event":' * 900 + json.dumps(ENVELOPE).encode() + b"}" * 900,
+    "a brace": b"{",
+    "nothing": b"",
+    "a time of no number": json.dumps(
+        {**ENVELOPE, "instant": {"epochSecond": 1, "nanoOfSecond": [1]}, "timeUnixNano": {}}
+    ).encode(),
+    "a generation of 5,000 digits": (
+        LINE.partition("Adding")[0] + f"Successfully joined group with generation {'9' * 5000}\n"
+    ).encode(),
+    "a partition of 5,000 digits": LINE.format("t-" + "9" * 5000).encode(),
+    "digits of another script": (
+        LINE.partition("Adding")[0] + "Successfully joined group with generation \u0663\n"
+    ).encode(),
+    "half a character in an event": json.dumps({"at": 1, "event": "stable", "group": "g\ud800"}).encode(),
+    "a NUL in an event": json.dumps({"at": 1, "event": "stable", "group": "g\0"}).encode(),
+    "half a character in JSON": json.dumps(
+        {**ENVELOPE, "@timestamp": "2026-11-21T18:00:00Z", "host": "\ud800\0"}
+    ).encode(),
+    "times of no calendar": b"".join(
+        at + LINE[23:].format("t-0").encode()
+        for at in (b"0000-00-00 99:99:99", b"9999-12-31 23:59:59 -99:99", b"0001-01-01 00:00:00 +23:59")
+    ),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
+def test_no_file_takes_the_verdict_of_the_others(folder, tmp_path_factory, content):
+    pytest.importorskip("duckdb")
+    (folder / "twice-1.log").write_text(LINE.format("t-9"))
+    (folder / "twice-2.log").write_text(LINE.replace("clientId=c", "clientId=d").format("t-9"))
+    (folder / "a-strange.log").write_bytes(content)
+    found = run.run_audit(AuditPlan(paths=(str(folder),), out=tmp_path_factory.mktemp("out")))
+    assert found.tally("owned-twice").findings == 1
+    assert not any(bad.why.startswith(STRANGE) for bad in found.first_malformed)
+    named = [*found.unread, *found.first_malformed]
+    assert all(one.file.endswith("a-strange.log") for one in named)
+
+
+def test_a_line_that_the_reader_fails_on_is_named(folder, monkeypatch):
+    """Nobody knows of one; the next one takes no verdict with it either."""
+    from rebalance.pipeline.audit.sources import parsing
+
+    good = local.read([str(folder)])
+    (folder / "strange.log").write_text(LINE.format("t-7"))
+    parts = parsing._parts
+    monkeypatch.setattr(
+        parsing, "_parts", lambda caught, kind: [{}[1]] if "t-7" in str(caught) else parts(caught, kind)
+    )
+    logs = local.read([str(folder)])
+    assert [(Path(bad.file).name, bad.line, bad.why) for bad in logs.malformed] == [
+        ("strange.log", 1, f"{STRANGE}: KeyError")
+    ]
+    assert sorted(logs.events) == sorted(good.events)
+
+
+@pytest.mark.parametrize("first", ["timestamp,message", "[{", "[", "{"])
+def test_a_log_whose_first_line_looks_like_a_table_or_json(tmp_path, first):
+    (tmp_path / "a.log").write_text(f"{first}\n{LINE.format('t-0, t-1')}{LINE.format('t-2')}")
+    logs = local.read([str(tmp_path)])
+    assert sorted((event.partition, event.line) for event in logs.events) == [(0, 2), (1, 2), (2, 3)]
+    assert not logs.unread
+    assert sum(one.lines for one in logs.lines) == 3 - (first == "timestamp,message")
+
+
+def test_a_quote_that_is_not_closed_is_named(tmp_path):
+    rows = '"2026-11-21T18:00:00Z","[Consumer clientId=c, groupId=g] Adding newly assigned partitions: t-0"\n'
+    (tmp_path / "a.csv").write_text(f'timestamp,message\n{rows}"2026,x\n{rows[1:].replace(chr(34), "")}')
+    logs = local.read([str(tmp_path)])
+    assert [event.line for event in logs.events] == [2]
+    assert unread(logs) == {
+        "a.csv": ("a quote that is opened in line 3 is not closed: what follows is not read", 4, True)
+    }
+
+
+def test_a_name_that_is_no_text(folder):
+    name = os.path.join(os.fsencode(folder), b"a\xff.log")
+    try:
+        Path(os.fsdecode(name)).write_text(LINE.format("t-0"))
+    except OSError:
+        pytest.skip("this file system has no such names")
+    logs = local.read([str(folder)])
+    assert unread(logs) == {"a\\xff.log": ("its name is not UTF-8: rename it", 0, True)}
+    assert logs.events
