@@ -37,7 +37,7 @@ from rebalance.live.assignors.messages import (
 from rebalance.live.confined.environment import minimal
 from rebalance.live.processes.child import Child, Gone
 from rebalance.live.processes.lines import Garbage, Json, from_line, show
-from rebalance.live.processes.supervision import limit_memory
+from rebalance.live.processes.supervision import SANDBOX, limit_memory
 from rebalance.live.processes.workers import quiet
 from rebalance.model.values import NO_GENERATION, Cluster, GroupSubscription, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import (
@@ -68,6 +68,12 @@ _Decode = Callable[[Json], _T]
 _MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and bytes in one of them
 _MOST_WRITTEN = 100_000  # the same of user data
 _LARGE = 2**20  # bytes of a reply that takes long to read
+_NO_SANDBOX = "no sandbox for"
+_ADVICE = (
+    "nothing was run; a sandbox is made of user namespaces, which Linux must let you have: on Ubuntu by",
+    "`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`; in a container let that be the sandbox",
+    "(--network none, --read-only); without --sandbox the target has all your rights",
+)
 
 
 class Session:
@@ -297,8 +303,7 @@ class Session:
             command, boxed = self.target.sized(self._memory_mib), self.target.sandbox
             self._child = Child(command, self._memory_mib, self._environment, kept=True, sandbox=boxed)
         except OSError as error:
-            where = " in a sandbox" if self.target.sandbox else ""
-            return Failure(FailureKind.CRASH, f"cannot run {self.target.command[0]}{where}: {error.strerror}")
+            return Failure(FailureKind.CRASH, _not_run(self.target, error))
         try:
             self._send(hello_request())
             outcome = self._hear(HELLO_SEQ, self._start_seconds, decode_hello)
@@ -409,7 +414,16 @@ def _restart_failure(failure: Failure) -> Failure:
     return Failure(failure.kind, f"cannot be started again: {failure.message}", failure.detail)
 
 
+def _not_run(target: Target, error: OSError) -> str:
+    """Say why a target was not started: of a sandbox that cannot be had, what to do."""
+    if error.filename != SANDBOX:
+        return f"cannot run {target.command[0]}: {error.strerror}"
+    return "\n".join([f"{_NO_SANDBOX} {target.label}: {error.strerror}", *(_ADVICE if error.errno else ())])
+
+
 def _start_error(target: Target, failure: Failure) -> TargetError:
+    if failure.message.startswith(_NO_SANDBOX):
+        return TargetError(*failure.message.splitlines())
     if target.stack_signal is not None and failure.kind is FailureKind.ERRORED:
         return TargetError(failure.message, detail=failure.detail)  # our own host has said it all
     last_lines = failure.detail.splitlines()[-10:]

@@ -7,8 +7,9 @@ the parent that the program sees: who kills or stops that has not touched the ou
 itself dies with it. Each resumes its parent when somebody has stopped that, and the outer one the inner one,
 too. Both end as the program did.
 
-``STATUS`` is the number of a pipe: it ends when the command runs, or says with which errno it cannot.
-``SANDBOX``: empty, or how many MiB of shared memory the program has in a sandbox (`sandbox`). Linux only.
+``STATUS`` is the number of a pipe: it ends when the command runs, or says with which errno it cannot, and of
+a sandbox why.
+``SANDBOX``: empty, or what `sandbox.confine` is told besides ``SCRATCH``, as JSON. Linux only.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import sys
 TYPE_CHECKING = False  # typing is not loaded for it
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from typing import Any
 
 TICK = 0.25
 """Seconds between two looks at who may have been stopped."""
@@ -149,21 +151,30 @@ def become(command: list[str]) -> None:
     os.execvp(command[0], command)
 
 
-def attempt(status: int, action: Callable[[], None]) -> None:
-    """Do it, or say into the pipe ``status`` with which errno it fails, and end."""
+def attempt(status: int, action: Callable[[], None], *, sandbox: bool = False) -> None:
+    """Do it, or say into the pipe ``status`` with which errno it fails, and of a sandbox why, and end."""
     try:
         action()
     except OSError as error:
-        os.write(status, str(error.errno).encode())
+        why = f" {error.strerror}" if sandbox else ""
+        os.write(status, os.fsencode(f"{error.errno}{why}"))
         os._exit(1)
 
 
-def sandbox(name: str, *arguments: object) -> None:
-    """Call a function of the module beside this one, which is no part of a package here."""
+def beside(name: str) -> dict[str, Any]:
+    """Return what a module of this distribution holds, as a path from here: there are no packages here."""
     import runpy
 
-    path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "sandbox.py")
-    runpy.run_path(path)[name](*arguments)
+    return runpy.run_path(os.path.join(os.path.dirname(os.path.abspath(__file__)), f"{name}.py"))
+
+
+def confine(scratch: str, settings: str) -> None:
+    """Confine this process to its sandbox. Raises OSError."""
+    import json
+
+    given = json.loads(settings)
+    beside("sandbox")["confine"](scratch, **given)
+    beside("refused")["refuse"]()
 
 
 def tie(parent: int) -> None:
@@ -194,13 +205,13 @@ def main() -> None:
         os._exit(1)
     outer = os.getpid()
     if confined:
-        attempt(status, lambda: sandbox("enter"))
+        attempt(status, lambda: beside("sandbox")["enter"](), sandbox=True)
     inner = os.fork()
     if not inner:
         os.setsid()
         tie(0 if confined else outer)  # whose parent is in another PID namespace sees none
         if confined:
-            attempt(status, lambda: sandbox("confine", scratch, int(confined)))
+            attempt(status, lambda: confine(scratch, confined), sandbox=True)
         above = os.getpid()
         program = os.fork()
         if not program:

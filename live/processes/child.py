@@ -47,7 +47,7 @@ _TICK = 0.02  # seconds between two looks at a child that is silent
 _LOOKS = 50  # it waits for the next look so many times as long as one takes, as of a JVM with its threads
 _RARELY = 1.0  # the same, where only its end is looked for, which its stdout tells mostly
 _SELDOM = 0.2  # the same for shared memory that nobody has mapped
-_SHARED_MIB = 512  # the size of /dev/shm in a sandbox, at most
+_SHARED_MIB = 512  # what can be written in a sandbox, which is memory, at most
 _CHUNK = 2**16
 _GRACE = 1.0  # seconds a child gets to end by itself
 _STACK = 1.0  # seconds it gets to write its stack
@@ -91,9 +91,9 @@ class Child:
         self._keepers = 0
         if kept:
             environment = {**(os.environ if environment is None else environment), "TMPDIR": self._scratch}
-            shared = max(1, int(min(memory_mib, _SHARED_MIB))) if sandbox else 0
             try:
-                self._process = keep(command, self._scratch, shared, env=environment, **options)
+                world = _world(command, environment, memory_mib) if sandbox else None
+                self._process = keep(command, self._scratch, world, env=environment, **options)
             except BaseException:
                 if self._kept:
                     self._kept.remove()
@@ -367,3 +367,16 @@ class Child:
     def _below(self) -> list[int]:
         """The same without the process that we have started, and without our keepers."""
         return self._family()[max(1, self._keepers) :]
+
+
+def _world(command: Sequence[str], environment: Mapping[str, str], memory_mib: float) -> dict[str, Any]:
+    """What a sandbox is told of the program in it."""
+    from rebalance.live.confined.needed import home_of, needed
+    from rebalance.live.processes.tools import cache
+
+    known = [str(cache() / name) for name in ("classes", "pypi", "leaders")]
+    return {
+        "shared_mib": max(1, int(min(memory_mib, _SHARED_MIB))),
+        "home": home_of(environment),
+        "shown": needed(command, environment, known),
+    }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import errno
+import json
 import os
 import resource
 import signal
@@ -23,6 +24,8 @@ TIED = (sys.executable, "-I", "-S", str(_HERE / "tied.py"))
 KEPT = (sys.executable, "-I", "-S", str(_HERE.parent / "confined" / "keeper.py"))
 
 LINUX = sys.platform == "linux"
+SANDBOX = "sandbox"
+"""The file that an OSError names which says why there is no sandbox."""
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
@@ -38,19 +41,19 @@ def spawn(command: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
 
 
 def keep(
-    command: Sequence[str], scratch: str, sandbox_mib: int = 0, **options: Any
+    command: Sequence[str], scratch: str, sandbox: Mapping[str, Any] | None = None, **options: Any
 ) -> subprocess.Popen[bytes]:
     """Start a program that is not trusted, below the two processes of `confined.keeper`: all that it starts
     ends with it and with us, whatever session it is in, and ``scratch`` is removed then.
 
-    ``sandbox_mib``: if not 0 it runs in a sandbox (`confined.sandbox`), with so much shared memory. What this
-    gives is the outer keeper, which ends as the program does; where there is none (not Linux) it is the
-    program, as of ``spawn``. Raises OSError when it cannot be started, or not in a sandbox.
+    ``sandbox``: it runs in one, and this is what `confined.sandbox` is told. The process that is returned is
+    the outer keeper, which ends as the program does; where there is none (not Linux) it is the program, as of
+    ``spawn``. Raises OSError when it cannot be started, of a file called `SANDBOX` where there can be none.
     """
     if LINUX:
-        return _spawn(KEPT, (scratch, str(sandbox_mib or "")), command, options)
-    if sandbox_mib:
-        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), "sandbox")
+        return _spawn(KEPT, (scratch, json.dumps(sandbox) if sandbox else ""), command, options)
+    if sandbox:
+        raise OSError(errno.ENOSYS, "only Linux has what it is made of", SANDBOX)
     return spawn(command, **options)
 
 
@@ -65,9 +68,11 @@ def _spawn(
             process = subprocess.Popen(argv, start_new_session=True, pass_fds=(its,), **options)
         finally:
             os.close(its)
-        if number := failed.read():
+        if failure := failed.read():
             process.communicate()
-            raise OSError(int(number), os.strerror(int(number)), command[0])
+            number, _, no_sandbox = failure.decode("utf-8", "replace").partition(" ")
+            why = no_sandbox or os.strerror(int(number))
+            raise OSError(int(number), why, SANDBOX if no_sandbox else command[0])
     return process
 
 

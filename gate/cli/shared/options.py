@@ -127,7 +127,9 @@ SHARED: dict[str, Option] = {
     ),
     "--memory-mib": _value(whole, "N", "how much memory the target may use (2048)", 2048),
     "--env": _several("NAME", "a variable of the environment that the target may see too"),
-    "--sandbox": _flag("no network for the target, no file to write but its own, no other process in sight"),
+    "--sandbox": _flag(
+        "no network for the target, no socket, no other process, of your files only its own program"
+    ),
     "--maven": _several("GROUP:ARTIFACT:VERSION", "where the class is, with all that it needs"),
     "--classpath": _several("A.jar:B.jar", "the same as jars and directories, and both may be given"),
     "--config": _several("KEY=VALUE", "given to Configurable.configure"),
