@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
-from rebalance.live.processes import maven, packages
+from rebalance.live.processes import maven, packages, pypi
 from rebalance.live.processes.tools import ToolError
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +31,39 @@ def test_maven_refuses_what_does_not_fit_its_checksum(only_programs, monkeypatch
     with pytest.raises(ToolError):
         maven.classpath(("org.example:example:1.0",))
     assert "--strict-checksums" in written.read_text().split()
+
+
+def test_maven_is_not_run_where_a_directory_of_others_may_name_its_extensions(
+    only_programs, monkeypatch, tmp_path, here
+):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    only_programs("mvn", f"pwd > {tmp_path}/given; exit 1")
+    with pytest.raises(ToolError):
+        maven.classpath(("org.example:example:1.0",))
+    assert Path((tmp_path / "given").read_text().strip()) != here
+
+
+def test_pip_builds_nothing(monkeypatch, tmp_path):
+    """The ``setup.py`` of a release, or of what it needs, would run with all rights of the user."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    given = []
+
+    def run(argv, *_):
+        given.append(argv)
+        return subprocess.CompletedProcess(argv, 1, "", "No matching distribution")
+
+    monkeypatch.setattr(pypi, "run", run)
+    with pytest.raises(ToolError, match="pip finds no wheel of such a release"):
+        pypi.installed("kafka-python", "0.0.1")
+    (argv,) = given
+    assert argv[argv.index("--only-binary") + 1] == ":all:"
+    assert "--prefer-binary" not in argv
+
+
+def test_pip_is_not_a_module_of_the_current_directory(here):
+    (here / "pip.py").write_text("open('run', 'w')\n")
+    subprocess.run([*pypi.PIP, "--version"], cwd=here, capture_output=True, check=False)
+    assert not (here / "run").exists()
 
 
 def test_npm_runs_no_script_of_what_it_installs(only_programs, monkeypatch, tmp_path):

@@ -82,7 +82,7 @@ def on_targets(traces: Iterable[Trace]) -> Iterator[tuple[Trace, Breaks]]:
 def named_traces(names: Iterable[str]) -> list[Trace]:
     """The counterexamples of assignors in files and directories. Raises TraceError."""
     paths = [path for name in names for path in files.find(name, Path())]
-    traces = [read for path in paths if isinstance(read := kinds.load(path, trust=True), Trace)]
+    traces = [read for path in paths if isinstance(read := kinds.load(path, trusted=True), Trace)]
     if not traces:
         raise TraceError("none of these is a counterexample of an assignor")
     return traces

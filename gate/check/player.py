@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,7 +17,7 @@ from rebalance.gate.check.search import check, describe
 from rebalance.gate.check.subject import Subject
 from rebalance.gate.targets.resolve import resolve
 from rebalance.gate.targets.session import Session
-from rebalance.live.assignors.hosted import load
+from rebalance.live.assignors.hosted import load, look_here
 from rebalance.live.assignors.inside import InProcess
 from rebalance.model.values import RebalanceProtocol
 from rebalance.pipeline.campaign.campaign import (
@@ -88,8 +87,7 @@ class TargetPlayer:
         target = resolve(self.spec)
         if not target.hosted:
             return Session(target, self.call_seconds, memory_mib=self.memory_mib)
-        if os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())
+        look_here(self.spec)
         return InProcess(load(self.spec))
 
     def _outcome(self, record: PlayedHistory) -> SliceOutcome:

@@ -16,6 +16,9 @@ from rebalance.gate.cli.parser import Parser
 from rebalance.model.names import unknown
 from rebalance.model.reading import Unparsed, Unreadable, toml_of
 
+TYPED = {"replay": ("--trust", "--target"), "show": ("--trust",)}
+"""Command -> options that count only where they are typed: a file of options comes along with the traces."""
+
 FILES = (Path("rebalance.toml"), Path("pyproject.toml"))
 
 
@@ -47,6 +50,9 @@ def completed(parser: Parser, argv: Sequence[str], command: Sequence[str]) -> li
     given = command or (argument is not None and getattr(typed, argument.dest))
     values = [] if given else [value for name, value in table.items() if _is(argument, name)]
     arguments = [str(one) for value in values for one in (value if isinstance(value, list) else [value])]
+    for word in (*texts, *arguments):
+        if (option := word.partition("=")[0]) in TYPED.get(argv[0], ()):
+            raise UsageError(f"{where}: {option} lets a file name what is run: type it, if you know that")
     if texts or arguments:
         print_err(f"{where}: {' '.join([argv[0], *arguments, *texts])}")
     return [argv[0], *texts, *argv[1:], *arguments]

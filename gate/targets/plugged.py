@@ -6,8 +6,6 @@ what it is asked. Programs that speak JSON lines are too slow for this and are j
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +13,7 @@ from typing import Any
 
 from rebalance.gate.targets.resolve import resolve
 from rebalance.live.assignors.host import ask, ask_user_data
-from rebalance.live.assignors.hosted import TargetError, describe, load
+from rebalance.live.assignors.hosted import TargetError, describe, load, look_here
 from rebalance.model.assignor import Assignor
 from rebalance.model.assignors import NAMES
 from rebalance.model.bugs.switches import switched
@@ -64,9 +62,7 @@ def plugged(spec: str) -> Plugged:
 
 @cache
 def _hosted(spec: str) -> _Hosted:
-    here = os.getcwd()
-    if here not in sys.path:  # as the host of `rebalance check` does
-        sys.path.insert(0, here)
+    look_here(spec)
     return _Hosted(load(spec))
 
 

@@ -128,20 +128,6 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     return Target(spec=spec, command=host, label=f"{spec} ({kind})", hosted=True, stack_signal=signal.SIGUSR1)
 
 
-def named_here(spec: str) -> bool:
-    """Whether the present project names a target anyway, or it is ours: a reference assignor, an adapter that
-    is installed, a client that is known, a module of the current directory. What a file from elsewhere names
-    may be any command, module or jar."""
-    module, colon, _ = spec.partition(":")
-    if not colon or spec.startswith((_CLIENT, _JAVA)):
-        return not spec.startswith((_COMMAND, _WIRE, _JAVA))
-    if module in adapters():
-        return True
-    top, *more = module.split(".")
-    named = all(part.isidentifier() for part in (top, *more))
-    return named and importlib.machinery.PathFinder.find_spec(top, [os.getcwd()]) is not None
-
-
 def known() -> list[str]:
     """The targets that have a name: reference assignors, adapters as ``NAME:...``, clients likewise."""
     from rebalance.live.leaders.targets import NAMES as CLIENTS

@@ -272,7 +272,6 @@ class Session:
         self._abandon()
         limit_memory(self._memory_mib)
         quiet()
-        sys.path.insert(0, os.getcwd())
         try:
             yield Entered(self.target.spec, self, self._start_seconds)
         finally:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, TargetInfo
 from rebalance.gate.cli.console.text import clean, fold
-from rebalance.gate.traces import codec, files
+from rebalance.gate.traces import codec, files, trust
 from rebalance.gate.traces.files import FAILURES, SUITE, TraceError, dump, make_root
 from rebalance.model.values import NO_GENERATION, Partitions, RebalanceProtocol
 from rebalance.properties.assignors.calls import AssignorCall
@@ -189,7 +189,10 @@ def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
 
 
 def save(trace: Trace, directory: Path) -> Path:
-    """Write the trace as ``<id>.json``, replacing an equal one; never leaves half a file."""
+    """Write the trace as ``<id>.json``, replacing an equal one, and sign what it ran; never leave half a
+    file."""
+    if trace.path is None:
+        trust.sign(trace.target.spec)
     return files.save(directory, f"{trace.id}.json", to_text(trace))
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from rebalance.explore.groups.runs import FOR_EVER, SavedRun
 from rebalance.gate.targets.plugged import Plugged, plugged
-from rebalance.gate.traces import codec, files
+from rebalance.gate.traces import codec, files, trust
 from rebalance.gate.traces.files import SUITE, TraceError, dump
 from rebalance.live.assignors.hosted import TargetError
 from rebalance.model.bugs.decisions import DECISIONS
@@ -28,7 +28,7 @@ from rebalance.model.protocol.setup import AssignorFactory, Consumer, ConsumerCo
 from rebalance.model.protocol.state import Parts, Topics, each, union
 from rebalance.model.steps import Step, steps
 from rebalance.properties.group.clauses import CLAUSES
-from rebalance.properties.group.own import clause_named
+from rebalance.properties.group.own import OWN, clause_named
 
 KIND, CODE_KIND = "group run", "code run"
 SCHEMA = 1
@@ -160,8 +160,20 @@ def run_id(run: SavedRun) -> str:
 
 
 def save(run: SavedRun, directory: Path) -> Path:
-    """Write the run as ``<id>.json``, replacing an equal one. Raises OSError."""
+    """Write the run as ``<id>.json``, replacing an equal one, and sign what it ran. Raises OSError."""
+    if run.path is None:
+        for code in code_in({"clause": run.clause, "setup": setup_out(run.setup)}):
+            trust.sign(code)
     return files.save(directory, f"{run_id(run)}.json", to_text(run))
+
+
+def code_in(data: Mapping[str, Any]) -> list[str]:
+    """The modules that a run imports as soon as it is read or played: its assignor, its invariant."""
+    clause, setup = data.get("clause"), data.get("setup")
+    plug = setup.get("assignor") if isinstance(setup, dict) else None
+    target = plug.get("target") if isinstance(plug, dict) else None
+    own = clause.removeprefix(OWN) if isinstance(clause, str) and clause.startswith(OWN) else None
+    return [code for code in (target, own) if isinstance(code, str)]
 
 
 def _parse(data: dict[str, Any]) -> SavedRun:

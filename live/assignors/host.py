@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Iterable, Mapping
 from typing import Any, BinaryIO
 
-from rebalance.live.assignors.hosted import TargetError, describe, load
+from rebalance.live.assignors.hosted import TargetError, describe, load, look_here
 from rebalance.live.assignors.messages import (
     VERSION,
     Skipped,
@@ -75,7 +75,7 @@ def main(arguments: list[str]) -> int:
     faulthandler.enable()  # where it crashed
     faulthandler.register(signal.SIGUSR1)  # where it hangs, when the driver asks
     requests, replies = _take_stdio()
-    sys.path.insert(0, os.getcwd())  # after our own imports, so that nothing there shadows them
+    look_here(arguments[0])  # after our own imports, so that nothing there shadows them
     sys.argv = arguments
     serve(arguments[0], requests, replies)
     return 0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -99,6 +100,25 @@ def reference(spec: str) -> Any:
         return switched(name, tuple(switches))
     except (LookupError, ValueError) as error:
         raise TargetError(f"{spec!r}: {error.args[0] if error.args else error}") from error
+
+
+def is_ours(spec: str) -> bool:
+    """Check that a target comes with this distribution, as it is installed here: a reference assignor, or
+    what one of our adapters loads of a client."""
+    from rebalance.model.assignors import NAMES
+
+    prefix, colon, _ = spec.partition(":")
+    if not colon:
+        return spec.partition("+")[0] in NAMES
+    found, release = adapter(prefix) or (None, None)
+    return found is not None and release is None and found.value.startswith("rebalance.")
+
+
+def look_here(spec: str) -> None:
+    """Let the modules of the current directory come first for a target that may be one of them. For one of
+    ours they do not: its own imports would find them too."""
+    if not is_ours(spec) and os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
 
 
 def adapters() -> dict[str, EntryPoint]:

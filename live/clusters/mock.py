@@ -36,7 +36,7 @@ class MockCluster(LiveCluster):
         self._server: Server | None = None
 
     def __enter__(self) -> Self:
-        self._server = Server([sys.executable, "-m", __name__])
+        self._server = Server([sys.executable, "-P", "-m", __name__])
         self.bootstrap = self._server.hello["bootstrap"]
         self.version = self._server.hello["version"]
         return self

@@ -72,7 +72,7 @@ def command(profile: ClientProfile) -> list[str]:
     if not find_spec(known.module):
         name = known.distribution
         raise ToolError(f"clients {profile.name!r} need the package {name}: pip install {name}")
-    return [sys.executable, "-m", f"rebalance.live.consumers.clients.{profile.name.replace('-', '_')}"]
+    return [sys.executable, "-P", "-m", f"rebalance.live.consumers.clients.{profile.name.replace('-', '_')}"]
 
 
 class LiveMember:

@@ -142,7 +142,8 @@ def _resolved(dependencies: str, wanted: str, option: str) -> tuple[tuple[str, .
         pom.write_text(_POM.format(dependencies), encoding="utf-8")
         goal = [f"{PLUGIN}:build-classpath", f"-Dmdep.outputFile={out}", "-Dmdep.pathSeparator=\n"]
         argv = [maven, option, "-B", "--strict-checksums", "-f", str(pom), *goal, "-DincludeScope=runtime"]
-        ran = run(argv, SECONDS, f"{wanted}: mvn")
+        # There, since a .mvn in the current directory may name extensions to be run.
+        ran = run(argv, SECONDS, f"{wanted}: mvn", str(directory))
         output = ran.stdout + ran.stderr
         try:
             if not ran.returncode:

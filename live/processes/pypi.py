@@ -9,7 +9,10 @@ from pathlib import Path
 from rebalance.live.processes.tools import ToolError, cache, key, made_once, run
 
 SECONDS = 300
-"""How long pip may take; a release without a wheel has to be compiled."""
+"""How long pip may take."""
+
+PIP = (sys.executable, "-P", "-m", "pip")
+"""Not a module of that name in the current directory."""
 
 _RELEASE = re.compile(r"[\w.!+-]+\Z")
 _NO_NETWORK = re.compile(
@@ -20,8 +23,8 @@ _NO_NETWORK = re.compile(
 def installed(distribution: str, release: str) -> Path:
     """The directory that holds ``distribution`` in this release and whatever it needs, for ``sys.path``.
 
-    Asks pip the first time only; where there is no wheel it runs the ``setup.py`` of the release. Raises
-    ToolError where there is no such release, no pip or no network.
+    Asks pip the first time only. Takes wheels alone: what is built from source runs its ``setup.py``, with
+    all rights of the user. Raises ToolError where there is no such wheel, no pip or no network.
     """
     wanted = f"{distribution}=={release}"
     if not _RELEASE.match(release):
@@ -30,7 +33,7 @@ def installed(distribution: str, release: str) -> Path:
 
     def make(draft: Path) -> Path:
         site = draft / "site"
-        argv = [sys.executable, "-m", "pip", "install", "--quiet", "--no-input", "--prefer-binary"]
+        argv = [*PIP, "install", "--quiet", "--no-input", "--only-binary", ":all:"]
         argv += ["--disable-pip-version-check", "--target", str(site), wanted]
         ran = run(argv, SECONDS, f"{wanted}: pip")
         if ran.returncode:
@@ -43,7 +46,7 @@ def installed(distribution: str, release: str) -> Path:
 def versions(distribution: str) -> tuple[str, ...]:
     """All releases of ``distribution`` that pip finds, whatever Python they are for. Raises ToolError."""
     wanted = f"releases of {distribution}"
-    argv = [sys.executable, "-m", "pip", "index", "versions", "--ignore-requires-python", "--no-input"]
+    argv = [*PIP, "index", "versions", "--ignore-requires-python", "--no-input"]
     # One retry: without any, pip does not say that it reached no index.
     argv += ["--disable-pip-version-check", "--retries", "1", "--timeout", "15", distribution]
     ran = run(argv, SECONDS, f"{wanted}: pip")
@@ -69,6 +72,7 @@ def _complaint(wanted: str, output: str) -> str:
     if _NO_NETWORK.search(output):
         return f"{wanted}: pip reaches no index: is there a network?"
     if "No matching distribution" in output:
-        return f"{wanted}: pip finds no such release for Python {sys.version_info[0]}.{sys.version_info[1]}"
+        python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+        return f"{wanted}: pip finds no wheel of such a release for {python} (`pip wheel` may make one)"
     errors = [line.strip() for line in output.splitlines() if line.strip()]
     return f"{wanted}: pip fails: {(errors or ['it does not say why'])[-1][:300]}"

@@ -93,7 +93,7 @@ def run(options: argparse.Namespace) -> int:
     worst = 0
     for path in paths:
         try:
-            trace = kinds.load(path, trust=options.trust)
+            trace = kinds.load(path, trusted=options.trust)
             if isinstance(trace, Recording):
                 raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
             if isinstance(trace, SavedRun):
@@ -113,6 +113,8 @@ def run(options: argparse.Namespace) -> int:
             worst = max(worst, Exit.USAGE)
             continue
         if options.as_pytest:
+            with usage_errors(ValueError):
+                _may_run(trace, options)
             if options.target:
                 trace = replace(trace, target=replace(trace.target, spec=options.target))
             write(options.as_pytest, counterexamples.as_pytest(trace), "--as-pytest")
@@ -125,13 +127,12 @@ def run(options: argparse.Namespace) -> int:
 def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     """Play a trace again, say what came of it; the exit code it deserves."""
     from rebalance.gate.check.search import replay
-    from rebalance.gate.traces.kinds import may_run
 
     spec = options.target or trace.target.spec
     name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
     try:
         with usage_errors(ValueError):
-            may_run(trace.path or Path(), spec, options.trust or bool(options.target))
+            _may_run(trace, options)
         with (
             staged(options, f"replaying {name}"),
             session(resolved(spec, (), options), options) as talk,
@@ -151,6 +152,14 @@ def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
     if options.verbose:
         print_text("\n".join(_shown(trace, record)) + "\n")
     return Exit.VIOLATION
+
+
+def _may_run(trace: Trace, options: argparse.Namespace) -> None:
+    """Raise TraceError where what the file names is neither signed nor named on the command line."""
+    from rebalance.gate.traces import trust
+
+    if not options.target:
+        trust.check(trace.path or Path(), trace.target.spec, trusted=options.trust, target=True)
 
 
 def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
@@ -196,7 +205,8 @@ def _replay_run(run: SavedRun, options: argparse.Namespace) -> int:
 
 def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     """Replay each of ``paths`` on real clients, or on Kafka's own code; the exit code."""
-    from rebalance.gate.traces import files, kinds, runs
+    from rebalance.explore.groups.runs import SavedRun
+    from rebalance.gate.traces import files, kinds
     from rebalance.live.clusters.cluster import Unsupported
     from rebalance.live.consumers.member import ClientProfile
     from rebalance.live.processes.tools import ToolError
@@ -218,8 +228,9 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
                 play = running.enter_context(started)
             for path in paths:
                 with usage_errors(ValueError):
-                    kinds.load(path, trust=options.trust)
-                    saved = runs.load(path)
+                    saved = kinds.load(path, trusted=options.trust)
+                    if not isinstance(saved, SavedRun):
+                        raise ValueError(f"{path}: not a run of the group")
                     if "assignor" in saved.origin and saved.on:
                         again = f"rebalance check {saved.origin['assignor']} --in-group"
                         raise ValueError(f"{path} needs its assignor: `{again}` plays it again")

@@ -62,7 +62,7 @@ def run(options: argparse.Namespace) -> int:
         if len(paths) > 1 or options.out or options.format != "text" or options.metrics:
             raise UsageError("--step is for one trace, without --out, --format and --metrics")
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(paths[0])):
-            _step_through(paths[0])
+            _step_through(paths[0], options.trust)
         return 0
     for path in paths:
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(path)):
@@ -74,7 +74,7 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _shown(path: Path, wanted: str, metrics: bool, trust: bool) -> str:
+def _shown(path: Path, wanted: str, metrics: bool, trusted: bool) -> str:
     """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
     from rebalance.explore.groups import itf
     from rebalance.explore.groups.runs import SavedRun
@@ -84,7 +84,7 @@ def _shown(path: Path, wanted: str, metrics: bool, trust: bool) -> str:
     from rebalance.gate.traces import kinds
     from rebalance.pipeline.audit.records import Recording
 
-    saved = kinds.load(path, trust=trust)
+    saved = kinds.load(path, trusted=trusted)
     draw: Callable[[], OwnershipDiagram]
     lines: Callable[[], list[str]]
     if isinstance(saved, Recording):
@@ -111,7 +111,7 @@ def _shown(path: Path, wanted: str, metrics: bool, trust: bool) -> str:
     return _drawn(draw(), wanted)
 
 
-def _step_through(path: Path) -> None:
+def _step_through(path: Path, trusted: bool) -> None:
     """Ask for a step after the other until the input ends. Raises ValueError and UsageError as above."""
     from rebalance.explore.groups.runs import SavedRun, run_views
     from rebalance.gate.report.diagram.scenario_diagram import recorded
@@ -122,7 +122,7 @@ def _step_through(path: Path) -> None:
     from rebalance.pipeline.audit.records import Recording, recording_views
     from rebalance.properties.assignors.rounds import round_views
 
-    saved = kinds.load(path)
+    saved = kinds.load(path, trusted=trusted)
     if isinstance(saved, Recording):
         stepper = SteppedRun(list(recording_views(saved)))
     elif not isinstance(saved, SavedRun):

@@ -121,7 +121,7 @@ SHARED: dict[str, Option] = {
         "TARGET",
         "an assignor, as `rebalance check` takes it, in place of the named or built-in one",
     ),
-    "--trust": _flag("run what a file from elsewhere names: a command, a module, a jar"),
+    "--trust": _flag("run what a file names and no run of yours here has signed: a command, a module, a jar"),
     "--call-seconds": _value(
         duration, "TIME", "CPU time that one answer may take, or time without any (10)", 10.0
     ),

@@ -143,51 +143,74 @@ FOREIGN = (
     "java:Evil@evil.jar",
     "kafka-python==1.4.7:sticky",
     "../evil:assign",
+    "mine:assign",
+    "client:kafka-python==0.0.1:sticky",
+    "client:kafka-python:sticky",
 )
 
 
+@pytest.mark.parametrize("command", ["replay foreign.json", "replay foreign.json --as-pytest out.py"])
 @pytest.mark.parametrize("spec", FOREIGN)
-def test_what_a_trace_from_elsewhere_names_is_not_run(rebalance: Rebalance, here: Path, spec: str) -> None:
+def test_what_a_trace_from_elsewhere_names_is_not_run(
+    rebalance: Rebalance, here: Path, spec: str, command: str
+) -> None:
     (here / "foreign.json").write_text(trace("target.spec", spec))
-    ran = rebalance("replay", "foreign.json")
+    (here / "mine.py").write_text("open('run', 'w')\n")
+    ran = rebalance(*command.split())
     assert ran.code == 2
-    assert "which this project does not name: --trust if you know it" in ran.out
-    assert not (here / "run").exists()
+    assert "which no run of yours has signed here: if you know it, --target " in ran.out + ran.err
+    assert {path.name for path in here.iterdir()} == {"foreign.json", "mine.py"}
 
 
+@pytest.mark.parametrize("target", ["setup.assignor", "clause"])
 @pytest.mark.parametrize("command", [("show",), ("replay",), ("replay", "--on", "confluent")])
 def test_what_a_run_from_elsewhere_names_is_not_imported(
-    rebalance: Rebalance,
-    here: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-    monkeypatch: pytest.MonkeyPatch,
-    command: tuple[str, ...],
+    rebalance: Rebalance, here: Path, command: tuple[str, ...], target: str
 ) -> None:
-    elsewhere = tmp_path_factory.mktemp("elsewhere")
-    (elsewhere / "evil_of_a_run.py").write_text(f"open({str(here / 'run')!r}, 'w')\n")
-    monkeypatch.syspath_prepend(elsewhere)
-    (here / "foreign.json").write_text(run("setup.assignor", {"target": "evil_of_a_run:assign"}))
-    ran = rebalance(*command, "foreign.json")
+    (here / "evil_of_a_run.py").write_text(f"open({str(here / 'run')!r}, 'w')\n")
+    named = "evil_of_a_run:assign"
+    value: Any = f"own/{named}" if target == "clause" else {"target": named}
+    saved = here / ".rebalance" / "failures"
+    saved.mkdir(parents=True)
+    (saved / "foreign.json").write_text(run(target, value))
+    ran = rebalance(*command, saved / "foreign.json")
     assert ran.code == 2
-    assert "--trust if you know it" in ran.out + ran.err
+    assert "which no run of yours has signed here: if you know it, --trust runs it" in ran.out + ran.err
     assert not (here / "run").exists()
 
 
-def test_trust_runs_it_and_so_does_what_the_project_names(rebalance: Rebalance, here: Path) -> None:
-    (here / "foreign.json").write_text(trace("target.spec", "-- touch run"))
-    assert "does not start" in rebalance("replay", "--trust", "foreign.json").out
-    assert (here / "run").exists()
-    (here / "mine.py").write_text("def assign(cluster, group): return {}\n")
-    (here / "mine.json").write_text(trace("target.spec", "mine:assign"))
-    assert "--trust" not in rebalance("replay", "mine.json").out
-    (here / "run").unlink()
+def test_a_place_is_not_trusted_and_the_user_is(rebalance: Rebalance, here: Path) -> None:
     saved = here / ".rebalance" / "failures"
     saved.mkdir(parents=True)
     (saved / "0123abcd.json").write_text(trace("target.spec", "-- touch run"))
-    rebalance("replay", "0123abcd")
-    assert (here / "run").exists(), "what a check here has saved is of this project"
-    (here / "run").unlink()
-    assert "does not start" in rebalance("replay", "foreign.json", "--target", "-- touch run").out
+    ran = rebalance("replay")
+    assert (ran.code, (here / "run").exists()) == (2, False)
+    assert "--target '-- touch run' or --trust runs it" in ran.out
+    for knowingly in (("--trust",), ("--target", "-- touch run")):
+        assert "does not start" in rebalance("replay", "0123abcd", *knowingly).out
+        assert (here / "run").exists()
+        (here / "run").unlink()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[replay]\ntrust = true\n",
+        "[replay]\ntarget = '-- touch run'\n",
+        "[replay]\n'target=-- touch run' = true\n",
+        "[replay]\ntraces = ['--trust']\n",
+        "[replay]\ntraces = ['--target=-- touch run']\n",
+    ],
+)
+def test_a_file_of_options_does_not_trust_for_the_user(rebalance: Rebalance, here: Path, text: str) -> None:
+    saved = here / ".rebalance" / "failures"
+    saved.mkdir(parents=True)
+    (saved / "0123abcd.json").write_text(trace("target.spec", "-- touch run"))
+    (here / "rebalance.toml").write_text(text)
+    ran = rebalance("replay")
+    assert (ran.code, (here / "run").exists()) == (2, False)
+    assert "rebalance.toml: --" in ran.err
+    assert "lets a file name what is run: type it" in ran.err
 
 
 # -- no path leaves its directory, and no file is waited for ---------------------------------------------
