@@ -13,11 +13,12 @@ import contextlib
 import glob
 import os
 import secrets
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO
+
+from rebalance.explore.removal import opened, remove
 
 try:
     import fcntl
@@ -78,7 +79,7 @@ class Kept:
 
     def remove(self) -> None:
         """It is gone, with all in it. Idempotent."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        remove(self.path)
         self.let_go()
 
     def let_go(self) -> None:
@@ -110,7 +111,8 @@ def _opened(path: Path) -> int | None:
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        return None
+        if (number := opened(None, path)) is None:  # a directory whose mode somebody has changed
+            return None
     if os.fstat(number).st_uid == os.geteuid():
         return number
     os.close(number)
@@ -129,7 +131,8 @@ def _held(number: int, path: Path) -> bool:
 
 
 def _sweep(left: Iterable[Path]) -> None:
-    """Remove those of these files and directories that nobody works at."""
+    """Remove those of these files and directories that nobody works at. What cannot be removed is no matter
+    of who makes the next one."""
     for path in left:
         if (number := _opened(path)) is None:
             continue
@@ -138,9 +141,6 @@ def _sweep(left: Iterable[Path]) -> None:
         except OSError:
             continue
         else:
-            if path.is_dir():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                path.unlink(missing_ok=True)
+            remove(path)
         finally:
             os.close(number)

@@ -128,21 +128,6 @@ def end_as(status: int) -> None:
     os._exit(code)
 
 
-def remove(directory: str) -> None:
-    """Remove a directory with what is in it, as far as that can be done; links are not followed."""
-    for folder, directories, files in os.walk(directory, topdown=False):
-        for name, unlink in [*((n, os.unlink) for n in files), *((n, os.rmdir) for n in directories)]:
-            path = os.path.join(folder, name)
-            try:
-                (os.unlink if os.path.islink(path) else unlink)(path)
-            except OSError:
-                continue
-    try:
-        os.rmdir(directory)
-    except OSError:
-        return
-
-
 def become(command: list[str]) -> None:
     """Run the command in this process, with the signals that programs expect."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -221,6 +206,7 @@ def main() -> None:
         let_go(status)
         end_as(watch(os.getppid(), program, resume=False))
     let_go(status)
+    remove = beside("../../explore/removal")["remove"]  # as it is before the program could change it
     ended = watch(int(parent), inner, resume=True)
     end_below(outer)
     remove(scratch)

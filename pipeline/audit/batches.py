@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import signal
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -21,6 +20,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from rebalance.explore.removal import remove
 from rebalance.live.processes.tools import write_whole
 from rebalance.model.reading import fields, json_of, listed, whole, word
 from rebalance.pipeline.audit import kernel, tail
@@ -242,7 +242,7 @@ def _compact(connection: DuckDBPyConnection, number: int, watch: Watch) -> None:
     if former:
         events = _whole(watch.state / "rows")
         for path in [*former[:-1], *(p for p in events if _number(p) <= _number(former[-1]))]:
-            shutil.rmtree(path, ignore_errors=True)
+            remove(path)
 
 
 def _table(directory: Path, number: int) -> Path:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from functools import partial
@@ -12,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+from rebalance.explore.removal import remove
 from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.pipeline import database
 from rebalance.pipeline.campaign import campaign as campaigns
@@ -99,7 +99,7 @@ def _write(rows: Iterable[VerdictRow], path: Path) -> None:
         for row in rows
     )
     try:
-        shutil.rmtree(path, ignore_errors=True)
+        remove(path)
         with duckdb.connect(config={"autoinstall_known_extensions": False}) as connection:
             database.add(connection, texts, "played", handed)
             database.save(connection, f"SELECT {columns} FROM played ORDER BY number", str(path))

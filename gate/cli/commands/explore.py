@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -11,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance.explore.removal import remove
 from rebalance.gate.cli.commands.code_search import run_on_code
 from rebalance.gate.cli.console.progress import Line, Stages, polled, progress
 from rebalance.gate.cli.console.terminal import (
@@ -322,7 +322,7 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
             raise UsageError(f"--target: {complaints[-1].partition('UserDataError: ')[2]}") from error
         raise
     if options.out is None and not found.checkpoint:
-        shutil.rmtree(where, ignore_errors=True)
+        remove(where)
     return found
 
 

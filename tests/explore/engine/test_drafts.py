@@ -195,3 +195,22 @@ def test_many_at_once_write_one_file(here):
         list(pool.map(write, texts))
     assert path.read_bytes() in texts
     assert names(here) == ["[a]*", "temporary"]
+
+
+@pytest.mark.skipif(not POSIX, reason="locks")
+def test_what_somebody_left_is_swept_whatever_it_is(here):
+    """Deeper than Python recurses, and without a mode: the next run ended with an error."""
+    left = here / "temporary" / "rebalance.test.left"
+    left.mkdir()
+    os.mkfifo(here / "temporary" / "rebalance.test.fifo")
+    number = os.open(left, os.O_RDONLY)
+    for _ in range(2000):
+        os.mkdir("d", dir_fd=number)
+        below = os.open("d", os.O_RDONLY, dir_fd=number)
+        os.close(number)
+        number = below
+    os.close(number)
+    left.chmod(0o000)
+    with scratch("test"):
+        pass
+    assert os.listdir(here / "temporary") == []
