@@ -64,6 +64,7 @@ MEMORY = "1g"
 """Of the driver, in local mode of all of Java, which schedules and carries; the kernel computes in tasks."""
 
 CHANGES = "kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL"
+OF_PARTITIONS = f"(kind = 'planned' OR {CHANGES})"
 """Events of partitions; all others are of the life of their group."""
 
 
@@ -288,7 +289,7 @@ def spread(
     load_payloads(connection, ((name, rows) for name, rows in lives if name in kernel.FOUND))
     parts = _tasks(spark, sum(plan.large.values()))
     key = 'hash("group", topic, partition)'
-    owned = judged(parts, key, f"{of_large} AND {CHANGES}", partial(_owning, end=end, life=life))
+    owned = judged(parts, key, f"{of_large} AND {OF_PARTITIONS}", partial(_owning, end=end, life=life))
     load_payloads(connection, owned)
 
 

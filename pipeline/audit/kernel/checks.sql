@@ -61,6 +61,57 @@ SELECT
 FROM judged
 WHERE name IS NOT NULL;
 
+-- Seen in the leader's log, where that of the new owner is missing or has nothing of it: a plan gives a partition to
+-- a member in a generation that its owner joined with it. EAGER owners had revoked it by then. The plan was in force
+-- where the owner revoked what the plan takes, or synced.
+INSERT INTO found BY NAME
+WITH early AS (
+    SELECT
+        plans."group", topic, partition, plans.generation, plans.member, plans.location, a, me.member AS own,
+        row_number() OVER (PARTITION BY plans."group", topic, partition, a.number ORDER BY plans.generation) AS nth
+    FROM plans
+    JOIN (SELECT "group", topic, partition, owned AS a FROM owned) USING ("group", topic, partition)
+    JOIN participants AS me
+        ON me."group" = plans."group" AND me.generation = plans.generation AND me.consumer = a.consumer
+    WHERE me.member <> plans.member
+        AND coalesce(a.granted < plans.generation, a.start IS NULL)
+        AND CASE
+            WHEN a.finish = 'revoked' THEN a.held = plans.generation OR (a.held > plans.generation AND me.synced IS NOT NULL)
+            ELSE me.synced IS NOT NULL AND coalesce(a.ended > me.synced, a.began < me.synced)
+        END
+),
+-- By its log the new owner has been told of by now.
+said AS (
+    SELECT "group", topic, partition, unnest(generations) AS generation
+    FROM found
+    WHERE "check" IN ('owned-twice', 'granted-before-revoked') AND partition IS NOT NULL
+),
+named AS (
+    SELECT early.*, them.consumer AS new_owner
+    FROM early
+    ANTI JOIN said USING ("group", topic, partition, generation)
+    LEFT JOIN participants AS them
+        ON them."group" = early."group" AND them.generation = early.generation AND them.member = early.member
+    WHERE nth = 1
+)
+SELECT
+    finding_id('granted-before-revoked', named, written([a.start, location])) AS id,
+    'granted-before-revoked' AS "check",
+    "group", topic, partition,
+    location.moment AS began,
+    greatest(a.ended, location.moment) AS ended,
+    coalesce(greatest(a.ended, location.moment), getvariable('end')) - location.moment AS lasted,
+    [a.consumer, new_owner] AS consumers,
+    [own, member] AS members,
+    [a.granted, generation] AS generations,
+    true AS certain,
+    written([a.start, location, a.stop]) AS places,
+    'the plan of ' || location.consumer || ' for generation ' || generation || ' gives it to '
+        || coalesce(new_owner, member) || '; ' || a.consumer || ' had been its owner since generation '
+        || generation_text(a.granted) || ', '
+        || CASE WHEN a.finish = 'revoked' THEN 'and revoked it in generation ' || a.held ELSE 'and still was' END AS detail
+FROM named;
+
 -- Gaps that a settled group with members left as they were.
 CREATE TEMP TABLE unowned AS
 WITH lasting AS (SELECT * FROM gaps WHERE until - since >= getvariable('stranded')),

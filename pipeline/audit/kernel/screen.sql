@@ -55,6 +55,15 @@ judged AS (
 )
 SELECT * FROM judged WHERE pause IS NOT NULL OR odd OR last;
 
+-- Whom leaders gave what, as far as they log it.
+CREATE TEMP TABLE plans AS
+SELECT
+    hash("group", topic, partition) AS key, "group", topic, partition, generation, member,
+    min(location(moment, kind, consumer, generation, file, line)) AS location
+FROM events
+WHERE kind = 'planned' AND partition IS NOT NULL AND generation IS NOT NULL AND member IS NOT NULL
+GROUP BY ALL;
+
 CREATE TEMP TABLE candidates AS
 SELECT key FROM screened WHERE odd OR pause >= least(getvariable('stranded'), getvariable('pause'))
 UNION
@@ -85,4 +94,20 @@ JOIN (
     FROM turns
     GROUP BY "group", consumer
 ) USING (family, consumer)
-WHERE last AND begins AND turned > screened.moment;
+WHERE last AND begins AND turned > screened.moment
+UNION
+-- Given by a plan to a member while another may have had it: it gave it away in that generation, or still has it.
+SELECT key
+FROM plans
+JOIN (
+    SELECT hash("group", topic, partition) AS key, generation, member AS other
+    FROM events
+    WHERE kind = 'revoked' AND partition IS NOT NULL
+) USING (key, generation)
+WHERE member IS DISTINCT FROM other
+UNION
+SELECT key
+FROM screened
+JOIN plans USING (key)
+WHERE last AND (begins OR screened.generation > plans.generation)
+    AND (screened.generation IS NULL OR screened.generation <> plans.generation);

@@ -18,8 +18,8 @@ def events(text, group="g"):
     """A log as rows of the kernel's COLUMNS, one line ``second consumer kind generation? partition*`` an
     event.
 
-    A dash is no consumer. Each consumer has a host and a file of its own name; ``a/h`` is consumer a on
-    host h. ``#`` begins a comment.
+    A dash is no consumer. Each consumer has a host, a file and a member id of its own name; ``a/h`` is
+    consumer a on host h. ``b:t-0`` is a partition that the leader plans for member b. ``#`` begins a comment.
     """
     rows = []
     for number, line in zip(count(1), text.strip().splitlines(), strict=False):
@@ -30,6 +30,9 @@ def events(text, group="g"):
         consumer, _, host = consumer.partition("/")
         generation = int(rest.pop(0)) if rest and rest[0].isdigit() else None
         for partition in rest or [None]:
+            member = None if consumer == "-" or kind == "planned" else consumer
+            if partition and ":" in partition:
+                member, _, partition = partition.partition(":")
             topic, index = (partition, None) if partition else (None, None)
             if partition and "-" in partition:
                 topic, _, index = partition.rpartition("-")
@@ -38,6 +41,7 @@ def events(text, group="g"):
                 "kind": kind,
                 "group": group,
                 "consumer": None if consumer == "-" else consumer,
+                "member": member,
                 "generation": generation,
                 "topic": topic,
                 "partition": None if index is None else int(index),

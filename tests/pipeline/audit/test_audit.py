@@ -142,6 +142,36 @@ LOGS = {
         f"{50 * i} a started\n{50 * i + 1} a joined {i + 1}\n{50 * i + 1} a synced {i + 1}\n"
         for i in range(9)
     ),
+    "a plan that waits for the owner": TWO
+    + "11.05 a planned 2 a:t-0\n 11.2 a revoked 2 t-1"
+    + FOLLOW_UP
+    + "13.05 a planned 3 a:t-0 b:t-1\n 13.2 b assigned 3 t-1",
+    "a plan for members that are EAGER": """
+        1 a joined 1
+        1 a synced 1
+        1.5 a assigned 1 t-0 t-1
+        10.5 a revoked 1 t-0 t-1
+        11 a joined 2
+        11.05 a planned 2 a:t-0 b:t-1
+        11.1 a synced 2
+        11.1 b synced 2
+        11.2 a assigned 2 t-0
+        11.2 b assigned 2 t-1
+    """,
+    "a plan that was never in force": TWO.replace("11.1 a synced 2", "").replace("11.1 b synced 2", "")
+    + "11.05 a planned 2 a:t-0 b:t-1"
+    + FOLLOW_UP
+    + """
+        13.05 a planned 3 a:t-0
+        13.2 a revoked 3 t-1
+        14 a joined 4
+        14 b joined 4
+        14.1 a synced 4
+        14.1 b synced 4
+        14.2 b assigned 4 t-1
+    """,
+    "a plan without a member that was removed": TWO
+    + "12.9 b joined 3\n 13 b planned 3 b:t-0 b:t-1\n 13.1 b synced 3\n 13.2 b assigned 3 t-0 t-1",
     # -- broken
     "owned twice": TWO + "11.2 b assigned 2 t-1\n 11.9 a revoked 2 t-1",
     "owned twice for ever": TWO + "11.2 b assigned 2 t-1",
@@ -162,6 +192,15 @@ LOGS = {
         5.1 b synced 8
         5.2 a revoked 8 t-0
         6 b assigned 8 t-0
+    """,
+    "granted early by the plan, the log of the new owner is missing": TWO
+    + "11.05 a planned 2 a:t-0 b:t-1\n 11.2 a revoked 2 t-1",
+    "granted early by the plan, and never revoked": TWO + "11.05 a planned 2 a:t-0 c:t-1",
+    "granted early by the plan, the log begins in the middle": """
+        5 a joined 8
+        5.05 a planned 8 b:t-0
+        5.1 a synced 8
+        5.2 a revoked 8 t-0
     """,
     "zombie": TWO
     + """
@@ -285,6 +324,9 @@ FOUND = {
     "the first owner's log begins late": ["owned-twice"],
     "granted early": ["granted-before-revoked"],
     "granted early, the log begins in the middle": ["granted-before-revoked"],
+    "granted early by the plan, the log of the new owner is missing": ["granted-before-revoked", "stranded"],
+    "granted early by the plan, and never revoked": ["granted-before-revoked"],
+    "granted early by the plan, the log begins in the middle": ["granted-before-revoked", "stranded"],
     "zombie": ["owned-by-zombie"],
     "a late callback of a zombie": ["owned-by-zombie"],
     "stranded": ["stranded"],
