@@ -54,7 +54,7 @@ def confirmed(
     clause = broken.found.clause
     for played in (small,) if small == broken.scenario else (small, broken.scenario):
         fresh()
-        record = subject.play(played, (clause,))
+        record = subject.showing(played, clause)
         if again := subject.lasting(record, clause).breach_of(clause.id):
             shown = Finding.of(again, played, record.calls)
             size = broken.scenario.size

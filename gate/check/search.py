@@ -17,7 +17,7 @@ from rebalance.gate.check.findings import IMPATIENT, PATIENCE, findings, unconfi
 from rebalance.gate.check.judgement import judge
 from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
-from rebalance.gate.check.subject import PLAYS_AT_RANDOM, Subject, TargetSession
+from rebalance.gate.check.subject import Subject, TargetSession
 from rebalance.live.assignors.messages import Hello
 from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
@@ -421,11 +421,6 @@ def describe(spec: str, hello: Hello) -> TargetInfo:
 
 
 def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> PlayedHistory:
-    """Play one saved scenario for one clause, whatever the target promises today; several times where the
-    answers may differ and need not."""
+    """Play one saved scenario for one clause, whatever the target promises today."""
     subject = replace(Subject.of(session), promises=tuple(sorted(clause.promises)))
-    for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT else 1):
-        record = subject.play(scenario, (clause,))
-        if record.found or record.failure is not None:
-            break
-    return record
+    return subject.showing(scenario, clause)

@@ -80,6 +80,15 @@ class Subject:
         ask, again = session.assign, session.again
         return play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)
 
+    def showing(self, scenario: Scenario, clause: Clause) -> PlayedHistory:
+        """The first play that breaks a clause, or the last: there are several where equal questions may have
+        several answers, and need not."""
+        for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT else 1):
+            record = self.play(scenario, (clause,))
+            if record.found or record.failure is not None:
+                break
+        return record
+
     def lasting(self, record: PlayedHistory, clause: Clause, plays: int = 0) -> PlayedHistory:
         """A play, or, if it breaks a clause, the first of so many (as many as it takes) that does not. To
         answer now so and now otherwise is a breach by itself; what takes long to fail is not waited for."""

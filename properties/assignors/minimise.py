@@ -1,34 +1,42 @@
 """Making a counterexample small: remove whatever is not needed for the same clause to break.
 
-Greedy delta debugging on the scenario itself, not on the choices that produced it, so that a
+Delta debugging on the scenario itself, not on the choices that produced it, so that a
 scenario of any origin (a seed, a campaign row, a trace edited by hand) can be minimised, and the
 result is minimal in the user's own terms: no round, event, member, topic, partition or claim can be
-taken away from it, alone, without losing the breach.
+taken away from it, alone, without losing the breach. Few of a kind are kept first, then all but a run of
+them, halves before single ones. A breach may depend on totals, which no single thing leaves as they are: so
+members, topics and partitions also go together, topics become one, a member inherits another's claims.
 """
 
 from __future__ import annotations
 
+import math
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import combinations, islice
-from operator import is_
+from itertools import combinations, islice, pairwise, permutations
+from typing import TypeVar
 
 from rebalance.model.values import NO_GENERATION, Racks, TopicPartition
 from rebalance.properties.assignors.scenarios import (
     AddMember,
-    Fault,
-    Leave,
     Scenario,
     ScenarioEvent,
     ScenarioMember,
     SetTopic,
     Subscribe,
     UserData,
+    each_member,
     everybody,
     renamed,
     topics_named,
+    with_one_topic,
+    without_events_of,
+    without_partitions,
+    without_topics,
 )
+
+T = TypeVar("T")
 
 Reduction = Callable[[Scenario], Iterator[Scenario]]
 
@@ -109,86 +117,148 @@ def _fewer_rounds(s: Scenario) -> Iterator[Scenario]:
         yield replace(s, rounds=(*s.rounds[:index], merged, *s.rounds[index + 2 :]))
 
 
+def _fewer(items: Sequence[T]) -> Iterator[Sequence[T]]:
+    """What to keep of several things: few of them, then all but a run, halves first and each alone last."""
+    count = len(items)
+    for kept in range(min(FEW, count // 2)):
+        yield items[:kept]
+    for size in _runs(count):
+        for start in range(0, count, size):
+            yield [*items[:start], *items[start + size :]]
+
+
+FEW = 5
+"""Fewer than so many of a kind are tried at first."""
+
+EVERY_RUN_BELOW = 32
+"""Of fewer things runs of many lengths are taken away, so that totals keep their remainders."""
+
+
+def _runs(count: int) -> Iterator[int]:
+    """Lengths of runs, the longest first."""
+    size = count // 2 if count > 1 else count
+    while size:
+        yield size
+        size = size - 1 if size <= 2 * FEW and count < EVERY_RUN_BELOW else size // 2
+
+
 def _fewer_events(s: Scenario) -> Iterator[Scenario]:
-    for number, events in enumerate(s.rounds):
-        for index, event in enumerate(events):
-            rest = events[:index] + events[index + 1 :]
-            yield replace(s, rounds=(*s.rounds[:number], rest, *s.rounds[number + 1 :]))
-            if isinstance(event, AddMember) and number == 0:  # there from the start
+    events = [(number, index) for number, events in enumerate(s.rounds) for index in range(len(events))]
+    for kept in _fewer(events):
+        yield without_things(s, (("event", gone) for gone in {*events}.difference(kept)))
+    if s.rounds:
+        for index, event in enumerate(first := s.rounds[0]):
+            if isinstance(event, AddMember):  # there from the start
+                rest = first[:index] + first[index + 1 :]
                 yield replace(s, members=(*s.members, event.member), rounds=(rest, *s.rounds[1:]))
 
 
 def _fewer_members(s: Scenario) -> Iterator[Scenario]:
-    count = len(s.members)
-    for size in sorted({count // 2, count // 4} - {0}, reverse=True):
-        for start in range(0, count, size):
-            kept = s.members[:start] + s.members[start + size :]
-            yield without_events_of(
-                replace(s, members=kept), {m.id for m in s.members} - {m.id for m in kept}
+    for kept in _fewer(s.members):
+        yield _only_members(s, kept)
+    alike: dict[object, list[ScenarioMember]] = {}
+    for member in s.members:
+        kind = frozenset(member.topics), member.generation, member.rack, bool(member.owned)
+        alike.setdefault(kind, []).append(member)
+    if len(alike) > 1:
+        for members in alike.values():
+            for kept in (members[:0], members[:1])[: len(members)]:
+                yield _only_members(s, [m for m in s.members if m in kept or m not in members])
+
+
+def _only_members(s: Scenario, kept: Sequence[ScenarioMember]) -> Scenario:
+    gone = {m.id for m in s.members} - {m.id for m in kept}
+    return without_events_of(replace(s, members=tuple(kept)), gone)
+
+
+def _joined_members(s: Scenario) -> Iterator[Scenario]:
+    """A member less, whose claims another one inherits."""
+    claiming = [m for m in s.members if m.owned]
+    pairs = permutations(s.members, 2) if len(s.members) <= FEW else pairwise(claiming)
+    for gone, heir in pairs:
+        if gone.owned:
+            joined = replace(
+                heir,
+                topics=tuple(dict.fromkeys((*heir.topics, *gone.topics))),
+                owned=tuple(dict.fromkeys((*heir.owned, *gone.owned))),
+                generation=max(heir.generation, gone.generation),
             )
-    for index, member in enumerate(s.members):
-        yield without_events_of(replace(s, members=s.members[:index] + s.members[index + 1 :]), {member.id})
+            yield _only_members(s, [joined if m is heir else m for m in s.members if m is not gone])
+
+
+def _tiny_group(s: Scenario) -> Iterator[Scenario]:
+    """Few members and few partitions of each topic."""
+    largest = max(map(len, s.topics.values()), default=0)
+    for kept in range(2, min(FEW, len(s.members))):
+        for count in range(1, min(FEW, largest)):
+            yield _cut_all(_only_members(s, s.members[:kept]), count)
 
 
 def _smaller_group(s: Scenario) -> Iterator[Scenario]:
-    """A member less and partitions less at once: either alone would change who has too many."""
-    for index, member in enumerate(s.members):
-        fewer = replace(s, members=s.members[:index] + s.members[index + 1 :])
-        for count in _counts(max(map(len, s.topics.values()), default=0)):
-            yield without_events_of(_cut_all(fewer, count), {member.id})
-
-
-def without_events_of(s: Scenario, gone: set[str]) -> Scenario:
-    def about(event: ScenarioEvent) -> bool:
-        return isinstance(event, Leave | Subscribe | Fault) and event.id in gone
-
-    return replace(s, rounds=tuple(tuple(e for e in events if not about(e)) for events in s.rounds))
+    """Members and partitions, or topics, less at once: either alone would change who has too many."""
+    largest = max(map(len, s.topics.values()), default=0)
+    for gone in s.members:
+        fewer = _only_members(s, [m for m in s.members if m is not gone])
+        for topic in s.topics:
+            yield without_topics(fewer, {topic})
+        for count in _counts(largest):
+            yield _cut_all(fewer, count)
 
 
 def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
-    for topic in topics_named(s):
-        yield each_member(
-            replace(
-                s,
-                topics={t: p for t, p in s.topics.items() if t != topic},
-                rounds=tuple(
-                    tuple(e for e in events if not (isinstance(e, SetTopic) and e.topic == topic))
-                    for events in s.rounds
-                ),
-            ),
-            lambda m, gone=topic: replace(  # type: ignore[misc]
-                m,
-                topics=tuple(t for t in m.topics if t != gone),
-                owned=tuple(p for p in m.owned if p.topic != gone),
-            ),
-        )
+    topics = topics_named(s)
+    for kept in _fewer(topics):
+        yield without_topics(s, {*topics}.difference(kept))
+
+
+def _joined_topics(s: Scenario) -> Iterator[Scenario]:
+    """All topics become one, or two of them."""
+    still = [
+        t for t in s.topics if not any(isinstance(e, SetTopic) and e.topic == t for r in s.rounds for e in r)
+    ]
+    if len(still) > 2:
+        kept, *others = still
+        joined = s
+        for gone in others:
+            joined = with_one_topic(joined, kept, gone)
+        yield joined
+    for kept, gone in combinations(still, 2) if len(still) <= 2 * FEW else pairwise(still):
+        yield with_one_topic(s, kept, gone)
 
 
 EVERY_COUNT_BELOW = 16
-"""Topics smaller than this are tried with every smaller number of partitions, others by halving."""
+"""Topics smaller than this are tried with every smaller number of partitions, others with few, or halves."""
 
 
 def _fewer_partitions(s: Scenario) -> Iterator[Scenario]:
+    yield from _claimed_first(s)
     largest = max(map(len, s.topics.values()), default=0)
     for count in _counts(largest):  # all topics at once: those of one size stay so
         yield _cut_all(s, count)
+    if len(s.topics) > 1:
+        for less in _runs(largest):  # and their differences too
+            yield _cut_each(s, {topic: max(0, len(p) - less) for topic, p in s.topics.items()})
     for topic, partitions in s.topics.items():
         for count in _counts(len(partitions)):
-            yield _cut(s, topic, count)
+            yield _cut_each(s, {topic: count})
         for index in range(len(partitions)):  # one: what is behind it, or claimed beyond, moves up
-            rest = partitions[:index] + partitions[index + 1 :]
-            yield each_member(
-                replace(s, topics={**s.topics, topic: rest}),
-                lambda m, t=topic, i=index: replace(  # type: ignore[misc]
-                    m,
-                    owned=tuple(
-                        p._replace(partition=p.partition - 1) if p.topic == t and p.partition > i else p
-                        for p in m.owned
-                        if p != (t, i)
-                    ),
-                ),
-            )
+            yield without_partitions(s, {TopicPartition(topic, index)})
     yield from _changed_events(s, _shorter)
+
+
+def _claimed_first(s: Scenario) -> Iterator[Scenario]:
+    """Whatever is claimed comes first in its topic, so that the rest can be cut off."""
+    claimed = {p for m in everybody(s) for p in m.owned}
+    new: dict[TopicPartition, TopicPartition] = {}
+    topics: dict[str, tuple[Racks, ...]] = {}
+    for topic, partitions in s.topics.items():
+        order = sorted(range(len(partitions)), key=lambda i, t=topic: (t, i) not in claimed)  # type: ignore[misc]
+        topics[topic] = tuple(partitions[index] for index in order)
+        new |= {TopicPartition(topic, i): TopicPartition(topic, n) for n, i in enumerate(order) if n != i}
+    if new:
+        yield each_member(
+            replace(s, topics=topics), lambda m: replace(m, owned=tuple(new.get(p, p) for p in m.owned))
+        )
 
 
 def _shorter(event: ScenarioEvent) -> Iterator[ScenarioEvent]:
@@ -196,34 +266,38 @@ def _shorter(event: ScenarioEvent) -> Iterator[ScenarioEvent]:
         yield replace(event, partitions=event.partitions[:-1])
 
 
-def _counts(size: int) -> list[int]:
+def _counts(size: int) -> Sequence[int]:
     """Smaller sizes to try, the boldest first."""
-    return list(range(size)) if size < EVERY_COUNT_BELOW else [0, size // 2, size - 1]
+    if size < EVERY_COUNT_BELOW:
+        return range(size)
+    return [*range(2 * FEW), *sorted({size - less for less in _runs(size)} - {*range(2 * FEW)})]
 
 
 def _cut_all(s: Scenario, count: int) -> Scenario:
-    for topic, partitions in s.topics.items():
-        if len(partitions) > count:
-            s = _cut(s, topic, count)
-    return s
+    return _cut_each(s, dict.fromkeys(s.topics, count))
 
 
-def _cut(s: Scenario, topic: str, count: int) -> Scenario:
+def _cut_each(s: Scenario, counts: Mapping[str, int]) -> Scenario:
+    """The scenario with no more than so many partitions of each topic."""
+    left = {topic: count for topic, count in counts.items() if len(s.topics[topic]) > count}
     return each_member(
-        replace(s, topics={**s.topics, topic: s.topics[topic][:count]}),
-        lambda m: replace(m, owned=tuple(p for p in m.owned if p.topic != topic or p.partition < count)),
+        replace(s, topics={**s.topics, **{topic: s.topics[topic][:count] for topic, count in left.items()}}),
+        lambda m: replace(m, owned=tuple(p for p in m.owned if p.partition < left.get(p.topic, math.inf))),
     )
 
 
 def _fewer_claims(s: Scenario) -> Iterator[Scenario]:
+    claims = [*dict.fromkeys((m.id, p) for m in everybody(s) for p in m.owned)]
+    for kept in _fewer(claims):
+        yield without_things(s, (("claim", gone) for gone in {*claims}.difference(kept)))
     yield from _changed_members(s, _claiming_less)
 
 
 def _claiming_less(member: ScenarioMember) -> Iterator[ScenarioMember]:
     if member.owned:
         yield replace(member, owned=())
-    for position in range(len(member.owned)):
-        yield replace(member, owned=member.owned[:position] + member.owned[position + 1 :])
+    if len({*member.owned}) < len(member.owned):
+        yield replace(member, owned=tuple(dict.fromkeys(member.owned)))
 
 
 def _plainer_members(s: Scenario) -> Iterator[Scenario]:
@@ -293,28 +367,6 @@ def _changed_events(
             for changed in changes(event):
                 edited = (*events[:index], changed, *events[index + 1 :])
                 yield replace(s, rounds=(*s.rounds[:number], edited, *s.rounds[number + 1 :]))
-
-
-def each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]) -> Scenario:
-    """The scenario with every member changed, those that join later too; itself if none was: what asks so of
-    each of thousands of scenarios finds little to change."""
-    members = tuple([change(m) for m in s.members])
-    rounds = (
-        tuple([tuple([_of_member(e, change) for e in events]) for events in s.rounds])
-        if any(s.rounds)
-        else s.rounds
-    )
-    same = all(map(is_, members, s.members)) and (
-        rounds is s.rounds or all(all(map(is_, new, old)) for new, old in zip(rounds, s.rounds, strict=True))
-    )
-    return s if same else replace(s, members=members, rounds=rounds)
-
-
-def _of_member(e: ScenarioEvent, change: Callable[[ScenarioMember], ScenarioMember]) -> ScenarioEvent:
-    if not isinstance(e, AddMember):
-        return e
-    member = change(e.member)
-    return e if member is e.member else AddMember(member)
 
 
 def _fewer_shares(s: Scenario) -> Iterator[Scenario]:
@@ -389,24 +441,9 @@ def without_things(s: Scenario, things: Iterable[Thing]) -> Scenario:
     return without_events_of(kept, {str(name) for kind, name in gone if kind == "member"})
 
 
-def without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
-    """The later ones of a topic move up, and with them what is claimed."""
-    topics = {
-        topic: tuple(racks for i, racks in enumerate(partitions) if (topic, i) not in gone)
-        for topic, partitions in s.topics.items()
-    }
-
-    def moved(p: TopicPartition) -> TopicPartition:
-        return p._replace(partition=p.partition - sum(g.topic == p.topic and g < p for g in gone))
-
-    return each_member(
-        replace(s, topics=topics),
-        lambda m: replace(m, owned=tuple(moved(p) for p in m.owned if p not in gone)),
-    )
-
-
 REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
     _fewer_rounds,
+    _tiny_group,
     _fewer_members,
     _fewer_shares,
     _fewer_topics,
@@ -415,6 +452,8 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
     _fewer_claims,
     _plainer_members,
     _plainer_topics,
+    _joined_members,
+    _joined_topics,
     _smaller_group,
     _fewer_at_once,
 )

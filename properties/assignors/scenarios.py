@@ -9,9 +9,10 @@ a trace and replayed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from enum import StrEnum
+from operator import is_
 from typing import Any, TypeVar
 
 from rebalance.model.values import (
@@ -187,6 +188,91 @@ def renamed(scenario: Scenario, members: Mapping[str, str], topics: Mapping[str,
         members=tuple(member(m) for m in scenario.members),
         rounds=tuple(tuple(event(e) for e in events) for events in scenario.rounds),
     )
+
+
+# -- edited: claims and events follow what they are about ----------------------------------------------
+
+
+def each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]) -> Scenario:
+    """The scenario with every member changed, those that join later too; itself if none was: what asks so of
+    each of thousands of scenarios finds little to change."""
+    members = tuple([change(m) for m in s.members])
+    rounds = (
+        tuple([tuple([_of_member(e, change) for e in events]) for events in s.rounds])
+        if any(s.rounds)
+        else s.rounds
+    )
+    same = all(map(is_, members, s.members)) and (
+        rounds is s.rounds or all(all(map(is_, new, old)) for new, old in zip(rounds, s.rounds, strict=True))
+    )
+    return s if same else replace(s, members=members, rounds=rounds)
+
+
+def _of_member(e: ScenarioEvent, change: Callable[[ScenarioMember], ScenarioMember]) -> ScenarioEvent:
+    if not isinstance(e, AddMember):
+        return e
+    member = change(e.member)
+    return e if member is e.member else AddMember(member)
+
+
+def without_events_of(s: Scenario, gone: set[str]) -> Scenario:
+    def about(event: ScenarioEvent) -> bool:
+        return isinstance(event, Leave | Subscribe | Fault) and event.id in gone
+
+    return replace(s, rounds=tuple(tuple(e for e in events if not about(e)) for events in s.rounds))
+
+
+def without_topics(s: Scenario, gone: set[str]) -> Scenario:
+    rounds = (
+        tuple(e for e in events if not (isinstance(e, SetTopic) and e.topic in gone)) for events in s.rounds
+    )
+    return each_member(
+        replace(s, topics={t: p for t, p in s.topics.items() if t not in gone}, rounds=tuple(rounds)),
+        lambda m: replace(
+            m,
+            topics=tuple(t for t in m.topics if t not in gone),
+            owned=tuple(p for p in m.owned if p.topic not in gone),
+        ),
+    )
+
+
+def without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
+    """The later ones of a topic move up, and with them what is claimed."""
+    topics = {
+        topic: tuple(racks for i, racks in enumerate(partitions) if (topic, i) not in gone)
+        for topic, partitions in s.topics.items()
+    }
+
+    def moved(p: TopicPartition) -> TopicPartition:
+        return p._replace(partition=p.partition - sum(g.topic == p.topic and g < p for g in gone))
+
+    return each_member(
+        replace(s, topics=topics),
+        lambda m: replace(m, owned=tuple(moved(p) for p in m.owned if p not in gone)),
+    )
+
+
+def with_one_topic(s: Scenario, kept: str, gone: str) -> Scenario:
+    """The scenario in which the partitions of topic ``gone`` follow those of ``kept``; neither is resized."""
+    first = len(s.topics[kept])
+
+    def named(topics: tuple[str, ...]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(kept if topic == gone else topic for topic in topics))
+
+    def change(m: ScenarioMember) -> ScenarioMember:
+        owned = (TopicPartition(kept, p.partition + first) if p.topic == gone else p for p in m.owned)
+        return replace(m, topics=named(m.topics), owned=tuple(owned))
+
+    topics = {topic: partitions for topic, partitions in s.topics.items() if topic != gone}
+    topics[kept] += s.topics[gone]
+    rounds = (
+        tuple(replace(e, topics=named(e.topics)) if isinstance(e, Subscribe) else e for e in events)
+        for events in s.rounds
+    )
+    return each_member(replace(s, topics=topics, rounds=tuple(rounds)), change)
+
+
+# -- built, written and read ---------------------------------------------------------------------------
 
 
 def uniform(counts: Mapping[str, int]) -> dict[str, tuple[Racks, ...]]:

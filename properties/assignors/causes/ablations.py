@@ -15,7 +15,7 @@ from itertools import count
 from typing import Any
 
 from rebalance.model.values import NEWEST_VERSION, NO_GENERATION, Partitions, RebalanceProtocol
-from rebalance.properties.assignors.minimise import each_member, plain_names, without_events_of
+from rebalance.properties.assignors.minimise import plain_names
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -27,8 +27,10 @@ from rebalance.properties.assignors.scenarios import (
     SetTopic,
     Subscribe,
     UserData,
+    each_member,
     everybody,
     topics_named,
+    without_events_of,
 )
 
 

@@ -12,15 +12,16 @@ import random
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rebalance.model.values import Racks, TopicPartition
-from rebalance.properties.assignors.minimise import (
+from rebalance.model.values import Racks
+from rebalance.properties.assignors.minimise import things_of, without_things
+from rebalance.properties.assignors.scenarios import (
+    Scenario,
+    ScenarioMember,
     each_member,
-    things_of,
+    with_one_topic,
     without_events_of,
     without_partitions,
-    without_things,
 )
-from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember
 
 AT_ONCE = 16
 """Changes of one scenario that are tried before the best of them is changed on."""
@@ -209,15 +210,7 @@ def _one_topic(s: Scenario, draw: random.Random) -> Scenario:
     if len(s.topics) < 2 or any(s.rounds):
         return s
     kept, gone = draw.sample(list(s.topics), 2)
-    first = len(s.topics[kept])
-
-    def change(m: ScenarioMember) -> ScenarioMember:
-        owned = (TopicPartition(kept, p.partition + first) if p.topic == gone else p for p in m.owned)
-        named = dict.fromkeys(kept if topic == gone else topic for topic in m.topics)
-        return replace(m, topics=tuple(named), owned=tuple(owned))
-
-    joined = {topic: partitions for topic, partitions in s.topics.items() if topic != gone}
-    return each_member(replace(s, topics={**joined, kept: s.topics[kept] + s.topics[gone]}), change)
+    return with_one_topic(s, kept, gone)
 
 
 def _one_member(

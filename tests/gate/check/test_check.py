@@ -27,7 +27,9 @@ from rebalance.model.values import Cluster, GroupSubscription, Partitions, Rebal
 from rebalance.properties.assignors.calls import Failure, FailureKind, Reply
 from rebalance.properties.assignors.causes.ablations import present
 from rebalance.properties.assignors.causes.attribution import BreakingScenario, plainest, realism
+from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance.properties.assignors.histories import Found
 from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, to_json
 from rebalance.properties.assignors.search.progress import CheckProgress
 from rebalance.properties.verdict import Exit, Level, Verdict
@@ -312,19 +314,31 @@ def test_where_the_smallest_does_not_break_again_another_one_may():
     assert (shown.confirmed, shown.scenario) == (False, scenarios[0])
 
 
+class Rarely(Tiny):
+    """Gives nobody anything in its tenth answer."""
+
+    calls = 0
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> Hands:
+        self.calls += 1
+        return dict.fromkeys(group, ()) if self.calls == 10 else super().assign(cluster, group)
+
+
 def test_an_answer_that_differs_now_and_then_is_looked_for_in_several_plays():
-    class Rarely(Tiny):
-        calls = 0
-
-        def assign(self, cluster, group):
-            self.calls += 1
-            return dict.fromkeys(group, ()) if self.calls == 10 else super().assign(cluster, group)
-
     scenario = replace(plainest(EAGER), rounds=((),))
     session = InProcess(target := Rarely())
     assert replay(session, scenario, CLAUSES["assign/6"]).breach_of("assign/6")
     assert 9 < target.calls < 20
     assert not replay(session, scenario, CLAUSES["assign/6"]).breach_of("assign/6")
+
+
+def test_an_answer_that_differs_now_and_then_is_confirmed_in_the_small_scenario():
+    small, clause = replace(plainest(EAGER), rounds=((),)), CLAUSES["assign/6"]
+    large = replace(small, topics=Cluster.of({"t": 22}).topics)
+    broken = BreakingScenario(large, Found(clause, Breach(summary="differs"), 1), 0)
+    shown = findings.confirmed(CheckPlan(), Subject.of(InProcess(Rarely())), broken, small, lambda: None)
+    assert shown is not None
+    assert (shown.scenario, shown.found_size) == (small, large.size)
 
 
 def test_scenario_as_found_is_shown_when_the_minimised_one_does_not_hold():

@@ -18,7 +18,6 @@ from rebalance.properties.assignors.causes.ablations import (
 from rebalance.properties.assignors.causes.attribution import realism
 from rebalance.properties.assignors.generator import BY_NAME as DIMENSIONS
 from rebalance.properties.assignors.generator import generate
-from rebalance.properties.assignors.minimise import each_member
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -29,6 +28,7 @@ from rebalance.properties.assignors.scenarios import (
     SetTopic,
     Subscribe,
     UserData,
+    each_member,
     uniform,
 )
 from rebalance.properties.draws import Seeded
