@@ -7,13 +7,15 @@ FileNotFoundError, or a NotADirectoryError.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
 import stat
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 MOST_BYTES = 256 * 2**20
 """Of a file, unless a reader has a limit of its own."""
@@ -29,25 +31,36 @@ class Unparsed(Unreadable):
 
 def contents(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file of at most so many. Raises Unreadable, FileNotFoundError."""
+    with regular(path) as file:
+        found = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
+        if found is None or len(found) > most:
+            raise Unreadable(f"{path}: has more than {most >> 20} MiB")
+        return found
+
+
+@contextlib.contextmanager
+def regular(path: Path) -> Iterator[BinaryIO]:
+    """Open a regular file to be read. Raises Unreadable, FileNotFoundError."""
     try:
         # Looked at first, since opening a device may do something; and again, for another may be there now.
-        if stat.S_ISREG(path.stat().st_mode):
-            number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-            with os.fdopen(number, "rb") as file:
-                if stat.S_ISREG((known := os.fstat(number)).st_mode):
-                    found = file.read(most + 1) if known.st_size <= most else None
-                    if found is None or len(found) > most:
-                        raise Unreadable(f"{path}: has more than {most >> 20} MiB")
-                    return found
-        raise Unreadable(f"{path}: is no file but a {_kind(path.stat().st_mode)}")
+        _check(path, path.stat())
+        number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with os.fdopen(number, "rb") as file:
+            _check(path, os.fstat(number))
+            yield file
     except (FileNotFoundError, NotADirectoryError):
         raise
     except OSError as error:
         raise Unreadable(f"{path}: cannot be read: {error.strerror}") from error
-    except Unreadable:
+    except ValueError as error:
+        if "\0" in str(path):  # a name that no file can have
+            raise Unreadable(f"{str(path)!r}: {error}") from error
         raise
-    except ValueError as error:  # a name that no file can have
-        raise Unreadable(f"{str(path)!r}: {error}") from error
+
+
+def _check(path: Path, known: os.stat_result) -> None:
+    if not stat.S_ISREG(known.st_mode):
+        raise Unreadable(f"{path}: is no file but a {_kind(known.st_mode)}")
 
 
 def _kind(mode: int) -> str:

@@ -107,8 +107,7 @@ def calls() -> list[tuple[str, str, ast.Call]]:
 
 
 def test_nothing_is_unpickled_but_what_pytest_workers_share(calls):
-    """A checkpoint is read by a subclass that knows records alone, and `once` reads a directory of pytest's,
-    which nobody else can write to."""
+    """`once` reads a directory of pytest's, which nobody else can write to."""
     readers = {"loads", "load", "Unpickler", "read_pickle"}
     named = re.compile(r"(pickle|cPickle|dill|cloudpickle|shelve|marshal|joblib|np|numpy)\.(\w+)\Z")
     found = {

@@ -1,30 +1,40 @@
 """A search at a level boundary, on disk, to be gone on with.
 
-A checkpoint holds values of the model as Python pickles them. It may have come with somebody's directory, and
-loading a pickle can run any code, so `loaded` knows none but records: what it calls can do nothing but hold
-values.
+It may have come with somebody's directory, so it is data: lines of JSON, and arrays of numbers as they lie in
+memory. Each part says how many bytes it has, and together they are all of the file, before any is read::
+
+    {"version": 4, "fingerprint": "1f0c..."}
+    {"values": 812, "tally": {...}, "cpu": 1.5, "levels": [[["u1", "u2"], 1], [["u1", "u2"], 6]]}
+    the values of each component (``model.portable``), then the columns of each level
 """
 
 from __future__ import annotations
 
 import hashlib
-import pickle
-import sys
+import json
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass, is_dataclass, replace
-from enum import Enum
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
+import numpy as np
 from rebalance.explore.engine.drafts import whole
 from rebalance.explore.engine.memo import Columns
+from rebalance.explore.engine.search import ExplorationBreach, Witness
 from rebalance.explore.engine.space import Space
 from rebalance.explore.engine.tally import Tally
+from rebalance.model import portable
 from rebalance.model.machine import Value
+from rebalance.model.reading import Unreadable, fields, listed, parsed_json, regular, word
+from rebalance.model.reading import whole as integer
 
-VERSION = 3
-"""Raised when values are pickled under other names of modules or classes."""
+VERSION = 4
+"""Raised when older readers would misread the file, or values be of classes by other names."""
+
+LONGEST_HEAD, LONGEST_BODY = 4096, 64 * 2**20
+"""Bytes of the lines."""
 
 
 def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
@@ -39,42 +49,8 @@ def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
     return digest.hexdigest()[:16]
 
 
-OWN = tuple(f"rebalance.{name}." for name in ("model", "properties", "explore"))
-"""Where dataclasses may be from."""
-
-ARRAYS = frozenset({"dtype", "ndarray", "_frombuffer", "_reconstruct"})
-"""What NumPy makes an array of."""
-
-
 class CheckpointError(ValueError):
     """What is no checkpoint, or that of another search; the text names the file."""
-
-
-class NotRecords(ValueError):
-    """What was pickled holds something else than records, or nothing that can be read."""
-
-
-class _Records(pickle.Unpickler):
-    """Finds classes of loaded modules that are nothing but records, and what arrays are made of."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        found = vars(sys.modules.get(module, object)).get(name)
-        if module.partition(".")[0] == "numpy" and name in ARRAYS:
-            return found
-        if isinstance(found, type) and found.__module__ == module:
-            if issubclass(found, Enum) or (issubclass(found, tuple) and hasattr(found, "_fields")):
-                return found
-            if is_dataclass(found) and module.startswith(OWN):
-                return found
-        raise pickle.UnpicklingError(f"{module}.{name} is no record of the model")
-
-
-def loaded(file: BinaryIO) -> Any:
-    """A value that was pickled, if it is made of records, arrays and what is built in. Raises NotRecords."""
-    try:
-        return _Records(file).load()
-    except Exception as error:  # any, of bytes that anybody may have written
-        raise NotRecords(str(error)) from error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,32 +98,124 @@ class Checkpoint:
 
     def save(self, snapshot: Snapshot, fingerprint: str) -> None:
         """Write ``snapshot``; a file that is there is replaced when the new one is whole."""
+        values = portable.dumps([tuple(known) for known in snapshot.known()])
+        body = {
+            "values": len(values),
+            "tally": _tally_out(snapshot.tally),
+            "cpu": snapshot.cpu,
+            "levels": [[[ids.dtype.str[1:] for ids in level], len(level[0])] for level in snapshot.levels],
+        }
         with whole(self.path) as file:
-            pickle.dump((VERSION, fingerprint), file, protocol=5)
-            pickle.dump(replace(snapshot, values=snapshot.known()), file, protocol=5)
+            for line in ({"version": VERSION, "fingerprint": fingerprint}, body):
+                file.write(json.dumps(line).encode() + b"\n")
+            file.write(values)
+            for ids in (ids for level in snapshot.levels for ids in level):
+                file.write(np.ascontiguousarray(ids, ids.dtype.newbyteorder("<")).data)
 
-    def load(self, fingerprint: str) -> Snapshot | None:
-        """What was saved; None when there is nothing. Raises CheckpointError when it is of another search, or
-        not whole."""
-        if not self.path.exists():
+    def load(self, fingerprint: str, nothing: Tally, components: int) -> Snapshot | None:
+        """What was saved; None when there is nothing. ``nothing``: what the search has counted before it
+        begins. Raises CheckpointError when it is of another search, or not whole."""
+        try:
+            with regular(self.path) as file:
+                try:
+                    self._check_head(file, fingerprint)
+                    return _snapshot(file, nothing, components)
+                except (ValueError, LookupError, TypeError) as error:
+                    if isinstance(error, CheckpointError):
+                        raise
+                    raise CheckpointError(f"{self.path} is no checkpoint: begin anew ({error})") from error
+        except (FileNotFoundError, NotADirectoryError):
             return None
-        with self.path.open("rb") as file:
-            try:
-                head = loaded(file)
-                version, of = head if isinstance(head, tuple) and len(head) == 2 else (0, "")
-                if version != VERSION:
-                    raise CheckpointError(
-                        f"{self.path} was saved by another version of rebalance: begin anew"
-                    )
-                if of != fingerprint:
-                    raise CheckpointError(f"{self.path} is a checkpoint of {of}, not of {fingerprint}")
-                snapshot = loaded(file)
-            except NotRecords as error:
-                raise CheckpointError(f"{self.path} is no checkpoint: begin anew ({error})") from error
-        if not isinstance(snapshot, Snapshot):
-            raise CheckpointError(f"{self.path} is no checkpoint: begin anew")
-        return snapshot
+        except Unreadable as error:
+            raise CheckpointError(f"{error}: begin anew") from error
+
+    def _check_head(self, file: BinaryIO, fingerprint: str) -> None:
+        """Nothing else is read of a file that another version or another search has saved."""
+        line = file.readline(LONGEST_HEAD)
+        if line.startswith(b"\x80"):  # a pickle, as it was up to version 3
+            raise CheckpointError(f"{self.path} was saved by another version of rebalance: begin anew")
+        head = fields(_json(line))
+        if integer(head["version"]) != VERSION:
+            raise CheckpointError(f"{self.path} was saved by another version of rebalance: begin anew")
+        if (of := word(head["fingerprint"])) != fingerprint:
+            raise CheckpointError(f"{self.path} is a checkpoint of {of}, not of {fingerprint}")
 
     def remove(self) -> None:
         """Forget what was saved."""
         self.path.unlink(missing_ok=True)
+
+
+def _json(line: bytes) -> Any:
+    if not line.endswith(b"\n"):
+        raise ValueError("a line has no end")
+    return parsed_json(line.decode(), "it")
+
+
+def _snapshot(file: BinaryIO, nothing: Tally, components: int) -> Snapshot:
+    """What stands behind the head. Raises ValueError, LookupError and TypeError."""
+    body = fields(_json(file.readline(LONGEST_BODY)))
+    size = integer(body["values"], 0)
+    shapes = [_shape(level, components) for level in listed(body["levels"])]
+    in_all = size + sum(rows * kind.itemsize for kinds, rows in shapes for kind in kinds)
+    if not shapes or in_all != os.fstat(file.fileno()).st_size - file.tell():
+        raise ValueError("it is not whole")
+    values = [list(known) for known in portable.loads(file.read(size)) if isinstance(known, tuple)]
+    if len(values) != components:
+        raise ValueError("it has values of other components")
+    levels = []
+    for kinds, rows in shapes:
+        levels.append([np.frombuffer(file.read(rows * kind.itemsize), kind) for kind in kinds])
+        for ids, known in zip(levels[-1], values, strict=True):
+            if int(ids.max()) >= len(known):
+                raise ValueError("a state has a value that is not there")
+    tally = _tally_in(fields(body["tally"]), nothing)
+    if tally.levels != [rows for _, rows in shapes]:
+        raise ValueError("its levels are not those that were counted")
+    cpu = body["cpu"]
+    if not isinstance(cpu, int | float) or not 0 <= cpu < 1e12:
+        raise ValueError("cpu: expected seconds")
+    return Snapshot(values=values, sizes=tuple(map(len, values)), levels=levels, tally=tally, cpu=float(cpu))
+
+
+def _shape(level: Any, components: int) -> tuple[list[np.dtype[Any]], int]:
+    """The types of the columns of a level, and how many states it has."""
+    kinds, rows = listed(level, 2)
+    types = [np.dtype(f"<{kind}") for kind in map(word, listed(kinds)) if kind in ("u1", "u2", "u4")]
+    if len(types) != components or len(types) != len(kinds):
+        raise ValueError("a level has columns of other components")
+    return types, integer(rows, 1)
+
+
+_NUMBERS = (
+    *("generated", "expanded", "least", "most", "deadlocks", "deadlock_depth", "unreduced", "relabelled"),
+    "memory",
+)
+"""The counts of a tally that are one number each."""
+
+
+def _tally_out(tally: Tally) -> dict[str, Any]:
+    return {
+        **{name: getattr(tally, name) for name in _NUMBERS},
+        "levels": tally.levels,
+        "taken": tally.taken,
+        "witnesses": [[one.clause, one.depth, one.count] for one in tally.witnesses.values()],
+        "breaches": [[one.clause, one.sentence, one.depth, one.count] for one in tally.breaches.values()],
+    }
+
+
+def _tally_in(data: dict[str, Any], nothing: Tally) -> Tally:
+    """The counts, of the actions and the witnesses that ``nothing`` has. Raises ValueError, LookupError and
+    TypeError."""
+    tally = nothing.copy()
+    for name in _NUMBERS:
+        setattr(tally, name, integer(data[name], -1))
+    tally.levels = [integer(size, 1) for size in listed(data["levels"])]
+    tally.taken = [(integer(states, 0), integer(steps, 0)) for states, steps in listed(data["taken"])]
+    for clause, depth, count in listed(data["witnesses"]):
+        tally.witnesses[clause] = Witness(word(clause), integer(depth, -1), integer(count, 0))
+    for clause, sentence, depth, count in listed(data["breaches"]):
+        breach = ExplorationBreach(word(clause), word(sentence), integer(depth, 0), integer(count, 1))
+        tally.breaches[clause] = breach
+    if len(tally.taken) != len(nothing.taken) or tally.witnesses.keys() != nothing.witnesses.keys():
+        raise ValueError("it counts other actions")
+    return tally

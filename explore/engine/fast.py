@@ -216,7 +216,9 @@ def explore(
     """
     started, clock = time.process_time(), time.monotonic()
     fingerprint = "" if checkpoint is None else f"{checkpoint.fingerprint} symmetry={symmetry}"
-    snapshot = None if checkpoint is None else checkpoint.load(fingerprint)
+    snapshot = None
+    if checkpoint is not None:
+        snapshot = checkpoint.load(fingerprint, Tally.of(machine, rules), len(machine.components))
     cpu = 0.0
     if snapshot is None:
         search = Search(Space(machine, rules, symmetry=symmetry), limits, exact=exact)

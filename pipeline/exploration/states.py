@@ -6,27 +6,25 @@ the ids is the state's key: that is its hash in ``explore.engine.space``, with t
 whoever makes a state, and whichever of its orbit stands for it under symmetry, the row is the same.
 
 The values behind the ids are few (17,576 for 587,526 states of the 3 x 3 group). They are handed to every
-worker with the job, as pickles of which nothing but records is loaded (``explore.engine.checkpoint``).
+worker with the job, as JSON (``model.portable``).
 """
 
 from __future__ import annotations
 
-import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from hashlib import blake2b
-from io import BytesIO
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from rebalance.explore.engine.checkpoint import loaded
 from rebalance.explore.engine.memo import Columns
 from rebalance.explore.engine.space import Candidates, Space
 from rebalance.explore.engine.tables import Array, Column
 from rebalance.explore.engine.visited import Hashes, Visited, firsts
+from rebalance.model import portable
 from rebalance.model.machine import Machine, Value
 from rebalance.properties.group.rules import Rules
 
@@ -102,8 +100,8 @@ class WorkerSpace:
     def learn(self, values: tuple[bytes, ...]) -> None:
         """Read what of ``SearchSpec.values`` is new."""
         for chunk in values[self.read :]:
-            for pickled in loaded(BytesIO(zlib.decompress(chunk))):
-                component, value = loaded(BytesIO(pickled))
+            for line in zlib.decompress(chunk).splitlines():
+                component, value = portable.loads(line)
                 self.shared[component].add(self.space.columns[component].id(value))
         self.read = max(self.read, len(values))
 
@@ -114,7 +112,7 @@ class WorkerSpace:
                 if number not in shared:
                     value = column.values[number]
                     name = f"{column.position} {value_id(column.position, value)}"
-                    yield name, pickle.dumps((column.position, value), protocol=5)
+                    yield name, portable.dumps([column.position, value])
 
     def states(self, rows: pa.RecordBatch | pa.Table) -> Columns:
         """Rows as columns of this space."""
@@ -173,8 +171,8 @@ class SearchSpec:
 
     def knowing(self, values: Iterable[bytes]) -> SearchSpec:
         """With more values, as ``WorkerSpace.fresh`` gives them."""
-        more = list(values)
-        return replace(self, values=(*self.values, zlib.compress(pickle.dumps(more)))) if more else self
+        more = b"\n".join(values)
+        return replace(self, values=(*self.values, zlib.compress(more))) if more else self
 
     def worker_space(self) -> WorkerSpace:
         """The space of this process, which knows all ``values``."""

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-import operator
+import json
 import os
 import pickle
-import subprocess
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.checkpoint import VERSION, Checkpoint, CheckpointError
+from rebalance.explore.engine.checkpoint import Checkpoint, CheckpointError
 from rebalance.explore.engine.search import Limits, Progress, Stop
+from rebalance.explore.engine.tally import Tally
+from rebalance.model import portable
 from rebalance.model.machine import Action, Machine, Outcome, Value
+from rebalance.properties.group.rules import Rules
 
 from tests.explore.toys import coordinator, replay
 
@@ -113,55 +116,124 @@ def test_of_another_search(tmp_path: Path) -> None:
 
 
 def test_a_checkpoint_of_another_version_says_so(tmp_path: Path) -> None:
+    machine, rules = coordinator(2, 2, 2)
     at = Checkpoint(tmp_path / "search", "toy")
-    at.path.write_bytes(pickle.dumps((2, "toy")))
-    with pytest.raises(ValueError, match="another version of rebalance: begin anew"):
-        at.load("toy")
-
-
-class Runs:
-    """What a pickle of anybody may do when it is loaded."""
-
-    def __init__(self, function, *arguments) -> None:
-        self.call = function, arguments
-
-    def __reduce__(self):
-        return self.call
-
-
-@pytest.mark.parametrize(
-    "hostile",
-    [
-        Runs(os.mkdir, "ran"),
-        Runs(eval, "__import__('os').mkdir('ran')"),
-        Runs(subprocess.Popen, ("mkdir", "ran")),
-        Runs(operator.methodcaller("mkdir", "ran"), os.curdir),
-        Runs(Path, "a"),
-        (3, Runs(os.mkdir, "ran")),
-    ],
-)
-def test_a_checkpoint_of_somebody_else_runs_nothing(tmp_path, monkeypatch, hostile):
-    """It may have come with a directory: `.rebalance` of a clone."""
-    monkeypatch.chdir(tmp_path)
-    at = Checkpoint(tmp_path / "search", "toy")
-    head = pickle.dumps((VERSION, "toy"))
-    for written in (pickle.dumps(hostile), head + pickle.dumps(hostile)):
+    for written in (pickle.dumps((3, "toy")), b'{"version": 5, "fingerprint": "toy symmetry=False"}\n'):
         at.path.write_bytes(written)
-        with pytest.raises(CheckpointError, match="is no checkpoint"):
-            at.load("toy")
-    assert [one.name for one in tmp_path.iterdir()] == ["search"]
+        with pytest.raises(CheckpointError, match="another version of rebalance: begin anew"):
+            fast.explore(machine, rules, checkpoint=at)
 
 
-@pytest.mark.parametrize("written", [b"", b"nothing", pickle.dumps(7), pickle.dumps((VERSION, "toy"))])
-def test_what_is_no_checkpoint_says_so(tmp_path, written):
+@pytest.fixture
+def saved(tmp_path: Path) -> tuple[bytes, dict[str, Any], bytes]:
+    """A checkpoint: its head, what it says of itself, and the rest."""
+    machine, rules = coordinator(2, 2, 2, withhold=False)
     at = Checkpoint(tmp_path / "search", "toy")
-    at.path.write_bytes(written)
-    with pytest.raises(CheckpointError, match=r"is no checkpoint|another version"):
-        at.load("toy")
+    fast.explore(machine, rules, Limits(depth=7, go_on=True), checkpoint=at)
+    head, body, rest = at.path.read_bytes().split(b"\n", 2)
+    return head + b"\n", json.loads(body), rest
 
 
-def test_what_holds_no_search_says_so(tmp_path):
-    at = Checkpoint(tmp_path / "search", "toy")
-    at.path.write_bytes(pickle.dumps((VERSION, "toy")) + pickle.dumps({"values": []}))
-    with pytest.raises(CheckpointError, match="is no checkpoint"):
-        at.load("toy")
+def refused(path: Path, written: bytes) -> str:
+    """What is said of it, in one line."""
+    path.write_bytes(written)
+    with pytest.raises(CheckpointError) as error:
+        fast.explore(*coordinator(2, 2, 2), checkpoint=Checkpoint(path, "toy"))
+    assert str(path) in str(error.value)
+    assert "begin anew" in str(error.value)
+    assert len(str(error.value).splitlines()) == 1
+    return str(error.value)
+
+
+Body = dict[str, Any]
+
+
+def wrong(name: str, value: object) -> Callable[[Body], None]:
+    """Another value in the body, or below its tally."""
+
+    def change(body: Body) -> None:
+        (body if name in body else body["tally"])[name] = value
+
+    return change
+
+
+def first_level(body: Body, columns: object = None, states: object = None) -> None:
+    body["levels"][0] = [
+        body["levels"][0][0] if columns is None else columns,
+        body["levels"][0][1] if states is None else states,
+    ]
+
+
+WRONG: dict[str, Callable[[Body], object]] = {
+    "no-values": wrong("values", 0),
+    "negative": wrong("values", -1),
+    "endless": wrong("values", 2**62),
+    "no-levels": wrong("levels", []),
+    "levels-text": wrong("levels", "u1"),
+    "cpu-text": wrong("cpu", "1"),
+    "cpu-negative": wrong("cpu", -1),
+    "counts-text": wrong("generated", "1"),
+    "counts-huge": wrong("expanded", 2**63),
+    "actions-few": lambda body: body["tally"]["taken"].pop(),
+    "actions-wrong": wrong("taken", [[1]]),
+    "witness-unknown": wrong("witnesses", [["x", 1, 1]]),
+    "breach-without-depth": wrong("breaches", [["one-owner", "x"]]),
+    "no-tally": lambda body: body.pop("tally"),
+    "tally-list": wrong("tally", []),
+    "level-of-objects": lambda body: first_level(body, ["O", "O", "O", "O"]),
+    "level-of-one-column": lambda body: first_level(body, ["u1"]),
+    "level-of-floats": lambda body: first_level(body, ["f4"] * len(body["levels"][0][0])),
+    "level-of-many-states": lambda body: first_level(body, states=2**60),
+    "level-of-no-states": lambda body: first_level(body, states=0),
+    "level-of-true-states": lambda body: first_level(body, states=True),
+    "level-counted-otherwise": lambda body: body["tally"]["levels"].__setitem__(0, 2),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_checkpoint_that_says_something_else_of_itself(tmp_path: Path, saved, name: str) -> None:
+    head, body, rest = saved
+    WRONG[name](body)
+    refused(tmp_path / "search", head + json.dumps(body).encode() + b"\n" + rest)
+
+
+def test_a_checkpoint_that_was_cut_or_changed(tmp_path: Path, saved) -> None:
+    head, body, rest = saved
+    whole = head + json.dumps(body).encode() + b"\n" + rest
+    values = rest[: body["values"]]
+    for written in (
+        *(b"", b"nothing", b"[]\n", head, head + b"[]\n", head[:-1], whole[:-1], whole + b"x"),
+        pickle.dumps(7),
+        b"[" * 100_000,
+        b"0" * 100_000,
+        whole[: -len(rest)] + b"\xff" * len(rest),
+        whole.replace(values, b"[" * len(values)),
+    ):
+        refused(tmp_path / "search", written)
+    assert "a value that is not there" in refused(tmp_path / "search", whole[:-1] + b"\xff")
+    assert fast.explore(*_written(tmp_path, whole)).levels
+
+
+def _written(tmp_path: Path, whole: bytes) -> tuple[Machine, Rules]:
+    (tmp_path / "search").write_bytes(whole)
+    return coordinator(2, 2, 2, withhold=False)
+
+
+def test_nothing_is_read_before_it_is_known_whose_search_it_is(tmp_path: Path, saved, monkeypatch) -> None:
+    head, _, rest = saved
+
+    def parsed(document: bytes) -> None:
+        raise AssertionError("values of another search are read")
+
+    monkeypatch.setattr(portable, "loads", parsed)
+    path = tmp_path / "search"
+    path.write_bytes(head.replace(b"toy", b"other") + b"[" * 100_000 + b"\n" + rest)
+    with pytest.raises(CheckpointError, match="is a checkpoint of other symmetry=False, not of toy"):
+        fast.explore(*coordinator(2, 2, 2), checkpoint=Checkpoint(path, "toy"))
+
+
+def test_a_pipe_or_a_device_is_no_checkpoint(tmp_path: Path) -> None:
+    for number, make in enumerate((os.mkfifo, lambda path: path.symlink_to("/dev/zero"), Path.mkdir)):
+        make(tmp_path / str(number))
+        with pytest.raises(CheckpointError, match="is no file but a"):
+            Checkpoint(tmp_path / str(number), "toy").load("toy", Tally.of(*coordinator(2, 2, 2)), 1)

@@ -397,5 +397,5 @@ def test_a_checkpoint_that_is_none_is_refused_in_one_line(rebalance, here, comma
         path.write_bytes(b"cos\nmkdir\n(S'ran'\ntR.")
     ran = rebalance(*small, "--resume")
     assert (ran.code, len(ran.err.splitlines())) == (2, 1)
-    assert "is no checkpoint: begin anew (os.mkdir is no record of the model)" in ran.err
+    assert "is no checkpoint: begin anew (it:1:1: not JSON: Expecting value)" in ran.err
     assert not (here / "ran").exists()
