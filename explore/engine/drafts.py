@@ -111,8 +111,10 @@ def _opened(path: Path) -> int | None:
     try:
         number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
-        if (number := opened(None, path)) is None:  # a directory whose mode somebody has changed
+        ours = opened(None, path)  # a directory whose mode somebody has changed
+        if ours is None:
             return None
+        number = ours
     if os.fstat(number).st_uid == os.geteuid():
         return number
     os.close(number)

@@ -201,7 +201,6 @@ class _World:
             except OSError:
                 return  # below what is shown, where there is no such directory
         _mount(source, target, "", BIND)
-        _attributes(target, NO_SUID | NO_DEVICES)
         self._shown[path] = False
 
     def _is_shown(self, path: str) -> bool:

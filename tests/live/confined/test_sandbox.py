@@ -238,6 +238,21 @@ def test_it_has_its_own_world_in_a_directory_of_any_name(tmp_path, monkeypatch, 
         world.close()
 
 
+def test_it_sees_a_file_by_the_links_that_lead_to_it(tmp_path, monkeypatch):
+    """Relative ones, absolute ones, and one in a circle."""
+    for name in ("project", "real/deep", "far"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "real" / "deep" / "file").write_text("seen")
+    (tmp_path / "link").symlink_to("real")
+    (tmp_path / "far" / "up").symlink_to("../link/deep")
+    (tmp_path / "far" / "whole").symlink_to(tmp_path / "far" / "up")
+    (tmp_path / "circle").symlink_to("circle")
+    monkeypatch.chdir(tmp_path / "project")
+    code = "import json, sys; print(json.dumps([open(path).read() for path in sys.argv[1:4]]))"
+    paths = [f"{tmp_path}/{name}/file" for name in ("link/deep", "far/up", "far/whole")]
+    assert run([sys.executable, "-c", code, *paths, f"{tmp_path}/circle/x"], minimal()) == ["seen"] * 3
+
+
 IN_ONE_OF_ITS_OWN = ("unshare", "--user", "--map-root-user", "--mount", "--pid", "--fork", "--mount-proc")
 PROGRAM = f"""
 import json, sys
