@@ -8,13 +8,13 @@ without being a bug that it has an entry for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from rebalance.model.bugs import catalogue
 from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.releases import CURRENT, Version, parse, version
+from rebalance.model.bugs.releases import CURRENT, Version, dotted, kafka, parse, version
 from rebalance.model.bugs.switches import SWITCHES
 from rebalance.model.names import unknown
 
@@ -42,6 +42,14 @@ class ReleaseProfile:
     default_assignors: tuple[str, ...] = ()
     metadata_version: Literal[0, 1, 3] = 0
     user_data_generation: bool = False
+
+    @property
+    def title(self) -> str:
+        """Return how people call it: the product and its release, or "as specified"."""
+        if self.name == AS_SPECIFIED:
+            return "as specified"
+        product = re.sub(r"-(current|[\d.]+)$", "", self.name)
+        return f"{'coordinator' if self.kind == 'broker' else product} {dotted(self.release)}"
 
 
 INERT: dict[str, str] = {
@@ -151,7 +159,7 @@ _CLIENTS = (
     _java("java-3.3.1", version("3.3.1"), "a refused SyncGroup resets (with 3.3.0 only)"),
     _java("java-3.4.0", version("3.4.0"), "KIP-792: the generation is a field of the subscription"),
     _java("java-3.5", version("3.5.0"), "claims are settled partition by partition"),
-    _java("java-current", CURRENT, "4.0.0-SNAPSHOT at commit 1eb7644349cb; later releases may differ"),
+    _java("java-current", CURRENT, f"{dotted(CURRENT)}, the newest release"),
     _other(
         "librdkafka-1.6", "librdkafka", version("1.6.0"), 1,
         "the first that is cooperative, with most of the mistakes repaired since; the subscription version "
@@ -195,42 +203,86 @@ _BROKERS = (
     _broker("broker-2.8.0", version("2.8.0"), "heartbeats between join and sync, and no expiry"),
     _broker("broker-3.0", version("3.0.0"), "pending syncs expire"),
     _broker("broker-3.2", version("3.2.0"), "KIP-814: a returning static leader knows that it leads"),
-    _broker("broker-current", CURRENT, "4.0.0-SNAPSHOT at commit 1eb7644349cb, the new coordinator"),
+    _broker("broker-current", CURRENT, f"{dotted(CURRENT)}, the newest release"),
 )
 
 BROKERS: dict[str, ReleaseProfile] = {profile.name: profile for profile in _BROKERS}
 """Broker profiles by name, the specification first, then by release."""
 
 
-def client(name: str) -> ReleaseProfile:
-    """The client profile ``name``; ``java-X.Y.Z`` is computed for any release of Java from 2.4 on.
+NEWEST_CLIENT, NEWEST_BROKER = "java-current", "broker-current"
+"""The profiles of the newest release."""
 
-    Raises ValueError that lists those there are.
+
+def client(name: str) -> ReleaseProfile:
+    """Return the client profile ``name``; a release of Kafka is one of Java: 4.1.0, 4.1, java-4.1.0.
+
+    Raises ValueError that says what to write.
     """
-    release = _computed("java", name)
-    if name not in CLIENTS and release and release >= (2, 4, 0):
-        return _java(name, release, "computed from the catalogue")
-    return _look_up(name, "client", CLIENTS)
+    if name in CLIENTS:
+        return CLIENTS[name]
+    release = _release(name, "client", "java|kafka-clients", CLIENTS)
+    return _java(f"java-{dotted(release)}", release, "computed from the catalogue")
 
 
 def broker(name: str) -> ReleaseProfile:
-    """The broker profile ``name``; ``broker-X.Y.Z`` is computed for any release from 2.4 on.
+    """Return the broker profile ``name``; a release of Kafka is one: 4.1.0, 4.1, broker-4.1.0.
 
-    Raises ValueError that lists those there are.
+    Raises ValueError that says what to write.
     """
-    release = _computed("broker", name)
-    if name not in BROKERS and release and release >= (2, 4, 0):
-        return _broker(name, release, "computed from the catalogue")
-    return _look_up(name, "broker", BROKERS)
+    if name in BROKERS:
+        return BROKERS[name]
+    release = _release(name, "broker", "broker|kafka", BROKERS)
+    return _broker(f"broker-{dotted(release)}", release, "computed from the catalogue")
 
 
-def _look_up(name: str, kind: Kind, profiles: Mapping[str, ReleaseProfile]) -> ReleaseProfile:
-    if name not in profiles:
+def _release(name: str, kind: Kind, products: str, profiles: Mapping[str, ReleaseProfile]) -> Version:
+    """Return the release of Kafka that ``name`` spells, X.Y being the last of X.Y. Raises ValueError."""
+    spelled = re.fullmatch(rf"(?:(?:{products})[-: ]?)?v?(\d+(?:\.\d+)+)", name, re.IGNORECASE)
+    if spelled is None:
         raise ValueError(unknown(f"release of a {kind}", name, profiles, "rebalance list releases"))
-    return profiles[name]
+    return kafka(spelled[1])
 
 
-def _computed(product: str, name: str) -> Version | None:
-    """The release that ``name`` is of, if it is PRODUCT-X.Y or PRODUCT-X.Y.Z; X.Y is X.Y.0."""
-    found = re.fullmatch(rf"{product}-(\d+\.\d+)(\.\d+)?", name)
-    return version(f"{found[1]}{found[2] or '.0'}") if found else None
+CONSUMER_SINCE: Version = (4, 0)
+"""The first release of Kafka with the consumer protocol (KIP-848); what 3.7 to 3.9 had was a preview."""
+
+
+def consumer_protocol_trouble(profile: ReleaseProfile) -> str:
+    """Say why nothing is known of ``profile`` in the consumer protocol, "" where it is.
+
+    The catalogue says nothing of a preview, which would make it look faultless.
+    """
+    of_kafka = profile.name.startswith(("java-", "broker-"))
+    if profile.name == AS_SPECIFIED or (of_kafka and profile.release >= CONSUMER_SINCE):
+        return ""
+    return (
+        f"{profile.title} is not known to speak the consumer protocol (KIP-848): Kafka does since "
+        f"{dotted(CONSUMER_SINCE)}; write {dotted(CURRENT)} or {AS_SPECIFIED}"
+    )
+
+
+def group_title(clients: Sequence[str], coordinator: str) -> str:
+    """Say of which coordinator and clients a group is, by the names of their profiles.
+
+    >>> group_title(["as-specified"], "as-specified"), group_title(["as-specified"], "broker-2.8.0")
+    ('as specified', 'coordinator 2.8.0, clients as specified')
+    """
+    titles = list(dict.fromkeys(client(one).title for one in clients))
+    title = broker(coordinator).title
+    if titles == [title]:
+        return title
+    return f"{'coordinator ' * (coordinator == AS_SPECIFIED)}{title}, clients {' and '.join(titles)}"
+
+
+def group_options(clients: Sequence[str], coordinator: str) -> str:
+    """Say how to ask for the other group: the newest release where one is as specified, and else that.
+
+    >>> group_options(["java-2.8.0"], "broker-2.8.0")
+    'as specified: --broker as-specified --release as-specified'
+    """
+    wanted = [option for option, names in (("--broker", [coordinator]), ("--release", clients))
+              if AS_SPECIFIED in names]  # fmt: skip
+    title, value = ("as released", dotted(CURRENT)) if wanted else ("as specified", AS_SPECIFIED)
+    options = wanted or ("--broker", "--release")
+    return f"{title}: {' '.join(f'{option} {value}' for option in options)}"

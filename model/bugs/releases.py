@@ -18,11 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
+from rebalance.model.data import table
+
 Version = tuple[int, ...]
 """2.8.1 as (2, 8, 1); compared as tuples are."""
-
-CURRENT: Version = (4, 0, 0)
-"""The Apache Kafka that counts as current: what was read is 4.0.0-SNAPSHOT, commit 1eb7644349cb."""
 
 _VERSION = r"(\d+(?:\.\d+)+)"
 _PRODUCT = re.compile(r"(?!(?:to|before|since|never)\b)([A-Za-z][\w-]*)(?: (.+))?")
@@ -61,6 +60,41 @@ def version(text: str) -> Version:
     if not re.fullmatch(_VERSION, text):
         raise ValueError(f"{text!r} is no release: write numbers and dots, such as 2.8.1")
     return tuple(map(int, text.split(".")))
+
+
+KAFKA: tuple[str, ...] = table(__file__, "observed")["consumer"]["releases"]
+"""The releases of Apache Kafka since 2.4.0, the oldest first: those that ``make code`` found in the registry
+and observed."""
+
+CURRENT: Version = version(KAFKA[-1])
+"""The newest release of Apache Kafka."""
+
+
+def kafka(text: str) -> Version:
+    """Return the release of Apache Kafka that ``text`` names; X.Y is the last release of that minor series.
+
+    Raises ValueError for one that is not among ``KAFKA``, and says what to write.
+
+    >>> kafka("2.8"), kafka("2.8.0")
+    ((2, 8, 2), (2, 8, 0))
+    """
+    named = version(text)
+    series = [one for one in map(version, KAFKA) if one[:2] == named[:2]]
+    if named in series:
+        return named
+    if series and len(named) == 2:
+        return series[-1]
+    nearest = max((one for one in KAFKA if version(one) < named), key=version, default=KAFKA[0])
+    raise ValueError(f"Kafka {text} is not known, {KAFKA[0]} to {KAFKA[-1]} are: write {nearest}")
+
+
+def dotted(release: Version) -> str:
+    """Return a release as text.
+
+    >>> dotted((2, 8, 1))
+    '2.8.1'
+    """
+    return ".".join(map(str, release))
 
 
 def released(versions: Iterable[str]) -> tuple[str, ...]:

@@ -153,6 +153,7 @@ def _scenarios(options: argparse.Namespace) -> None:
 
 def _releases(options: argparse.Namespace) -> None:
     from rebalance.model.bugs.profiles import BROKERS, CLIENTS
+    from rebalance.model.bugs.releases import KAFKA
 
     for title, table in (("of members, for --release", CLIENTS), ("of coordinators, for --broker", BROKERS)):
         width = max(map(len, table)) + 2
@@ -161,6 +162,7 @@ def _releases(options: argparse.Namespace) -> None:
             first, *rest = fold(one.notes, page_width() - 20)
             lines += [f"  {one.name:<{width}}{first}", *(f"  {'':<{width}}{line}" for line in rest)]
         print_text("\n".join(lines))
+    print_text(f"or any release of Kafka from {KAFKA[0]} to {KAFKA[-1]}; X.Y is the last of its patches")
 
 
 def _faults(options: argparse.Namespace) -> None:

@@ -15,21 +15,21 @@ if TYPE_CHECKING:
 AS_SPECIFIED = "as-specified"
 
 
-def releases(options: argparse.Namespace) -> tuple[str, ...]:
-    """The releases that ``--release`` names, in order; as specified where it is not given.
+def releases(options: argparse.Namespace, usual: str = AS_SPECIFIED) -> tuple[str, ...]:
+    """Return the profiles that ``--release`` names, in order; the ``usual`` one where it is not given.
 
-    Raises UsageError for one that is not known, as ``--broker`` too.
+    ``--broker`` becomes the name of its profile. Raises UsageError for a release that is not known.
     """
     from rebalance.model.bugs.profiles import broker, client
 
     named = tuple(name for several in options.release for name in several)
     if options.release and not named:
         raise UsageError("--release names no release")
-    with usage_errors(ValueError):
-        for name in named:
-            client(name)
-        broker(options.broker)
-    return named or (AS_SPECIFIED,)
+    with usage_errors(ValueError, option="--release"):
+        profiles = tuple(client(name).name for name in named)
+    with usage_errors(ValueError, option="--broker"):
+        options.broker = broker(options.broker).name
+    return profiles or (usual,)
 
 
 def faults(text: str | None) -> tuple[str, ...] | None:

@@ -146,8 +146,10 @@ def test_any_release_may_be_named(rebalance, monkeypatch):
     assert json.loads(named)["variations"] == json.loads(newest)["variations"]
     old = rebalance("prove", "--release", "java-2.8.1,broker-3.0", "--format", "json").out
     assert "max_generation_only" in [row["name"] for row in json.loads(old)["variations"]]
-    short = rebalance("prove", "--release", "java-2.8,broker-2.8", "--format", "json").out  # is 2.8.0
-    assert "prepare_not_repeated_after_reset" in [row["name"] for row in json.loads(short)["variations"]]
+    first = rebalance("prove", "--release", "java-2.8.0,broker-2.8.0", "--format", "json").out
+    assert "prepare_not_repeated_after_reset" in [row["name"] for row in json.loads(first)["variations"]]
+    last = rebalance("prove", "--release", "2.8,broker-2.8", "--format", "json").out  # the last of 2.8
+    assert "prepare_not_repeated_after_reset" not in [row["name"] for row in json.loads(last)["variations"]]
 
 
 @pytest.mark.parametrize(

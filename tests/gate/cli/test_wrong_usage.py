@@ -89,6 +89,8 @@ explore statik  ->  did you mean static
 explore static --faults pausee  ->  did you mean pause?
 explore static --release jawa-2.4  ->  did you mean java-2.4
 explore static --broker borker-curent  ->  did you mean broker-current
+explore static --broker 4.9  ->  --broker: Kafka 4.9 is not known, 2.4.0 to
+explore static --release java-3.9.7  ->  are: write 3.9.2
 explore static --switch overtaken_join_beleived  ->  did you mean overtaken_join_believed?
 explore static --members 0  ->  'is not a whole number from 1 on
 explore static --members 99  ->  1 to 12

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
+from rebalance.model.bugs.observed import CONSUMER, COORDINATOR, OBSERVED, SERVED, SHOWN, explanation
 from rebalance.model.bugs.profiles import (
     AIOKAFKA_READ,
     BROKERS,
@@ -17,7 +18,7 @@ from rebalance.model.bugs.profiles import (
     decisions_in,
     switches_in,
 )
-from rebalance.model.bugs.releases import CURRENT
+from rebalance.model.bugs.releases import CURRENT, dotted, version
 from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.values import Cluster, Subscription, TopicPartition
 
@@ -30,16 +31,15 @@ FAITHFUL = {
         "keep_owned_on_sync_rip",
         "late_commit_resets",
         "static_forgets_id",
-        *("claims_reconciled_only", "group_not_found_fatal", "unreleased_fatal"),
+        *("claims_reconciled_only", "group_not_found_fatal"),
     },
     "broker": {
-        "commit_epoch_equality",
-        *("overtaken_heartbeat_believed", "previous_epoch_overwritten", "reject_epoch0_of_known"),
+        *("commit_any_at_epoch", "rejoin_on_target_epoch"),
+        *("overtaken_heartbeat_believed", "previous_epoch_overwritten"),
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
         *("upgrade_reads_last_protocol", "sync_names_first_protocol"),
         *("upgrade_keeps_target", "upgrade_needs_protocol", "static_rejoin_unreleased"),
-        "disabled_admits_classic",
         "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",
@@ -72,10 +72,52 @@ def test_look_up() -> None:
         ValueError, match=r"no release of a client is called 'broker-2\.4': `rebalance list releases` has"
     ):
         client("broker-2.4")
-    with pytest.raises(
-        ValueError, match=r"no release of a broker is called 'broker-2\.3': did you mean broker-2\.4"
-    ):
-        broker("broker-2.3")
+    with pytest.raises(ValueError, match=r"no release of a broker is called 'broker-9': did you mean broker-"):
+        broker("broker-9")
+
+
+@pytest.mark.parametrize(
+    ("spelled", "release"),
+    [("3.9", "3.9.2"), ("4.1.0", "4.1.0"), ("v4.4.0", "4.4.0"), ("PRODUCT-4.0", "4.0.2"), ("PRODUCT 2.8.0", "2.8.0")],
+)
+def test_a_release_of_kafka_has_its_profile(spelled: str, release: str) -> None:
+    """X.Y is the last release of that minor series."""
+    for find, product in ((client, "java"), (broker, "broker")):
+        found = find(spelled.replace("PRODUCT", product))
+        assert found.name in (f"{product}-{release}", f"{product}-{release.removesuffix('.0')}")
+        assert found.release == version(release)
+        assert found.decisions == decisions_in("Java" if product == "java" else "broker", version(release))
+
+
+@pytest.mark.parametrize(
+    ("spelled", "write"), [("4.5", "4.4.0"), ("java-99.0.1", "4.4.0"), ("3.9.7", "3.9.2"), ("2.3.0", "2.4.0")]
+)
+def test_a_release_that_does_not_exist_is_refused(spelled: str, write: str) -> None:
+    with pytest.raises(ValueError, match=rf"is not known, 2\.4\.0 to .* are: write {write}$"):
+        client(spelled)
+
+
+def test_the_newest_release_is_the_newest_that_was_observed() -> None:
+    """One place names it, and its profiles are computed from it."""
+    assert CURRENT == max(version(release) for of in OBSERVED.values() for release in of.releases)
+    assert client("java-current").release == broker("broker-current").release == CURRENT
+    text = ".".join(map(str, CURRENT))
+    assert client(text).decisions == client("java-current").decisions
+    assert broker(text).decisions == broker("broker-current").decisions
+    assert text in client("java-current").notes
+    assert text in broker("broker-current").notes
+
+
+@pytest.mark.parametrize("part", [CONSUMER, COORDINATOR, SERVED])
+def test_the_newest_profile_is_as_its_code_was_observed(part: str) -> None:
+    """Every decision that the newest code was observed to have, or not to have, is so in the profile; what
+    differs is explained (``explained.toml``)."""
+    found, newest = OBSERVED[part], dotted(CURRENT)
+    has = (client if part == CONSUMER else broker)(newest)
+    for switch in found.switches:
+        if switch not in DECISIONS or explanation(part, switch, found.found[switch, newest].seen, newest):
+            continue
+        assert (switch in has.decisions) is (found.found[switch, newest].seen == SHOWN), switch
 
 
 @pytest.mark.parametrize("profile", [client("as-specified"), broker("as-specified")], ids=lambda p: p.kind)
@@ -141,7 +183,7 @@ STEPS = {
     "java-3.5": (set(), set(), ("third_round_general",)),
     "java-current": (
         set(),
-        {"claims_reconciled_only", "group_not_found_fatal", "unreleased_fatal"},
+        {"claims_reconciled_only", "group_not_found_fatal"},
         ("third_round_general",),
     ),
 }
