@@ -12,7 +12,7 @@ from typing import Any
 
 from rebalance.model.assignors import reference
 from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
 from rebalance.model.bugs.switches import SWITCHES, switched
 from rebalance.model.consumer.group import FAULTS as CONSUMER_KINDS
 from rebalance.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
@@ -149,6 +149,8 @@ class NamedScenario:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
+        if self.modern and (trouble := consumer_protocol_trouble(broker(size.broker))):
+            raise ScenarioError(f"--broker: {trouble}")
         topics, exist = _topics(partitions, self.topics, self.spare)
         setup = Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
@@ -210,6 +212,8 @@ class NamedScenario:
     def _consumer(self, member: int, size: ScenarioSize, topics: int) -> Consumer:
         profile = size.profiles[member % len(size.profiles)]
         lists = self.lists[min(member, len(self.lists) - 1)]
+        if UNIFORM in lists and (trouble := consumer_protocol_trouble(client(profile))):
+            raise ScenarioError(f"--release: {trouble}")
         everything = Topics((1 << topics) - 1)
         if topics == 1:
             subscriptions: tuple[Topics, ...] = (everything,)

@@ -17,7 +17,7 @@ from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
 from rebalance.live.conformance.mock import MOCK, MOCK_DECISIONS
 from rebalance.live.conformance.observed import SearchQuestion, UnloggedAction
 from rebalance.model.assignors import NAMES
-from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client, profile_of_code
 from rebalance.model.machine import NOBODY
 from rebalance.model.names import unknown
 from rebalance.model.protocol.setup import Consumer, Setup, letter
@@ -207,7 +207,7 @@ def profile_of(reported: str) -> str:
     """The profile of a client by what it says that it is."""
     name, _, release = reported.partition(" ")
     if name == "kafka-clients" and re.fullmatch(r"\d+\.\d+\.\d+", release):
-        return f"java-{release}"
+        return profile_of_code("client", release)
     return BY_REPORT[name].profile if name in BY_REPORT else AS_SPECIFIED
 
 

@@ -24,6 +24,7 @@ from rebalance.live.lockstep.walks import PLENTY, REWRITTEN, as_then
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
 from rebalance.model.bugs.observed import ABSENT, OPEN, SERVED, SHOWN, Observation, Observations, Seen
+from rebalance.model.bugs.profiles import profile_of_code
 from rebalance.model.bugs.releases import version
 from rebalance.model.consumer.group import consumer_machine
 from rebalance.model.machine import Event, Machine, Outcome, State
@@ -71,7 +72,7 @@ def observe_served(
 
 def _released(shown: Shown, coordinator: str) -> Setup:
     """The group with a coordinator of this release and the switch, one message a step."""
-    setup = shown.run_by(shown.client, f"broker-{coordinator}", (shown.switch, *shown.also))
+    setup = shown.run_by(shown.client, profile_of_code("broker", coordinator), (shown.switch, *shown.also))
     decisions = as_then(setup.coordinator, coordinator)
     return replace(setup, steps="fine", budget=PLENTY, coordinator=decisions)
 

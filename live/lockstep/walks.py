@@ -20,6 +20,7 @@ from rebalance.live.lockstep.served import ServedLockstep
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.replay.scene import CannotForce
+from rebalance.model.bugs.profiles import profile_of_code
 from rebalance.model.bugs.releases import version
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Event, Options, Outcome
@@ -157,8 +158,8 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
         raise ScenarioError(f"{scenario.name} is not walked with {oldest}: racks are since {KNOW_RACKS}")
     size = replace(
         size,
-        profiles=tuple(f"java-{one}" for one in releases.consumers),
-        broker=f"broker-{max(releases.coordinator, REWRITTEN, key=version)}",
+        profiles=tuple(profile_of_code("client", one) for one in releases.consumers),
+        broker=profile_of_code("broker", max(releases.coordinator, REWRITTEN, key=version)),
         steps="fine",
         budget=PLENTY,
     )

@@ -244,6 +244,19 @@ def _release(name: str, kind: Kind, products: str, profiles: Mapping[str, Releas
     return kafka(spelled[1])
 
 
+def profile_of_code(kind: Kind, release: str) -> str:
+    """Return the name of the profile by which code of Kafka, or a recording of it, is judged.
+
+    Code newer than what is known is judged as the newest that is: so it is where a release is new.
+
+    >>> profile_of_code("client", "3.9.1"), profile_of_code("broker", "999.0.0")
+    ('java-3.9.1', 'broker-current')
+    """
+    if version(release) > CURRENT:
+        return NEWEST_CLIENT if kind == "client" else NEWEST_BROKER
+    return f"{'java' if kind == 'client' else 'broker'}-{release}"
+
+
 CONSUMER_SINCE: Version = (4, 0)
 """The first release of Kafka with the consumer protocol (KIP-848); what 3.7 to 3.9 had was a preview."""
 

@@ -15,7 +15,7 @@ from rebalance.live.conformance.wire.frontier import Partitions
 from rebalance.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
 from rebalance.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
 from rebalance.live.conformance.wire.search import Progress, WireSearch
-from rebalance.model.bugs.profiles import broker
+from rebalance.model.bugs.profiles import broker, profile_of_code
 from rebalance.model.protocol.setup import CLASSIC, CONSUMER, Consumer, ConsumerConfig, Setup
 from rebalance.model.protocol.state import Parts, Topics
 
@@ -113,7 +113,8 @@ def _slot(recorded: RecordedLog, choices: Choices, name: str, assignors: tuple[s
 
 def _broker(run: Mapping[str, Any], where: str) -> str:
     """The profile of the broker, which is its release's."""
-    return f"broker-{checked(checked(run, 'cluster', OBJECT, where), 'version', TEXT, where)}"
+    release = checked(checked(run, "cluster", OBJECT, where), "version", TEXT, where)
+    return profile_of_code("broker", release)
 
 
 def _topics(

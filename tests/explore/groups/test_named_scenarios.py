@@ -227,7 +227,18 @@ def test_as_shipped_something_breaks_soon(name: str, counts: tuple[int, ...], sa
         ("apart", ScenarioSize(partitions=1), "2 topics"),
         ("dynamic", ScenarioSize(faults=("flood",)), "flood"),
         ("dynamic", ScenarioSize(switches=("no_such",)), "no_such"),
-        ("dynamic", ScenarioSize(profiles=("java-1.0",)), "java-1.0"),
+        ("dynamic", ScenarioSize(profiles=("java-1.0",)), "Kafka 1.0 is not known"),
+        (
+            "consumer",
+            ScenarioSize(broker="broker-3.9.1"),
+            "--broker: coordinator 3.9.1 is not known to speak",
+        ),
+        ("consumer", ScenarioSize(profiles=("java-3.9.1",)), "--release: java 3.9.1 is not known to speak"),
+        (
+            "migration",
+            ScenarioSize(profiles=("kafka-python",)),
+            "--release: kafka-python 3.0.12 is not known",
+        ),
     ],
 )
 def test_bad_input_is_named(name: str, size: ScenarioSize, says: str) -> None:

@@ -72,13 +72,19 @@ def test_look_up() -> None:
         ValueError, match=r"no release of a client is called 'broker-2\.4': `rebalance list releases` has"
     ):
         client("broker-2.4")
-    with pytest.raises(ValueError, match=r"no release of a broker is called 'broker-9': did you mean broker-"):
+    with pytest.raises(ValueError, match=r"no release of a broker is called 'broker-9': did you mean"):
         broker("broker-9")
 
 
 @pytest.mark.parametrize(
     ("spelled", "release"),
-    [("3.9", "3.9.2"), ("4.1.0", "4.1.0"), ("v4.4.0", "4.4.0"), ("PRODUCT-4.0", "4.0.2"), ("PRODUCT 2.8.0", "2.8.0")],
+    [
+        ("3.9", "3.9.2"),
+        ("4.1.0", "4.1.0"),
+        ("v4.4.0", "4.4.0"),
+        ("PRODUCT-4.0", "4.0.2"),
+        ("PRODUCT 2.8.0", "2.8.0"),
+    ],
 )
 def test_a_release_of_kafka_has_its_profile(spelled: str, release: str) -> None:
     """X.Y is the last release of that minor series."""
@@ -99,7 +105,7 @@ def test_a_release_that_does_not_exist_is_refused(spelled: str, write: str) -> N
 
 def test_the_newest_release_is_the_newest_that_was_observed() -> None:
     """One place names it, and its profiles are computed from it."""
-    assert CURRENT == max(version(release) for of in OBSERVED.values() for release in of.releases)
+    assert max(version(release) for of in OBSERVED.values() for release in of.releases) == CURRENT
     assert client("java-current").release == broker("broker-current").release == CURRENT
     text = ".".join(map(str, CURRENT))
     assert client(text).decisions == client("java-current").decisions

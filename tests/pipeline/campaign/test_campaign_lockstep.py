@@ -96,7 +96,7 @@ def test_the_command_goes_on_where_it_was(rebalance: Rebalance, tmp_path: Path) 
 @pytest.mark.parametrize(
     ("argv", "message"),
     [
-        (["--code", "1.0"], "no release of a client is called 'java-1.0'"),
+        (["--code", "1.0"], "Kafka 1.0 is not known"),
         (["--code", RELEASE, "--release", "java-3.5"], "--release does not go with --code"),
         (["--faults", "none"], "--faults goes with --code"),
     ],
