@@ -3,13 +3,18 @@
 A path is the list of configurations that every member is bounced through. All interleavings are explored:
 of bounces, starts, rebalances and messages, with a round of bounces begun only when the one before is
 finished. The verdict comes from that search, not from the path's reputation.
+
+A release breaks clauses also where nothing is upgraded. One that is about what is claimed and decided, not
+about what a group does, and that breaks in a rolling restart which changes nothing too, says nothing of a
+path.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from math import factorial
 from typing import Any
 
 from rebalance.explore.engine import fast
@@ -17,25 +22,18 @@ from rebalance.explore.engine.checkpoint import Checkpoint
 from rebalance.explore.engine.search import Exploration, Limits, ModelTrace, Progress, Stop
 from rebalance.explore.groups.exploration import saved_run
 from rebalance.explore.groups.runs import SavedRun
-from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, UNIFORM, ScenarioError, runs
+from rebalance.explore.groups.scenarios import ScenarioError
+from rebalance.explore.groups.upgrade_paths import Hop, Path
 from rebalance.explore.liveness import liveness
 from rebalance.explore.liveness.lasso import Lasso
-from rebalance.model.assignors import NAMES
-from rebalance.model.bugs.profiles import AS_SPECIFIED, broker
+from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, consumer_protocol_trouble
 from rebalance.model.consumer.migration.either import machine
 from rebalance.model.consumer.state import ConsumerGroup, GroupKind
 from rebalance.model.machine import Event, Machine, State
-from rebalance.model.names import unknown
-from rebalance.model.protocol.setup import CONSUMER, Consumer, ConsumerConfig, Setup, letter
+from rebalance.model.protocol.group import MOST_NAMINGS
+from rebalance.model.protocol.setup import CONSUMER, Consumer, Setup, letter
 from rebalance.model.protocol.state import Error, Parts, Topics
 from rebalance.properties.group.clauses import CONVERGES, rules
-
-STREAMS = "streams"
-"""A Kafka Streams application: one assignor name for ever, EAGER before 2.4 and COOPERATIVE after."""
-
-CHOICES = (*NAMES, "default", STREAMS, CONSUMER)
-"""What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list since 3.0,
-``consumer`` the consumer protocol (KIP-848)."""
 
 
 class UpgradeVerdict(StrEnum):
@@ -49,23 +47,12 @@ class UpgradeVerdict(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Path:
-    """One way to upgrade: the configurations one after the other, and what to do in each round.
-    ``rollout``: when members are stopped and started (``Setup``)."""
-
-    name: str
-    sentence: str
-    stages: tuple[ConsumerConfig, ...]
-    plan: tuple[str, ...]
-    rollout: str = "any"
-
-
-@dataclass(frozen=True, kw_only=True)
 class UpgradeOutcome:
     """The verdict on a path. ``clause`` is the one that broke, ``trace`` the shortest run that breaks it.
 
     ``rebalances`` and ``pauses`` are of one quiet run that bounces the members one after the other:
-    generations, and partitions without an owner times steps.
+    generations, and partitions without an owner times steps. ``besides``: clauses that break as they do in a
+    restart that changes nothing. ``anyway``: whether ``clause`` breaks there too.
     """
 
     path: Path
@@ -77,6 +64,8 @@ class UpgradeOutcome:
     trace: ModelTrace | Lasso | None = None
     rebalances: int = 0
     pauses: int = 0
+    besides: tuple[str, ...] = ()
+    anyway: bool = False
 
     def run(self, origin: Mapping[str, Any]) -> SavedRun | None:
         """The counterexample as a run that can be saved."""
@@ -86,120 +75,53 @@ class UpgradeOutcome:
         return replace(found, sentence=found.sentence or self.sentence)
 
 
-def _list(name: str) -> tuple[str, ...]:
-    if name == CONSUMER:
-        return UNIFORM
-    return BOTH if name == "default" else COOPERATIVE if name == STREAMS else (name,)
+@dataclass(frozen=True, kw_only=True)
+class JudgedHop:
+    """A hop, and what came of its paths."""
+
+    hop: Hop
+    outcomes: tuple[UpgradeOutcome, ...]
+
+    @property
+    def safe(self) -> UpgradeOutcome | None:
+        """Return the first path that is safe."""
+        return next((one for one in self.outcomes if one.verdict is UpgradeVerdict.SAFE), None)
+
+    @property
+    def verdict(self) -> UpgradeVerdict:
+        """Return the verdict on the hop: one path that is safe will do."""
+        verdicts = {one.verdict for one in self.outcomes}
+        return next((one for one in (UpgradeVerdict.SAFE, UpgradeVerdict.UNKNOWN) if one in verdicts),
+                    UpgradeVerdict.UNSAFE)  # fmt: skip
 
 
-def _spelled(assignors: tuple[str, ...]) -> str:
-    if assignors == UNIFORM:
-        return "group.protocol = consumer"
-    return f"partition.assignment.strategy = [{', '.join(assignors)}]"
+NEXT_HOP = "wait until all of them run with it and the group is stable"
 
 
-def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
-    """The ways from ``old`` to ``new`` (of ``CHOICES``), the recommended one first.
+def joined_plan(judged: Sequence[JudgedHop]) -> tuple[str, ...]:
+    """Return the plans of all hops as one; none where a hop has no safe path."""
+    plans = [one.safe.path.plan for one in judged if one.safe]
+    if len(plans) < len(judged):
+        return ()
+    return tuple(step for number, plan in enumerate(plans) for step in ((NEXT_HOP,) * (number > 0) + plan))
 
-    Raises ScenarioError for names that are unknown or equal, or of which only one is Streams.
+
+MOST_MEMBERS = 4
+"""Members that are searched if they are asked for; more take days."""
+
+STAND_IN = 2
+"""Members, and partitions, that are searched in place of more than can be."""
+
+
+def searched(members: int, partitions: int) -> tuple[int, int]:
+    """Return the size of the group that is searched for one of this size.
+
+    >>> searched(3, 3), searched(50, 2), searched(2, 500)
+    ((3, 3), (2, 2), (2, 2))
     """
-    for name in (old, new):
-        if name not in CHOICES:
-            raise ScenarioError(unknown("assignor to upgrade from or to", name, CHOICES))
-    if old == new and old != STREAMS:
-        raise ScenarioError(f"--from and --to are both {old}: nothing changes")
-    if STREAMS in (old, new):
-        if old != new:
-            raise ScenarioError("a Streams application keeps its own assignor: --from streams --to streams")
-        return _streams(profile)
-    first, last = _list(old), _list(new)
-    shared = tuple(name for name in first if name in last)
-    start, end = runs(profile, first), runs(profile, last)
-    if CONSUMER in (old, new):
-        return tuple(_between_protocols(start, end))
-    single = Path(
-        name="single-bounce",
-        sentence="every member goes from the old list to the new one at once",
-        stages=(start, end),
-        plan=(f"restart the members one by one with {_spelled(last)}",),
-    )
-    if shared:
-        return (single,)
-    both = tuple(dict.fromkeys((*first, *last)))
-    reverse = tuple(dict.fromkeys((*last, *first)))
-    return (
-        _double("double-bounce", start, runs(profile, both), end, "old assignors first"),
-        _double("double-bounce-new-first", start, runs(profile, reverse), end, "new assignors first"),
-        single,
-    )
-
-
-def _between_protocols(start: ConsumerConfig, end: ConsumerConfig) -> Iterator[Path]:
-    """From the classic protocol to the consumer protocol, or back; as specified there is no need to wait."""
-    config = _spelled(end.assignors)
-    if start.group_protocol == CONSUMER:
-        config = f"group.protocol = classic and {config}"
-    yield Path(
-        name="online", sentence="members go over one by one, at any time", stages=(start, end),
-        plan=(f"restart the members one by one with {config}",),
-    )  # fmt: skip
-    yield Path(
-        name="online-settled", sentence="the same, and everybody waits until the group is stable",
-        stages=(start, end),
-        plan=(
-            "wait until the group is stable; nobody else joins or leaves meanwhile",
-            "stop one member, and wait until the group is stable",
-            f"start it with {config}, and go on with the next",
-        ),
-        rollout="settled",
-    )  # fmt: skip
-    yield Path(
-        name="offline", sentence="all members are stopped before the first goes over", stages=(start, end),
-        plan=("stop all members, and wait until the group is empty", f"start them with {config}"),
-        rollout="stopped",
-    )  # fmt: skip
-
-
-def _double(
-    name: str, start: ConsumerConfig, middle: ConsumerConfig, end: ConsumerConfig, order: str
-) -> Path:
-    return Path(
-        name=name,
-        sentence=f"through a list with both, {order}",
-        stages=(start, middle, end),
-        plan=(
-            f"restart the members one by one with {_spelled(middle.assignors)}",
-            "wait until all of them run with it and the group is stable",
-            f"restart the members one by one with {_spelled(end.assignors)}",
-        ),
-    )
-
-
-def _streams(profile: str) -> tuple[Path, ...]:
-    """KIP-429's path for Streams. Before 2.4 its assignor did not withhold what a member still owns."""
-    old = ConsumerConfig(
-        assignors=COOPERATIVE, switches=("no_withhold",), version=1, tells=False, upgrade_from=True
-    )
-    new = runs(profile, COOPERATIVE)
-    careful = replace(new, upgrade_from=True)
-    return (
-        Path(
-            name="upgrade.from",
-            sentence="the new release stays EAGER in the first round, because upgrade.from is set",
-            stages=(old, careful, new),
-            plan=(
-                "restart the instances one by one with the new release and upgrade.from = the old one",
-                "wait until all of them run with it and the group is stable",
-                "restart the instances one by one without upgrade.from",
-            ),
-        ),
-        Path(
-            name="single-bounce",
-            sentence="every instance goes to the new release at once, without upgrade.from",
-            stages=(old, new),
-            plan=("restart the instances one by one with the new release",),
-        ),
-    )
+    members = members if members <= MOST_MEMBERS else STAND_IN
+    fits = partitions <= 7 and factorial(members) * factorial(partitions) <= MOST_NAMINGS
+    return members, partitions if fits else STAND_IN
 
 
 def setup(
@@ -213,10 +135,14 @@ def setup(
 ) -> Setup:
     """The group that goes along ``path``: one topic, dynamic members.
 
-    Raises ScenarioError for more than can be explored.
+    Raises ScenarioError for more than can be explored, and for a coordinator that is not known to speak the
+    protocol.
     """
-    if members > 6 or partitions > 12:
-        raise ScenarioError(f"{members} members x {partitions} partitions: at most 6 x 12 can be explored")
+    if (members, partitions) != searched(members, partitions):
+        raise ScenarioError(f"{members} members x {partitions} partitions are more than can be explored")
+    trouble = consumer_protocol_trouble(broker(broker_profile))
+    if trouble and any(stage.group_protocol == CONSUMER for stage in path.stages):
+        raise ScenarioError(f"--broker: {trouble}")
     consumer = Consumer(path.stages, (Topics(1),))
     topic = Parts((1 << partitions) - 1)
     return Setup(
@@ -262,20 +188,35 @@ def judge(
         rebalances=rebalances,
         pauses=pauses,
     )
-    broken = sorted(search.breaches, key=lambda breach: (_LAST.get(breach.clause, 0), breach.depth))
+    found = {breach.clause for breach in search.breaches}
+    if found:
+        report_stage("asking whether a restart that changes nothing breaks it too")
+    anyway = _anyway(path, group, found)
+    besides = tuple(sorted(clause for clause in anyway if not clause.startswith(FELT)))
+    outcome = replace(outcome, besides=besides)
+    broken = sorted(
+        (breach for breach in search.breaches if breach.clause not in besides),
+        key=lambda breach: (_ORDER.get(breach.clause, 0), breach.depth),
+    )
     if broken:
         report_stage("making the shortest counterexample")
         first = broken[0]
         turned_away = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
         refused = turned_away or first.clause == "member/ends"
-        verdict = UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE
-        trace = search.trace(first.clause)
-        return replace(outcome, verdict=verdict, clause=first.clause, sentence=first.sentence, trace=trace)
+        return replace(
+            outcome,
+            verdict=UpgradeVerdict.REFUSED if refused else UpgradeVerdict.UNSAFE,
+            clause=first.clause,
+            sentence=first.sentence,
+            trace=search.trace(first.clause),
+            anyway=first.clause in anyway,
+        )
     report_stage("asking whether it settles")
     settling = liveness.judge(built, clauses, search).settling if search.complete else ()
     lasso = next((one.lasso for one in settling if one.lasso is not None), None)
     if lasso is None:
-        return outcome
+        shows = len(group.consumers) >= path.shows_with
+        return outcome if shows else replace(outcome, verdict=UpgradeVerdict.UNKNOWN)
     return replace(
         outcome,
         verdict=UpgradeVerdict.STALLS,
@@ -285,9 +226,28 @@ def judge(
     )
 
 
-_LAST = {"poll/throws": 1, "epoch/covers": 1, "member/ends": 2}
-"""Clauses that break before something worse does, or where nothing else does; the larger the number the less
-there is to it."""
+FELT = ("group/", "member/", "poll/", "callback/", "leave/", "epoch/")
+"""Clauses of what a group does to its application and its records. That one breaks in every restart makes no
+upgrade safe."""
+
+_ORDER = {"group/owner": -2, "group/commit": -1, "poll/throws": 1, "epoch/covers": 1, "member/ends": 2}
+"""The worst that is found first: two owners, then what breaks before something worse does, or where nothing
+else does."""
+
+
+def _anyway(path: Path, group: Setup, clauses: set[str]) -> set[str]:
+    """Return those of ``clauses`` that break where every member is restarted with what it has, in any round
+    of ``path``."""
+    found: set[str] = set()
+    for stage in dict.fromkeys(path.stages):
+        left = clauses - found
+        if not left:
+            break
+        consumers = tuple(replace(consumer, stages=(stage, stage)) for consumer in group.consumers)
+        same = replace(group, consumers=consumers)
+        search = fast.explore(machine(same), rules(same).about(*left), Limits(go_on=len(left) > 1))
+        found |= {breach.clause for breach in search.breaches}
+    return found
 
 
 def cost(built: Machine, group: Setup) -> tuple[int, int]:

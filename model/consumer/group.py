@@ -44,7 +44,7 @@ from rebalance.model.machine import (
     View,
     fault,
 )
-from rebalance.model.protocol.group import MOST_NAMINGS, permutation
+from rebalance.model.protocol.group import MOST_NAMINGS, NamingsError, permutation
 from rebalance.model.protocol.setup import POLICIES, MemberContext, Setup, letter
 from rebalance.model.protocol.state import ClusterState, Late, Life, Parts, Slot, each
 
@@ -78,10 +78,7 @@ def check(setup: Setup) -> None:
         raise ValueError(f"no migration policy {setup.policy!r}; there are {', '.join(POLICIES)}")
     namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
     if setup.naming == "every" and namings > MOST_NAMINGS:
-        raise ValueError(
-            f"{len(setup.consumers)} members and their partitions have {namings:,} namings, too many to "
-            f"ask an assignor under each of them (at most {MOST_NAMINGS:,}): fewer, or naming 'given'"
-        )
+        raise NamingsError(len(setup.consumers), namings)
 
 
 def consumer_machine(setup: Setup) -> Machine:

@@ -46,6 +46,16 @@ FAULTS = (
 """Every kind of fault; each draws one on the common budget."""
 
 
+class NamingsError(ValueError):
+    """A group under too many names to ask its assignor under each."""
+
+    def __init__(self, members: int, namings: int) -> None:
+        super().__init__(
+            f"{members} members and their partitions have {namings:,} namings, too many to ask an assignor "
+            f"under each of them (at most {MOST_NAMINGS:,}): fewer members or partitions"
+        )
+
+
 MOST_NAMINGS = 5_040
 """Under so many an assignor is asked at most: 4 members x 5 partitions, 6 x 3."""
 
@@ -69,10 +79,7 @@ def machine(setup: Setup) -> Machine:
     if not setup.racks:
         namings *= prod(factorial(len(each(parts))) for parts in setup.topics)
     if setup.naming == "every" and namings > MOST_NAMINGS:
-        raise ValueError(
-            f"{len(setup.consumers)} members and their partitions have {namings:,} namings, too many to "
-            f"ask an assignor under each of them (at most {MOST_NAMINGS:,}): fewer, or naming 'given'"
-        )
+        raise NamingsError(len(setup.consumers), namings)
     names = _components(setup)
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     actions = (

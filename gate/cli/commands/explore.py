@@ -172,12 +172,17 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
     from rebalance.explore.engine.search import Limits
     from rebalance.explore.groups.exploration import ExplorationPlan
     from rebalance.model.consumer.migration.either import machine
+    from rebalance.model.protocol.group import NamingsError
     from rebalance.properties.group.own import InvariantError, rules
 
     chosen, size = _sized(options, chosen)
     setup = chosen.setup(size)
-    with usage_errors(ValueError):
+    try:
         machine(setup)
+    except NamingsError as error:
+        raise UsageError(f"{error}, or --naming given") from error
+    except ValueError as error:
+        raise UsageError(str(error)) from error
     walk = "depth" if options.dfs else "swarm"
     with usage_errors(InvariantError, option="--invariant"):
         rules(setup, options.invariant)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rebalance.explore.groups.exploration import ExplorationViolation, Explored
     from rebalance.explore.groups.runs import SavedRun
     from rebalance.explore.groups.upgrades import UpgradeOutcome
+    from rebalance.gate.report.terminal.upgrade import UpgradeReport
     from rebalance.pipeline.audit.records import LogFinding
     from rebalance.pipeline.audit.result import Audited
     from rebalance.properties.group.clauses import ProtocolClause
@@ -406,26 +407,34 @@ def _group(one: ProofOutcome) -> list[str]:
 # -- an upgrade --------------------------------------------------------------------------------------------
 
 
-def upgraded(
-    outcomes: Sequence[UpgradeOutcome],
-    saved: Mapping[str, SavedRun | None],
-    paths: Mapping[str, str],
-    code: int,
-) -> CiReport:
-    """A finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where none is
-    safe. ``saved``: path -> the run that shows it; ``paths``: id of a run -> its file; ``code``: of exit."""
+def upgraded(report: UpgradeReport, code: int) -> CiReport:
+    """A finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where its hop has
+    no safe one. ``code``: of exit."""
+    outcomes = report.outcomes
     safe = [one.path.name for one in outcomes if one.verdict.value == "safe"]
     verdict = {0: Verdict.CONFORMANT, 1: Verdict.VIOLATION}.get(code, Verdict.INCONCLUSIVE)
-    subject = next((str(run.origin["scenario"]) for run in saved.values() if run), "upgrade")
-    plan = f"safe: {', '.join(safe)}" if safe else "none of these paths is safe"
+    subject = f"upgrade {report.title}"
+    plan = f"safe: {', '.join(safe)}" if report.plan else report.plan_title
     return CiReport(
         command="upgrade",
         subject=subject,
-        headline=f"{verdict.upper()}  {subject}: {plan}",
+        headline=f"{verdict.upper()}  {subject} ({report.about}): {plan}",
         verdict=verdict,
         exit=Exit(code),
-        cases=tuple(_upgrade_path(one, saved[one.path.name], paths, gates=not safe) for one in outcomes),
+        cases=tuple(
+            _upgrade_path(outcome, report.saved[outcome.path.name], report.paths, gates=one.safe is None)
+            for one in report.judged
+            for outcome in one.outcomes
+        ),
         tally=f"safe: {len(safe)} of {count(len(outcomes), 'path')}",
+        facts=(
+            ("about", report.about),
+            ("other", report.other),
+            ("searched", report.size),
+            ("suite", SUITE_VERSION),
+            *(("any size", cut(text, 600)) for text in report.any_size),
+        ),
+        properties=(("about", report.about), ("searched", report.size)),
         missed=tuple(f"{one.path.name} was not searched to its end" for one in outcomes if code == 3),
     )
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
 
 from rebalance.explore.groups.runs import SavedRun
@@ -11,6 +11,7 @@ from rebalance.gate.cli.console.text import count
 from rebalance.gate.report.html import page
 from rebalance.gate.report.html.exploration import run_parts
 from rebalance.gate.report.html.page import Markup, text
+from rebalance.gate.report.terminal.upgrade import UpgradeReport, remarks
 from rebalance.gate.traces.runs import run_id
 from rebalance.properties.group.own import clause_named
 from rebalance.properties.verdict import Exit
@@ -18,27 +19,20 @@ from rebalance.properties.verdict import Exit
 _KINDS = {UpgradeVerdict.SAFE: "good", UpgradeVerdict.UNKNOWN: "warn"}
 
 
-def render(
-    headline: str,
-    exit_code: Exit,
-    outcomes: Sequence[UpgradeOutcome],
-    saved: Mapping[str, SavedRun | None],
-    paths: Mapping[str, str],
-    explored: Mapping[str, object],
-) -> str:
-    """The page. ``saved``: name of a path -> the run that shows what is wrong with it; ``paths``: id of a run
-    -> its file; ``explored``: what was explored, by name."""
-    safe = next((one for one in outcomes if one.verdict is UpgradeVerdict.SAFE), None)
-    shown = [(one, run) for one in outcomes if (run := saved[one.path.name])]
-    blocks, _ = page.within((_broken(one, run, paths) for one, run in shown), page.MOST)
-    plan = page.listed(safe.path.plan, ordered=True) if safe else page.dim("None of these paths is safe.")
+def render(headline: str, exit_code: Exit, report: UpgradeReport, explored: Mapping[str, object]) -> str:
+    """The page. ``explored``: what was explored, by name."""
+    shown = [(one, run) for one in report.outcomes if (run := report.saved[one.path.name])]
+    blocks, _ = page.within((_broken(one, run, report.paths) for one, run in shown), page.MOST)
+    plan = page.listed(report.plan, ordered=True) if report.plan else page.dim(report.plan_title)
+    title = f"The {report.plan_title}" if report.plan else "No plan"
     return page.report(
         "upgrade",
         headline,
         headline.partition(" ")[0].lower(),
         explored.items(),
-        page.section("plan", f"The plan: {safe.path.name}" if safe else "No plan", plan),
-        page.section("paths", "Paths", _paths(outcomes)),
+        page.section("plan", title, plan, *(page.tag("p", text(note, 600)) for note in report.notes)),
+        page.section("size", "Groups of any size", page.listed(report.any_size)),
+        page.section("paths", "Paths", _paths(report)),
         page.section("broken", "What is broken", *blocks),
         foot=f"exit {int(exit_code)}. rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: every interleaving of "
@@ -47,15 +41,15 @@ def render(
     )
 
 
-def _paths(outcomes: Sequence[UpgradeOutcome]) -> Markup:
+def _paths(report: UpgradeReport) -> Markup:
     rows = [
         (
             one.path.name,
             page.badge(one.verdict.value, _KINDS.get(one.verdict, "bad")),
-            one.path.sentence,
+            "; ".join((one.path.sentence, *remarks(one))),
             *(f"{figure:,}" for figure in (one.rebalances, one.pauses, one.search.distinct)),
         )
-        for one in outcomes
+        for one in report.outcomes
     ]
     heads = ("path", "verdict", "what is done", "rebalances", "partition-pauses", "states searched")
     return page.table("Paths", heads, rows, numbers=(3, 4, 5))

@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rebalance.explore.groups.scenarios import ScenarioError
-from rebalance.explore.groups.upgrades import STREAMS, UpgradeVerdict, judge, paths, setup
+from rebalance.explore.groups.upgrade_paths import STREAMS, Path, hops
+from rebalance.explore.groups.upgrades import (
+    MOST_MEMBERS,
+    JudgedHop,
+    UpgradeVerdict,
+    joined_plan,
+    judge,
+    searched,
+    setup,
+)
+from rebalance.model.bugs.releases import CURRENT, KAFKA, dotted, kafka
+from rebalance.model.consumer.migration.either import machine
 
 LEGAL = [
     ("range", "cooperative-sticky", "double-bounce"),
@@ -14,12 +27,13 @@ LEGAL = [
     ("default", "cooperative-sticky", "single-bounce"),
     ("cooperative-sticky", "default", "single-bounce"),
     ("range", "default", "single-bounce"),
-    (STREAMS, STREAMS, "upgrade.from"),
+    ("streams-2.3", "streams-3.9", "upgrade.from"),
+    (STREAMS, STREAMS, "single-bounce"),
 ]
 
 
-def path_of(old: str, new: str, name: str):
-    [path] = [path for path in paths(old, new) if path.name == name]
+def path_of(old: str, new: str, name: str, profile: str = "as-specified") -> Path:
+    [path] = [path for hop in hops(old, new, (), profile) for path in hop.paths if path.name == name]
     return path
 
 
@@ -55,7 +69,7 @@ def test_between_the_protocols_every_path_is_safe_as_specified(
 @pytest.mark.parametrize(
     ("old", "new", "name", "verdict", "clause"),
     [
-        ("cooperative-sticky", "consumer", "online", UpgradeVerdict.UNSAFE, "group/commit"),
+        ("cooperative-sticky", "consumer", "online", UpgradeVerdict.UNSAFE, "group/owner"),
         ("cooperative-sticky", "consumer", "online-settled", UpgradeVerdict.SAFE, None),
         ("cooperative-sticky", "consumer", "offline", UpgradeVerdict.SAFE, None),
         ("range", "consumer", "online", UpgradeVerdict.REFUSED, "member/ends"),
@@ -66,7 +80,7 @@ def test_between_the_protocols_every_path_is_safe_as_specified(
 def test_between_the_protocols_as_shipped(
     old: str, new: str, name: str, verdict: UpgradeVerdict, clause: str | None
 ) -> None:
-    path = path_of(old, new, name)
+    path = path_of(old, new, name, "java-current")
     outcome = judge(path, setup(path, broker_profile="broker-current"))
     assert (outcome.verdict, outcome.clause) == (verdict, clause)
 
@@ -91,7 +105,7 @@ def test_skipping_a_step_is_refused(old: str, new: str) -> None:
 @pytest.mark.nightly
 def test_streams_without_upgrade_from_breaks() -> None:
     """It takes three instances: an old leader that does not withhold, and two new ones to take from."""
-    path = path_of(STREAMS, STREAMS, "single-bounce")
+    path = path_of("streams-2.3", "streams-3.9", "single-bounce")
     outcome = judge(path, setup(path, 3, 3))
     assert outcome.verdict is UpgradeVerdict.UNSAFE
     assert outcome.clause == "leader/withhold"
@@ -103,4 +117,144 @@ def test_streams_without_upgrade_from_breaks() -> None:
 )
 def test_bad_input_is_named(old: str, new: str, says: str) -> None:
     with pytest.raises(ScenarioError, match=says):
-        paths(old, new)
+        hops(old, new)
+
+
+# -- as released -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "name", "verdict", "besides"),
+    [
+        ("default", "cooperative-sticky", "single-bounce", UpgradeVerdict.SAFE, ("leader/label",)),
+        ("cooperative-sticky", "range", "single-bounce", UpgradeVerdict.REFUSED, ("leader/label",)),
+    ],
+)
+def test_what_a_release_claims_wrongly_anyway_is_not_held_against_a_path(
+    old: str, new: str, name: str, verdict: UpgradeVerdict, besides: tuple[str, ...]
+) -> None:
+    """J6 labels claims wrongly in every restart, and nobody owns anything twice by it here."""
+    path = path_of(old, new, name, "java-current")
+    outcome = judge(path, setup(path, broker_profile="broker-current"))
+    assert (outcome.verdict, outcome.besides, outcome.anyway) == (verdict, besides, False)
+
+
+def test_two_owners_are_held_against_a_path_although_a_restart_has_them_too() -> None:
+    """Here the assignor withholds nothing, before, after and without the upgrade."""
+    path = path_of("cooperative-sticky", "default", "single-bounce")
+    group = setup(path)
+    stages = tuple(replace(stage, switches=("no_withhold",)) for stage in path.stages)
+    path = replace(path, stages=stages)
+    group = replace(group, consumers=(replace(group.consumers[0], stages=stages),) * 2)
+    outcome = judge(path, group)
+    assert (outcome.verdict, outcome.clause, outcome.anyway) == (UpgradeVerdict.UNSAFE, "group/owner", True)
+
+
+@pytest.mark.parametrize("broker", ["broker-3.9.2", "broker-2.8.0"])
+def test_a_coordinator_before_the_consumer_protocol_is_not_judged_in_it(broker: str) -> None:
+    """The catalogue says nothing of it there, by which it would be faultless."""
+    path = path_of("range", "consumer", "online")
+    with pytest.raises(ScenarioError, match=r"--broker: .* is not known to speak the consumer protocol"):
+        setup(path, broker_profile=broker)
+    assert setup(path_of("range", "sticky", "double-bounce"), broker_profile=broker)
+
+
+@pytest.mark.parametrize("client", ["java-3.9.2", "kafka-python", "aiokafka", "librdkafka"])
+def test_nor_is_a_client(client: str) -> None:
+    with pytest.raises(ScenarioError, match=r"--release: .* is not known to speak the consumer protocol"):
+        hops("range", "consumer", (), client)
+
+
+# -- sizes and hops --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("members", [1, 2, MOST_MEMBERS, MOST_MEMBERS + 1, 6, 50, 10_000])
+@pytest.mark.parametrize("partitions", [1, 2, 5, 12, 1_000])
+def test_a_group_of_any_size_is_answered_by_one_that_can_be_searched(members: int, partitions: int) -> None:
+    found = searched(members, partitions)
+    assert found <= (members, partitions) or partitions == 1
+    assert found[0] == (members if members <= MOST_MEMBERS else 2)
+    assert searched(*found) == found
+    for path in (*hops("range", "consumer")[0].paths, *hops("range", "sticky")[0].paths):
+        assert machine(setup(path, *found)), "is not refused"
+
+
+def test_two_hops_are_one_plan_that_waits_between_them() -> None:
+    found = hops("range", "consumer", ("cooperative-sticky",))
+    assert [hop.title for hop in found] == ["range to cooperative-sticky", "cooperative-sticky to consumer"]
+    judged = tuple(
+        JudgedHop(hop=hop, outcomes=tuple(judge(path, setup(path, 1, 1)) for path in hop.paths))
+        for hop in found
+    )
+    plan = joined_plan(judged)
+    assert [one.safe.path.name for one in judged if one.safe] == ["1/double-bounce", "2/online"]
+    both, last = "[range, cooperative-sticky]", "[cooperative-sticky]"
+    assert [step.rpartition(" = ")[2] for step in plan] == [both, plan[1], last, plan[1], "consumer"]
+    assert "wait until all of them run with it" in plan[1]
+
+
+def test_there_is_no_plan_where_one_hop_has_none() -> None:
+    hop = hops("range", "cooperative-sticky")[0]
+    refused = hop.paths[-1]
+    one = JudgedHop(hop=hop, outcomes=(judge(refused, setup(refused)),))
+    path = path_of("default", "cooperative-sticky", "single-bounce")
+    other = JudgedHop(hop=hop, outcomes=(judge(path, setup(path, 1, 1)),))
+    assert joined_plan((other,))
+    assert joined_plan((one, other)) == joined_plan((other, one)) == ()
+
+
+# -- Kafka Streams ---------------------------------------------------------------------------------------
+
+SINCE_4 = [release for release in KAFKA if release.startswith("4.")]
+
+
+@pytest.mark.parametrize("release", SINCE_4)
+@pytest.mark.parametrize("first", [STREAMS, "streams-2.3", "streams-0.10.2", "streams-2.4", "streams-3.9"])
+def test_no_release_since_4_is_told_to_stay_eager(first: str, release: str) -> None:
+    """They list COOPERATIVE alone, and refuse upgrade.from = 2.3."""
+    found = hops(first, f"streams-{release}")
+    eager = [path for hop in found for path in hop.paths if any(stage.upgrade_from for stage in path.stages)]
+    assert all("3.9" in path.plan[0] for path in eager), "at most over the bridge"
+    told = [step for path in found[-1].paths for step in path.plan]
+    assert told == [f"restart the instances one by one with Kafka Streams {release}"]
+    assert bool(eager) == (first in ("streams-2.3", "streams-0.10.2"))
+
+
+def test_an_eager_application_goes_over_the_last_release_that_can_be_eager() -> None:
+    found = hops("streams-2.3", STREAMS, (), "java-current")
+    assert [hop.title for hop in found] == [
+        "streams-2.3 to streams-3.9.2",
+        f"streams-3.9.2 to streams-{dotted(CURRENT)}",
+    ]
+    first, *_ = found[0].paths
+    assert first.plan[0].endswith("Kafka Streams 3.9.2 and upgrade.from = 2.3")
+    assert [stage.upgrade_from for stage in first.stages] == [True, True, False]
+    [note, *_] = hops(STREAMS, STREAMS, (), "java-current")[0].notes
+    assert "2.3 or older goes over 3.9" in note
+    assert "--from streams-2.3 --to streams-" in note
+
+
+@pytest.mark.parametrize(("release", "over"), [("2.4", False), ("3.9", False), ("4.0", True), ("4.4", True)])
+def test_the_way_follows_the_release(release: str, over: bool) -> None:
+    """That of --release, where --to names none."""
+    assert len(hops("streams-2.3", STREAMS, (), release)) == 1 + over
+    assert hops("streams-2.3", STREAMS, (), release)[-1].new == f"streams-{dotted(kafka(release))}"
+
+
+def test_two_instances_are_too_few_to_show_what_breaks() -> None:
+    path = path_of("streams-2.3", "streams-3.9", "single-bounce")
+    assert judge(path, setup(path)).verdict is UpgradeVerdict.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        (STREAMS, "streams-2.3", "write 2.4 or newer"),
+        (STREAMS, "streams-4.9", "Kafka 4.9 is not known"),
+        ("streams-x", STREAMS, "'x' is no release"),
+        (STREAMS, "consumer", "keeps its own"),
+    ],
+)
+def test_a_release_of_streams_that_there_is_not_is_named(old: str, new: str, says: str) -> None:
+    with pytest.raises(ScenarioError, match=says):
+        hops(old, new)

@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups import upgrades
+from rebalance.explore.groups import upgrade_paths, upgrades
 from rebalance.gate.report.ci import ci_reports
 from rebalance.gate.report.html import audit, exploration, history, proof, upgrade
 from rebalance.gate.report.html import check as html
+from rebalance.gate.report.terminal.upgrade import UpgradeReport
 from rebalance.gate.traces import files
 from rebalance.gate.traces.runs import run_id
 from rebalance.pipeline.audit.diagnosis import BugLink
@@ -59,11 +60,20 @@ def _audit(directory: Path) -> str:
 
 
 def _upgrade(directory: Path) -> str:
-    way = upgrades.paths("range", "cooperative-sticky")[-1]
+    way = upgrade_paths.paths("range", "cooperative-sticky")[-1]
     outcome = upgrades.judge(way, upgrades.setup(way, 2, 1), Limits(go_on=True))
-    saved = {way.name: outcome.run({"scenario": "upgrade range to cooperative-sticky"})}
-    report = ci_reports.upgraded([outcome], saved, {}, 1)
-    return upgrade.render(report.headline, report.exit, [outcome], saved, {}, {"from": "range"})
+    hop = upgrade_paths.Hop(old="range", new="cooperative-sticky", paths=(way,))
+    report = UpgradeReport(
+        clients="as-specified",
+        broker="as-specified",
+        members=2,
+        partitions=1,
+        judged=(upgrades.JudgedHop(hop=hop, outcomes=(outcome,)),),
+        saved={way.name: outcome.run({"scenario": "upgrade range to cooperative-sticky"})},
+        paths={},
+    )
+    case = ci_reports.upgraded(report, 1)
+    return upgrade.render(case.headline, case.exit, report, {"from": "range"})
 
 
 def _explore(directory: Path) -> str:

@@ -11,7 +11,7 @@ from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups import upgrades
+from rebalance.explore.groups import upgrade_paths, upgrades
 from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.protocol import observations
@@ -105,8 +105,8 @@ COVERING = {
     "shrinking": group("shrinking", 2, 1, 1),
     "topics": group("topics", 2, 2, 1),
     "throws": replace(group("dynamic", 1, 1, 0), factory=nonsense),
-    "upgrade at once": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[-1], 2, 1),
-    "upgrade": upgrades.setup(upgrades.paths("range", "cooperative-sticky")[0], 2, 1),
+    "upgrade at once": upgrades.setup(upgrade_paths.paths("range", "cooperative-sticky")[-1], 2, 1),
+    "upgrade": upgrades.setup(upgrade_paths.paths("range", "cooperative-sticky")[0], 2, 1),
 }
 """Together with the small ones they need every action of the logic that the model can ever need."""
 
