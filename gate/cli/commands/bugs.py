@@ -76,6 +76,17 @@ def run(options: argparse.Namespace) -> int:
     return worst
 
 
+def _about() -> str:
+    """Say of which group the mistakes are shown, and how to ask for another."""
+    from rebalance.model.bugs.releases import CURRENT, dotted
+
+    release = dotted(CURRENT)
+    return (
+        "one mistake at a time, in a group that is else as specified; all that a release has: "
+        f"--matrix --release {release},broker-{release}"
+    )
+
+
 def _chosen(names: Sequence[str]) -> list[Entry]:
     from rebalance.model.bugs.catalogue import CATALOGUE, entries_of
 
@@ -108,7 +119,7 @@ def _list(options: argparse.Namespace) -> None:
         heads = ("id", "level", "project", "affected", "what happens", "switches")
         print_out("\n".join(table(heads, cells)).rstrip())
         return
-    lines = []
+    lines = [*labelled("about", _about(), width=7), ""]
     for entry, shown in rows:
         lines.append(f"{entry.id:<4} {entry.level:<4} {entry.title}")
         lines += labelled("", f"{entry.project}: {entry.affected}", width=8)
@@ -136,7 +147,8 @@ def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     from rebalance.model.bugs.catalogue import PROPERTIES
 
     print_text(f"{entry.id}  {entry.title}")
-    lines = [f"  {line}" for line in fold(entry.story, page_width() - 10, most=20)]
+    lines = labelled("about", _about())
+    lines += [f"  {line}" for line in fold(entry.story, page_width() - 10, most=20)]
     lines += labelled("project", f"{entry.project}: {entry.affected}")
     for switch, text in entry.narrower.items():
         lines += labelled("", f"as {switch}: {text}")

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.gate.cli.console.text import clean, count, cut
-from rebalance.gate.report.frame import aligned
+from rebalance.gate.report.frame import aligned, labelled
+from rebalance.model.bugs.profiles import AS_SPECIFIED, group_options, group_title
 from rebalance.pipeline.campaign.campaign import LOST, Campaign, Tables, exit_of
 
 MOST = 30
@@ -43,6 +44,7 @@ def data(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str,
         "suite_version": campaign.version,
         "directory": str(directory),
         "plays": dict(campaign.identity),
+        **({"about": group} if (group := about(campaign.identity)) else {}),
         "seed": campaign.seed,
         "scenarios": campaign.scenarios,
         "played": sum(row.scenarios for row in found["verdicts"]),
@@ -52,13 +54,28 @@ def data(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str,
     }
 
 
+def about(plays: Mapping[str, Any]) -> str:
+    """Say of which coordinator and clients the walks of a campaign are; "" of a target."""
+    if "mixes" in plays:
+        return group_title(*_profiles(plays))
+    return f"in step with Kafka's code, {plays['code']}" if plays.get("code") else ""
+
+
+def _profiles(plays: Mapping[str, Any]) -> tuple[list[str], str]:
+    return [name for mix in plays["mixes"] for name in mix], plays.get("broker", AS_SPECIFIED)
+
+
 def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str, str]) -> str:
     """The same as text."""
     plays, played = campaign.identity, sum(row.scenarios for row in found["verdicts"])
     name = plays.get("target") or plays.get("scenario")
     of = "" if played == campaign.scenarios else f" of {campaign.scenarios:,}"
     verdict, where = exit_of(campaign, found).name, clean(str(directory))
-    lines = [f"{verdict}: {clean(str(name))}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"]
+    group = about(plays)
+    shown = f"{clean(str(name))}{f' ({group})' if group else ''}"
+    lines = [f"{verdict}: {shown}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"]
+    if "mixes" in plays:
+        lines += labelled("other", group_options(*_profiles(plays)))
     kind = "release" if "scenario" in plays else "dimension"
     for query, (first, names) in TABLES.items():
         heads = [_TITLES.get(name, name) for name in names[1:]]

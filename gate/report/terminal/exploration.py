@@ -15,6 +15,7 @@ from rebalance.gate.report.frame import labelled, packed, painted
 from rebalance.gate.report.terminal.table import table
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.runs import run_id, step_out, steps_of
+from rebalance.model.bugs.profiles import AS_SPECIFIED, group_options, group_title
 from rebalance.properties.group.own import clause_named
 from rebalance.properties.verdict import Verdict
 
@@ -39,7 +40,8 @@ def render(found: Explored, paths: dict[str, str], *, color: bool = False, page:
 
 def headline(found: Explored) -> str:
     """The verdict and what it rests on."""
-    start, name = found.verdict.upper(), found.plan.origin.get("scenario", "group")
+    start = found.verdict.upper()
+    name = f"{found.plan.origin.get('scenario', 'group')} ({about(found.plan.origin)})"
     states = count(found.coverage.distinct, "state")
     if found.verdict is Verdict.VIOLATION:
         clauses = ", ".join(violation.clause for violation in found.violations)
@@ -57,6 +59,21 @@ def _reason(found: Explored) -> str:
     return f"the search ended after {count(found.coverage.distinct, 'state')} ({found.search.stop})"
 
 
+def about(origin: Mapping[str, Any]) -> str:
+    """Say of which coordinator and clients a run is, and of which switches besides."""
+    switches = f", with {', '.join(origin['switches'])}" if origin.get("switches") else ""
+    return group_title(*_profiles(origin)) + switches
+
+
+def other(origin: Mapping[str, Any]) -> str:
+    """Say how to ask for the other coordinator and clients."""
+    return group_options(*_profiles(origin))
+
+
+def _profiles(origin: Mapping[str, Any]) -> tuple[Sequence[str], str]:
+    return origin.get("profiles", (AS_SPECIFIED,)), origin.get("broker", AS_SPECIFIED)
+
+
 def group(found: Explored) -> dict[str, str]:
     """The group that was searched, in the words of the options."""
     return settings(found.plan.origin)
@@ -71,7 +88,8 @@ def _header(found: Explored) -> list[str]:
     parts = [f"rebalance {version('rebalance-verifier')}"]
     parts += [f"{key}={value}" for key, value in group(found).items()]
     parts.append(method(found))
-    return [*packed(parts, page_width()), *labelled("faults", faults(found))]
+    more = (("other", other(found.plan.origin)), ("faults", faults(found)))
+    return [*packed(parts, page_width()), *(line for row in more for line in labelled(*row))]
 
 
 def faults(found: Explored) -> str:
@@ -192,6 +210,7 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
         **found.plan.origin,
+        "about": about(found.plan.origin),
         "way": found.plan.strategy,
         "engine": found.plan.engine,
         "symmetry": found.plan.symmetry,

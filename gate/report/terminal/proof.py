@@ -31,6 +31,10 @@ def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "
     return painted(lines, color)
 
 
+ABOUT = "as specified, which no release is; classic groups as released: --release CLIENT,BROKER"
+"""Which protocol is proved, and how to ask for another."""
+
+
 def headline(proof: Proof) -> str:
     """The verdict and what it rests on."""
     start, theorems = proof.verdict.upper(), proof.plan.theorems
@@ -55,7 +59,8 @@ def headline(proof: Proof) -> str:
 def _header(proof: Proof) -> list[str]:
     plan = proof.plan
     suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:,} units"
-    rows = [suite, *labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")]
+    rows = [suite, *labelled("about", ABOUT)]
+    rows += labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")
     also = [one.name for one in plan.clauses if one.converging and one.name not in plan.without]
     if also and any(theorem.name == "convergence" for theorem in plan.theorems):
         rows += labelled("", f"for convergence also: {', '.join(also)}")
@@ -187,6 +192,7 @@ def data(proof: Proof) -> dict[str, Any]:
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
         "solver": {"name": "z3", "version": solver_version()},
+        "about": "as specified",
         "contract": list(proof.plan.contract),
         "without": list(proof.plan.without),
         "besides": list(proof.plan.besides),

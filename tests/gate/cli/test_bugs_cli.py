@@ -14,6 +14,7 @@ from rebalance.model.bugs import observed
 from rebalance.model.bugs.catalogue import CATALOGUE
 from rebalance.model.bugs.decisions import DECISIONS
 from rebalance.model.bugs.profiles import BROKERS, CLIENTS
+from rebalance.model.bugs.releases import CURRENT
 
 from tests.live.code.played import needs_java
 from tests.tiers import tiered
@@ -36,6 +37,11 @@ def test_the_list_in_three_formats(rebalance):
         assert f"\n{entry.id:<4} {entry.level:<4} {entry.title}\n" in f"\n{text.out}"
         assert f"| {entry.id} | {entry.level} | " in table
     assert max(map(len, text.out.splitlines())) <= 110
+    newest = ".".join(map(str, CURRENT))
+    for first in (text.out, rebalance("bugs", "J7", "--story").out):
+        about = " ".join(first.split())[:240]
+        assert "one mistake at a time, in a group that is else as specified" in about
+        assert f"--matrix --release {newest},broker-{newest}" in about
 
 
 def test_one_is_reproduced_on_the_model(rebalance):

@@ -100,6 +100,11 @@ def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance, mo
     ran = rebalance(*argv.split())
     assert ran.code == 1
     document = json.loads(ran.out)
+    about = "coordinator as specified, clients java 2.4.1 and as specified"
+    assert document["about"] == about
+    shown = rebalance("campaign", "--played", "--out", "c").out.splitlines()
+    assert shown[0].startswith(f"VIOLATION: dynamic ({about}), 80 scenarios")
+    assert "as released: --broker 4" in shown[1]
     kinds = {row["kind"]: row for row in document["kinds"]}
     assert set(kinds) == {"java-2.4", "as-specified"}
     assert kinds["java-2.4"]["violations"] > 0

@@ -13,6 +13,7 @@ from rebalance.explore.groups import exploration
 from rebalance.explore.groups.scenarios import SCENARIOS
 from rebalance.gate.cli.commands import explore as explore_cli
 from rebalance.gate.cli.shared.values import amount
+from rebalance.model.bugs.releases import CURRENT
 from rebalance.properties.group.clauses import CLAUSES
 
 from tests.command import command
@@ -38,7 +39,7 @@ def counts(text: str) -> dict[str, Any]:
 def test_a_group_as_specified_is_conformant(rebalance):
     ran = rebalance(*SMALL)
     assert ran.code == 0, ran.out
-    assert ran.out.startswith("CONFORMANT  dynamic keeps ")
+    assert ran.out.startswith("CONFORMANT  dynamic (as specified) keeps ")
     for line in ("all that can be reached", "every fair run settles", "further rebalances"):
         assert line in ran.out
     assert "missed" not in ran.out
@@ -59,7 +60,7 @@ def test_a_group_and_a_rule_of_ones_own(rebalance):
     Path("pair.toml").write_text("members = 2\npartitions = 2\nbudget = 0\n")
     ran = rebalance("explore", "--scenario", "pair.toml", "--invariant", "own_rule:one_each")
     assert ran.code == 1
-    assert ran.out.startswith("VIOLATION  pair breaks own/own_rule:one_each")
+    assert ran.out.startswith("VIOLATION  pair (as specified) breaks own/own_rule:one_each")
     (saved,) = Path(".rebalance/failures").glob("*.json")
     line = f"failing  {saved.stem}  own/own_rule:one_each  pair: No member owns more than one partition.\n"
     assert rebalance("replay") == (1, line, "")
@@ -192,12 +193,53 @@ def test_a_bound_makes_it_inconclusive_and_resume_goes_on(rebalance, bound):
     whole = counts(rebalance(*TINY, "--format", "json").out)
     ran = rebalance(*TINY, *bound)
     assert ran.code == 3
-    assert ran.out.startswith("INCONCLUSIVE  dynamic is not judged: the search ended after")
+    assert ran.out.startswith("INCONCLUSIVE  dynamic (as specified) is not judged: the search ended after")
     assert "--resume" in ran.out
     resumed = rebalance(*TINY, "--resume", "--format", "json")
     assert resumed.err == ""
     assert counts(resumed.out) == whole
     assert "nothing to resume" in rebalance(*TINY, "--resume").err
+
+
+NEWEST = ".".join(map(str, CURRENT))
+
+
+@pytest.mark.parametrize(
+    ("given", "about", "other"),
+    [
+        ((), "as specified", f"as released: --broker {NEWEST} --release {NEWEST}"),
+        (
+            ("--broker", NEWEST, "--release", "java 3.9"),
+            f"coordinator {NEWEST}, clients java 3.9.2",
+            "as specified: --broker as-specified --release as-specified",
+        ),
+        (
+            ("--release", "2.8.0,aiokafka"),
+            "coordinator as specified, clients java 2.8.0 and aiokafka 0.14.0",
+            f"as released: --broker {NEWEST}",
+        ),
+        (("--switch", "join_rip_fatal"), "as specified, with join_rip_fatal", "as released: --broker"),
+    ],
+)
+def test_the_first_lines_say_of_which_group(rebalance, given, about, other):
+    argv = ("explore", "dynamic", "--members", 1, "--partitions", 1, "--faults", "none", *given)
+    reports = ("--report", "json,markdown,html,junit", "--report-dir", "out")
+    ran = rebalance(*argv, *reports)
+    assert f"  dynamic ({about}) " in ran.out.splitlines()[0]
+    assert f"\n  other    {other}" in ran.out
+    assert json.loads(Path("out/report.json").read_text())["about"] == about
+    for one in Path("out").glob("report.*"):
+        assert about in one.read_text().replace("\\", ""), one
+
+
+@pytest.mark.parametrize("scenario", ["consumer", "migration"])
+@pytest.mark.parametrize("given", [("--broker", "3.9"), ("--release", "3.9.1"), ("--release", "aiokafka")])
+def test_a_preview_of_the_consumer_protocol_is_refused(rebalance, scenario, given):
+    """The catalogue says nothing of it: it would be faultless."""
+    ran = rebalance("explore", scenario, *given)
+    assert (ran.code, ran.out) == (2, "")
+    assert f"{given[0]}: " in ran.err
+    assert "Kafka does since 4.0; write 4" in ran.err
 
 
 def test_amounts_of_memory():
@@ -378,7 +420,7 @@ def test_an_assignor_that_goes_by_names_settles_under_names_that_stay(rebalance,
     assert rebalance(*argv).code == 0
     ran = rebalance(*argv, "--naming", "every")
     assert ran.code == 1
-    assert ran.out.startswith("VIOLATION  dynamic breaks group/converges\n")
+    assert ran.out.startswith("VIOLATION  dynamic (as specified) breaks group/converges\n")
     assert "---- from here again and again ----" in ran.out
     assert "---- back to where step 19 led ----" in ran.out
     assert rebalance("replay").code == 1

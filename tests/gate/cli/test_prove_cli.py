@@ -63,6 +63,7 @@ def test_the_verdict_comes_first_and_last(rebalance, toy):
         "PROVED  3 theorems, 8 obligations, for groups of any size; not checked against the model"
     )
     assert last == "PROVED, exit 0"
+    assert ran.out.splitlines()[2].startswith("  about    as specified, which no release is; ")
     assert "  assumed  of the assignor: once, member_only, newest_claim, held_back" in ran.out
     assert re.search(r"^  invariants +3  proved  \d+\.\d s$", ran.out, re.M)
     assert "step take" not in ran.out
