@@ -235,9 +235,11 @@ def _cooperative_streams(old: str, first: Version, last: Version, *, specified: 
     )
     notes = []
     if old == STREAMS:
-        way = "" if last < COOPERATIVE_ALONE else f" over {BRIDGE}, which can still be EAGER"
+        bridge = (
+            f"over {BRIDGE}, which can still be EAGER" if last >= COOPERATIVE_ALONE else "by upgrade.from"
+        )
         notes.append(
-            f"an application of 2.3 or older goes{way or ' by upgrade.from'}: "
+            f"an application of 2.3 or older goes {bridge}: "
             f"rebalance upgrade --from streams-2.3 --to streams-{dotted(last)}"
         )
     if old == STREAMS or first < (3, 5):
