@@ -31,6 +31,7 @@ from rebalance.live.processes.supervision import (
     send_signal,
     shared_memory,
     spawn,
+    temporary,
 )
 from rebalance.properties.assignors.calls import FailureKind
 
@@ -297,7 +298,8 @@ class Child:
     def _look(self, heard: bool) -> None:
         """Has it ended behind an open pipe, is it deaf, is it too big? Raises Gone."""
         if self._memory_mib < math.inf and self._memory_mib < (used := self._memory() >> 20):
-            raise Gone(FailureKind.MEMORY, f"uses {used} MiB of memory, limit {self._memory_mib} MiB")
+            of = "memory and temporary files" if self._keepers else "memory"
+            raise Gone(FailureKind.MEMORY, f"uses {used} MiB of {of}, limit {self._memory_mib} MiB")
         if not heard and (self._deaf or self._process.poll() is not None):
             # Its last words may have come since the poll.
             with contextlib.suppress(BlockingIOError):
@@ -308,13 +310,14 @@ class Child:
             raise Gone(FailureKind.CRASH, self._ending())
 
     def _memory(self) -> int:
-        """Bytes that it and its descendants have resident, and now and then what they share unmapped."""
+        """Bytes that it and its descendants have resident, and now and then what they share unmapped and have
+        in temporary files."""
         pids = self._below() if self._keepers else self._family()
         used, now = resident(pids), time.monotonic()
         if self._keepers and now >= self._next_count:
             self._made.update(pids)
             self._next_count = now + _SELDOM
-            used += shared_memory(pids)
+            used += shared_memory(pids) + temporary(pids, self._scratch)
         return used
 
     def _read(self) -> None:

@@ -12,6 +12,7 @@ import json
 import os
 import resource
 import signal
+import stat
 import subprocess
 import sys
 import time
@@ -29,6 +30,7 @@ SANDBOX = "sandbox"
 
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICK = 1 / os.sysconf("SC_CLK_TCK")
+_MOST_FILES = 10_000  # that are counted
 _MOST = 100_000  # processes that are stopped before they are killed
 
 
@@ -121,6 +123,35 @@ def shared_memory(pids: Sequence[int]) -> int:
             with contextlib.suppress(OSError), open(f"/proc/{pid}/status", "rb") as status:
                 mapped += sum(int(line.split()[1]) << 10 for line in status if line.startswith(b"RssShmem"))
     return max(0, held - mapped)
+
+
+def temporary(pids: Iterable[int], directory: str) -> int:
+    """Bytes on disk of the files in a directory, and of those that processes have open and that were there;
+    of a part of them where they are very many."""
+    files: dict[tuple[int, int], int] = {}
+
+    def count(known: os.stat_result) -> None:
+        if stat.S_ISREG(known.st_mode):
+            files[known.st_dev, known.st_ino] = known.st_blocks * 512
+
+    folders = [directory]
+    for folder in folders:
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if len(files) + len(folders) > _MOST_FILES:
+                    break
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+                else:
+                    count(entry.stat(follow_symlinks=False))
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            for number in os.listdir(f"/proc/{pid}/fd"):
+                path = f"/proc/{pid}/fd/{number}"
+                with contextlib.suppress(OSError):
+                    if os.readlink(path).startswith(f"{directory}/"):
+                        count(os.stat(path))
+    return sum(files.values())
 
 
 def segments(pids: Iterable[int]) -> list[tuple[int, int]]:

@@ -30,6 +30,7 @@ FORGED, SECRET, TRIES = legion.FORGED, legion.SECRET, legion.TRIES
 
 TOKEN = "hunter2-of-the-judge"
 MARK = "REBALANCE_LEGION"
+PRECIOUS = "REBALANCE_PRECIOUS"
 CLUSTER = Cluster.of({"t": 2})
 KEEPS_NOTHING = ("environment", "output", "answers")
 """Areas whose tries leave the process of the target as it was."""
@@ -55,7 +56,10 @@ def session(temporary):
     patch.chdir(HOSTILE)
     patch.setenv(SECRET, TOKEN)
     patch.setenv(MARK, mark := f"legion of {os.getpid()}")
-    target = replace(resolve("legion:Legion"), variables=(MARK,))
+    patch.setenv(PRECIOUS, str(temporary.with_name("precious")))
+    temporary.with_name("precious").mkdir()
+    temporary.with_name("precious").joinpath("file").write_text("of the user")
+    target = replace(resolve("legion:Legion"), variables=(MARK, PRECIOUS))
     with Session(target, call_seconds=1.0, memory_mib=200, start_seconds=60.0) as opened:
         yield opened, mark
     patch.undo()
@@ -84,6 +88,7 @@ def test_a_hostile_target_has_the_verdict_that_it_deserves(session, temporary, n
         opened.close()
         assert not left(mark), "processes left"
         assert not list(temporary.iterdir()), "files left"
+        assert [path.read_text() for path in temporary.with_name("precious").iterdir()] == ["of the user"]
     good = asked(opened, "A")
     assert isinstance(good, Answer), good
     assert good.assignment == {"A": (TopicPartition("t", 0), TopicPartition("t", 1))}

@@ -126,7 +126,7 @@ def test_memory_counts_with_that_of_descendants(started, kept):
     )
     failure = gone(child)
     assert failure.kind is FailureKind.MEMORY
-    assert str(failure).endswith("MiB of memory, limit 100 MiB")
+    assert str(failure).endswith("MiB of memory" + " and temporary files" * kept + ", limit 100 MiB")
 
 
 @linux
@@ -233,3 +233,14 @@ def test_who_has_killed_its_keepers_is_found_by_its_directory(started):
     child._process.wait(60)
     child.kill()
     assert not left([other])
+
+
+@linux
+def test_temporary_files_count_for_who_is_not_trusted(started):
+    child = started(
+        "import os\nwith open(os.environ['TMPDIR'] + '/file', 'wb') as file:\n"
+        "    for _ in range(150): file.write(bytes(2**20))\ninput()",
+        memory_mib=100,
+        kept=True,
+    )
+    assert gone(child).kind is FailureKind.MEMORY

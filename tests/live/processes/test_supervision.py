@@ -217,3 +217,20 @@ def test_what_descendants_use_counts():
         used.look()
     assert used.idle >= 0.1
     process.communicate(b"\n")
+
+
+@linux
+def test_temporary_files_are_counted_once_and_those_without_a_name_too(tmp_path):
+    (tmp_path / "below").mkdir()
+    for name in ("file", "below/file"):
+        (tmp_path / name).write_bytes(bytes(2**20))
+    os.link(tmp_path / "file", tmp_path / "hard")
+    (tmp_path / "link").symlink_to("/usr/bin/env")
+    (tmp_path / "circle").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "fifo")
+    assert supervision.temporary([], str(tmp_path)) == 2 * 2**20
+    with (tmp_path / "open").open("wb", buffering=0) as file:
+        file.write(bytes(2**20))
+        os.unlink(file.name)
+        assert supervision.temporary([os.getpid()], str(tmp_path)) == 3 * 2**20
+        assert supervision.temporary([os.getpid()], str(tmp_path / "elsewhere")) == 0

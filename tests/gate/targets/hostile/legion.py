@@ -1,6 +1,7 @@
 """A hundred ways to be hostile, in one Python target: a member called ``BAD name`` in the group picks one."""
 
 import legion_answers  # type: ignore[import-not-found]  # noqa: F401
+import legion_files  # type: ignore[import-not-found]  # noqa: F401
 import legion_limits  # type: ignore[import-not-found]  # noqa: F401
 import legion_outside  # type: ignore[import-not-found]  # noqa: F401
 from legion_tries import FORGED, SECRET, TRIES, everything  # type: ignore[import-not-found]

@@ -248,6 +248,43 @@ def forges_digits(cluster, group):
     return everything(cluster, group)
 
 
+def _forges(text):
+    def forge(cluster, group):
+        host: Any = sys.modules["__main__"]
+        host.to_line = lambda message: text.replace(b"SEQ", b"%d" % message["seq"]) + b"\n"
+        return everything(cluster, group)
+
+    return forge
+
+
+_ANSWER = b'{"seq":SEQ,"result":{"assignment":{"A":[["t",[%s]]]}}}'
+for _name, _text, _what in (
+    ("infinite", _ANSWER % b"1e999", "a partition that is more than any number"),
+    ("negative_zero", _ANSWER % b"-0.0", "a partition that is less than nothing by its sign"),
+    ("fraction", _ANSWER % b"0.5", "half a partition"),
+    (
+        "deep_inside",
+        _ANSWER % (b"[" * 50_000 + b"]" * 50_000),
+        "fifty thousand brackets in place of a partition",
+    ),
+    ("two_numbers", b'{"seq":1,"seq":SEQ,"result":{"assignment":{}}}', "two numbers of a request"),
+    ("two_results", b'{"seq":SEQ,"result":{"assignment":{}},"result":{"assignment":{}}}', "two results"),
+    (
+        "number_and_half",
+        b'{"seq":SEQ.0,"result":{"assignment":{}}}',
+        "a number of a request that is no integer",
+    ),
+    ("two_in_a_line", b'{"seq":SEQ,"result":{"assignment":{}}}' * 2, "two answers in a line"),
+    ("byte_order_mark", b"\xef\xbb\xbf" + _ANSWER % b"0", "a byte order mark before it"),
+    ("nothing", b"", "an empty line"),
+    ("zeros", b"\0" * 1000, "a thousand zeros"),
+    ("utf_16", (_ANSWER % b"0").decode().encode("utf-16"), "UTF-16"),
+):
+    _function = _forges(_text)
+    _function.__name__, _function.__doc__ = f"forges_{_name}", f"answers with {_what}"
+    try_("its process", "garbage")(_function)
+
+
 @try_("its process", "garbage")
 def forges_a_pickle(cluster, group):
     """answers with a pickle that runs a command"""
