@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline.archive import archived
+from rebalance.pipeline.installation import how_to_get
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -66,7 +67,7 @@ def session(
     try:
         from pyspark.sql import SparkSession
     except ImportError as error:
-        raise SparkMissing("Spark is needed: pip install 'rebalance-verifier[spark]'") from error
+        raise SparkMissing(f"Spark is needed: {how_to_get('spark')}") from error
 
     active = SparkSession.getActiveSession()
     if active is not None:

@@ -92,12 +92,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _not_ours(error: Exception) -> str:
     """What is wrong where it is with the installation or with a disk; "" where the suite is."""
+    from rebalance.pipeline.installation import how_to_get
+
     if isinstance(error, ImportError):
         package = (error.name or "").partition(".")[0]
         if package in OF_EXTRAS:
-            return f"needs more: pip install 'rebalance-verifier[{OF_EXTRAS[package]}]' ({error})"
+            return f"needs more: {how_to_get(OF_EXTRAS[package])} ({error})"
         if isinstance(error, ModuleNotFoundError) and package not in ("", "rebalance"):
-            return f"needs the package {package}, which is not there: pip install rebalance-verifier again"
+            return f"needs the package {package}, which is not there: {how_to_get()}"
     if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
         return f"cannot write: {error}"
     return ""

@@ -20,6 +20,7 @@ from rebalance.pipeline.audit.result import AuditPlan, absolute
 from rebalance.pipeline.audit.sources import local
 from rebalance.pipeline.audit.sources.reading import Unread
 from rebalance.pipeline.audit.sources.settling import settle
+from rebalance.pipeline.installation import how_to_get
 from rebalance.pipeline.session import Missing
 
 MEMORY = "4g"
@@ -47,7 +48,7 @@ class Alone:
                     spill=str(stack.enter_context(scratch("audit"))),
                 )
             except ImportError as error:
-                raise Missing("an audit needs DuckDB: pip install 'rebalance-verifier[audit]'") from error
+                raise Missing(f"an audit needs DuckDB: {how_to_get('audit')}") from error
             stack.callback(self.connection.close)
             self._stack = stack.pop_all()
         return self

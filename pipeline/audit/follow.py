@@ -19,6 +19,7 @@ from rebalance.pipeline.audit.engine import failure
 from rebalance.pipeline.audit.records import LogFinding, Recording
 from rebalance.pipeline.audit.result import AuditPlan, InputError
 from rebalance.pipeline.audit.run import recording
+from rebalance.pipeline.installation import how_to_get
 from rebalance.pipeline.session import Missing
 from rebalance.properties.verdict import Exit
 
@@ -88,7 +89,7 @@ def follow_logs(
             if not once:
                 time.sleep(every)
     except ImportError as error:
-        raise Missing("an audit needs DuckDB: pip install 'rebalance-verifier[audit]'") from error
+        raise Missing(f"an audit needs DuckDB: {how_to_get('audit')}") from error
     except Exception as error:
         if not (failed := failure(error)):
             raise

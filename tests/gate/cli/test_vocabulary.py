@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from rebalance.gate.cli.main import build_parser
 from rebalance.gate.cli.shared.old_spellings import COMMANDS, OPTIONS
+from rebalance.pipeline.installation import how_to_get
 
 THIRTEEN = (
     *("check", "compare", "explore", "upgrade", "prove", "bugs", "record", "conform", "replay", "show"),
@@ -101,4 +102,5 @@ def test_a_missing_extra_is_one_line_that_says_how_to_get_it(rebalance, monkeypa
     monkeypatch.setattr("rebalance.gate.cli.commands.audit.run", missing)
     ran = rebalance("audit", "logs")
     assert (ran.code, ran.err.count("\n")) == (2, 1)
-    assert f"pip install 'rebalance-verifier[{extra}]'" in ran.err
+    assert how_to_get(extra) in ran.err
+    assert extra in how_to_get(extra) or f"py{extra}" in how_to_get(extra)
