@@ -1,8 +1,8 @@
 # Judges an assignor where there is no Python: mount the project at /work.
 #
-#   docker build -t rebalance .                     programs over JSON lines, Python modules, logs (audit)
-#   docker build -t rebalance-java --target java .  and classes of Java: with a JDK and Maven
-#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" rebalance check my_package:MyAssignor
+#   docker build -t localhost/rebalance .                     programs over JSON lines, Python modules, logs (audit)
+#   docker build -t localhost/rebalance-java --target java .  and classes of Java: with a JDK and Maven
+#   docker run --rm --user "$(id -u):$(id -g)" -v "$PWD:/work" localhost/rebalance check my_package:MyAssignor
 
 FROM python:3.13-slim AS wheel
 WORKDIR /src

@@ -99,7 +99,7 @@ ORDER = {
             "gate.cli.shared",
             "gate.cli.commands",
         ),
-        *("gate.cli", "gate.cli.namespace", "gate"),
+        *("gate.cli.init", "gate.cli", "gate.cli.namespace", "gate"),
     ),
 }
 """The packages of each folder, each importing only those before it."""

@@ -208,26 +208,12 @@ def recipes() -> Iterator[tuple[str, str]]:
 def test_a_workflow_in_the_docs_is_one(text: str) -> None:
     workflow = loaded(text)
     jsonschema.validate(workflow, schema("github-workflows"))
-    ours = f"{repository()}@v{project()['project']['version']}"
     known = action()["inputs"]
     for job in workflow["jobs"].values():
         for step in job["steps"]:
-            uses = step.get("uses", "")
-            if uses.startswith(repository()):
-                assert uses == ours
+            if step.get("uses", "").startswith("<"):
+                assert step["uses"] == "<owner>/<repository>@<commit>"  # which no repository can be called
                 assert set(step.get("with", {})) <= set(known)
-
-
-def repository() -> str:
-    return cast(str, project()["project"]["urls"]["Source"]).removeprefix("https://github.com/")
-
-
-def test_recipes_name_the_repository_and_no_other() -> None:
-    for document in DOCUMENTS:
-        text = document.read_text()
-        assert not re.search(r"<(this|the|your) repository>", text), document.name
-        for link in re.findall(r"(?:uses: |github\.com/)([\w.-]+/rebalance-verifier)\b", text):
-            assert link == repository(), document.name
 
 
 def test_the_changelog_has_the_version() -> None:

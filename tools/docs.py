@@ -17,7 +17,11 @@ import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
+
+from rebalance.gate.cli.init import workflows
+from rebalance.gate.cli.init.workflows import Project
 
 from tools import pictures, released_page
 from tools.paper import page, tables
@@ -338,10 +342,25 @@ def hostile() -> str:
     return table(("area", "a target that", "outcome"), rows)
 
 
+# -- how-to/put-the-gate-into-ci.md, how-to/check-a-java-project-in-ci.md ---------------------------------
+
+
+def job(kind: str, target: str, *install: str) -> str:
+    """The job that `rebalance init` writes where nobody knows how CI gets the suite."""
+    (text,) = workflows.files(kind, Project(target=target, python="3.13", install=install)).values()
+    return f"```yaml\n{text}```\n"
+
+
 GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"": results},
     "docs/explanation/hostile-targets.md": {"": hostile},
     "docs/explanation/proof.md": {"": contract},
+    "docs/how-to/check-a-java-project-in-ci.md": {
+        kind: partial(job, kind, "java:com.acme.InTurn") for kind in ("maven", "gradle")
+    },
+    "docs/how-to/put-the-gate-into-ci.md": {
+        kind: partial(job, kind, "my_package:MyAssignor", ".") for kind in ("github", "gitlab")
+    },
     "docs/how-to/run-tlc.md": {"": tlc},
     "docs/paper/paper.md": {**tables.PARTS, "contract": contract, "tlc": tlc},
     "docs/reference/clauses.md": {"": clauses},

@@ -33,6 +33,7 @@ from rebalance.gate.cli.completion import SCRIPTS, candidates
 from rebalance.gate.cli.config import completed
 from rebalance.gate.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
 from rebalance.gate.cli.console.text import WIDEST, page_of
+from rebalance.gate.cli.init import command as init
 from rebalance.gate.cli.parser import Parser
 from rebalance.gate.cli.shared.old_spellings import correction
 from rebalance.gate.cli.shared.options import check_format
@@ -43,6 +44,7 @@ from rebalance.properties.verdict import Exit
 COMMANDS = (
     *(check, compare, explore, upgrade, prove, bugs, record, conform, replay, show, audit, campaign),
     listing,
+    init,
 )
 
 OF_EXTRAS = {
@@ -121,7 +123,7 @@ def _run(argv: list[str]) -> int:
         return Exit.USAGE
     options = parser.parse(completed(parser, argv, command))
     if command and not options.takes_command:
-        raise UsageError(f"`-- {command[0]}` goes with check and campaign only")
+        raise UsageError(f"`-- {command[0]}` goes with check, campaign and init only")
     options.command = command
     check_format(options)
     run: Callable[[argparse.Namespace], int] = options.run
@@ -188,7 +190,7 @@ def build_parser() -> Parser:
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for module in COMMANDS:
         added = module.add(commands)
-        takes_command = module in (check, campaign)
+        takes_command = module in (check, campaign, init)
         added.set_defaults(run=module.run, takes_command=takes_command, default_of=added.get_default)
     return parser
 

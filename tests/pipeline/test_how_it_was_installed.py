@@ -93,7 +93,7 @@ def test_the_command_is_that_of_the_tool_which_made_the_environment(
 
 def test_without_pip_the_packages_are_installed_by_uv(tmp_path: Path, monkeypatch) -> None:
     monkeypatch.setattr(installation, "find_spec", lambda name: None)
-    monkeypatch.setattr(installation.sys, "executable", "/v/bin/python")
+    monkeypatch.setattr("sys.executable", "/v/bin/python")
     assert command(["/s.whl"], [], tmp_path) == "uv pip install --python /v/bin/python /s.whl"
 
 

@@ -123,7 +123,7 @@ def test_interrupt_before_the_search_is_130(rebalance: Rebalance, monkeypatch: p
         (("check", "--memory-mib", "0.5"), "'0.5' is not a whole number from 1 on"),
         (("check", "--", "no-such-program"), "cannot run 'no-such-program'"),
         (("check", "--", "true"), "target does not start: true"),
-        (("list", "clauses", "--", "true"), "goes with check and campaign only"),
+        (("list", "clauses", "--", "true"), "goes with check, campaign and init only"),
         (("check", "--clause", "kip999"), "--clause: no clause is called 'kip999'"),
         (("check", "--se", "1"), "check has no option --se: did you mean --seed?"),
         (("check", "--profile", "huge"), "no profile is called 'huge': there are smoke, ci, nightly, deep"),

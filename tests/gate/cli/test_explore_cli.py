@@ -350,7 +350,7 @@ def test_every_clause_is_listed(rebalance):
         (("dynamic", "--swarm", "--exact"), "--exact does not go with --swarm"),
         (("dynamic", "--swarm", "--dfs"), "not allowed with"),
         (("dynamic", "--memory", "much"), "not an amount of memory"),
-        (("dynamic", "--", "java"), "goes with check and campaign only"),
+        (("dynamic", "--", "java"), "goes with check, campaign and init only"),
     ],
 )
 def test_wrong_use_is_one_message(rebalance, argv, message):

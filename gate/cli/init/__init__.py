@@ -1,0 +1,1 @@
+"""``rebalance init``: the first files of a project that judges its assignor in CI."""
