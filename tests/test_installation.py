@@ -56,10 +56,9 @@ class Environment(NamedTuple):
         return self.run(where, "-m", "pytest", "-W", "error", "-p", "no:cacheprovider", *options, **variables)
 
 
-@pytest.fixture(scope="module")
-def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    home = tmp_path_factory.mktemp("installed")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", "venv"], cwd=home, check=True)
+def without_us(home: Path, *options: str) -> Environment:
+    """An environment in a new directory that has all but the wheel."""
+    subprocess.run([sys.executable, "-m", "venv", *options, "venv"], cwd=home, check=True)
     needed = home / "needed"
     needed.mkdir()
     # Links to what is installed here, so that nothing is fetched; not all of it, or we would be found twice.
@@ -67,9 +66,14 @@ def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environm
         for top in {file.parts[0] for file in each.files or []} - {"..", "__pycache__"}:
             if not top.endswith(".pth"):
                 (needed / top).symlink_to(Path(str(each.locate_file(top))))
-    environment = Environment(home / "venv" / "bin" / "python")
     (site,) = (home / "venv" / "lib").glob("python*/site-packages")
     (site / "needed.pth").write_text(f"{needed}\n")
+    return Environment(home / "venv" / "bin" / "python")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    environment = without_us(tmp_path_factory.mktemp("installed"), "--without-pip")
     pip = [sys.executable, "-m", "pip", "--python", str(environment.python), "install", "-q", "--no-deps"]
     subprocess.run([*pip, "--no-index", str(wheel)], check=True, capture_output=True)
     return environment

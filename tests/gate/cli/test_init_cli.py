@@ -20,6 +20,7 @@ from rebalance.gate.cli.init.workflows import KINDS, KNOWN_TEXT, Project
 from rebalance.pipeline.installation import Installation
 from ruamel.yaml import YAML
 
+from tests.test_installation import without_us
 from tests.test_wheel import ROOT, wheel
 
 __all__ = ["wheel"]
@@ -360,17 +361,16 @@ def test_it_is_for_the_top_of_a_repository(rebalance, project: Path, monkeypatch
 
 
 class Machine:
-    """A machine with Python and pip; what the suite needs besides is found here: nothing is fetched."""
+    """A machine with Python and pip, and what the suite needs besides, so that nothing is fetched."""
 
     def __init__(self, where: Path) -> None:
-        subprocess.run([sys.executable, "-m", "venv", where], check=True)
+        where.mkdir()
+        python = without_us(where).python
         self.variables = {
-            "PATH": f"{where / 'bin'}:{os.environ['PATH']}",
+            "PATH": f"{python.parent}:{os.environ['PATH']}",
             "HOME": str(where),
-            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path.endswith("site-packages")),
             "PIP_NO_DEPS": "1",
             "PIP_NO_INDEX": "1",
-            "PIP_NO_BUILD_ISOLATION": "0",
         }
 
     def run(self, where: Path, script: str, **variables: str) -> subprocess.CompletedProcess[str]:
