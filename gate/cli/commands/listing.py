@@ -162,7 +162,8 @@ def _releases(options: argparse.Namespace) -> None:
             first, *rest = fold(one.notes, page_width() - 20)
             lines += [f"  {one.name:<{width}}{first}", *(f"  {'':<{width}}{line}" for line in rest)]
         print_text("\n".join(lines))
-    print_text(f"or any release of Kafka from {KAFKA[0]} to {KAFKA[-1]}; X.Y is the last of its patches")
+    more = f"or any release of Kafka from {KAFKA[0]} to {KAFKA[-1]}; X.Y is the last of its patches"
+    print_text("\n".join(fold(more, page_width())))
 
 
 def _faults(options: argparse.Namespace) -> None:

@@ -74,10 +74,17 @@ SHARED: dict[str, Option] = {
     "--members": _value(whole, "N", "how many consumers"),
     "--partitions": _value(whole, "N", "how many partitions in all"),
     "--release": _several(
-        "RELEASE[,RELEASE...]", "what the members behave like, in turn: `rebalance list releases`"
+        "RELEASE[,RELEASE...]",
+        "what the members behave like, in turn: a release of Kafka such as 4.1.0, or one of "
+        "`rebalance list releases`",
     )
     | {"type": comma_separated},
-    "--broker": _value(str, "RELEASE", "what the coordinator behaves like: `rebalance list releases`"),
+    "--broker": _value(
+        str,
+        "RELEASE",
+        "what the coordinator behaves like: a release of Kafka such as 4.1.0, or one of "
+        "`rebalance list releases`",
+    ),
     "--faults": _value(str, "FAULT[,FAULT...]|all|none", "kinds of faults that may happen"),
     "--max-faults": _value(natural, "N", "how many faults may happen in one run"),
     "--switch": _several("ID", "a design switch of `rebalance bugs` for everybody"),

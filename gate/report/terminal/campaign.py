@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.cli.console.text import clean, count, cut
+from rebalance.gate.cli.console.text import clean, count, cut, fold, page_width
 from rebalance.gate.report.frame import aligned, labelled
 from rebalance.model.bugs.profiles import AS_SPECIFIED, group_options, group_title
 from rebalance.pipeline.campaign.campaign import LOST, Campaign, Tables, exit_of
@@ -73,7 +73,8 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
     verdict, where = exit_of(campaign, found).name, clean(str(directory))
     group = about(plays)
     shown = f"{clean(str(name))}{f' ({group})' if group else ''}"
-    lines = [f"{verdict}: {shown}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"]
+    first = f"{verdict}: {shown}, {played:,}{of} scenarios, seed {campaign.seed}, in {where}"
+    lines = fold(first, page_width())
     if "mixes" in plays:
         lines += labelled("other", group_options(*_profiles(plays)))
     kind = "release" if "scenario" in plays else "dimension"

@@ -24,7 +24,7 @@ SCHEMA = 1
 
 def render(found: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
     """The whole report. ``paths``: id of a run -> the file it was saved to; ``page``: the HTML report."""
-    lines = [headline(found), *_header(found)]
+    lines = [*fold(headline(found), page_width()), *_header(found)]
     for one in (*found.violations, *found.witnessed):
         lines += ["", *block(one, paths)]
     lines.append("")

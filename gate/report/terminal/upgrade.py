@@ -15,7 +15,7 @@ from rebalance.explore.groups.upgrades import (
     joined_plan,
     searched,
 )
-from rebalance.gate.cli.console.text import count
+from rebalance.gate.cli.console.text import count, fold, page_width
 from rebalance.gate.report.frame import labelled
 from rebalance.gate.report.terminal.exploration import run_lines
 from rebalance.gate.traces.runs import run_id, step_out, steps_of
@@ -126,7 +126,8 @@ class UpgradeReport:
 
 def render(report: UpgradeReport, *, color: bool = False, page: str = "") -> str:
     """Return the whole report; ``page``: the HTML report."""
-    lines = [f"from {report.title}: {report.about}", *labelled("other", report.other)]
+    lines = fold(f"from {report.title}: {report.about}", page_width())
+    lines += labelled("other", report.other)
     lines += [*labelled("searched", f"{report.size}, every interleaving"), ""]
     width = max(len(outcome.path.name) for outcome in report.outcomes)
     for one in report.judged:
