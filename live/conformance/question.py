@@ -17,7 +17,7 @@ from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
 from rebalance.live.conformance.mock import MOCK, MOCK_DECISIONS
 from rebalance.live.conformance.observed import SearchQuestion, UnloggedAction
 from rebalance.model.assignors import NAMES
-from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client, profile_of_code
+from rebalance.model.bugs.profiles import AS_SPECIFIED, NEWEST_BROKER, broker, client, profile_of_code
 from rebalance.model.machine import NOBODY
 from rebalance.model.names import unknown
 from rebalance.model.protocol.setup import Consumer, Setup, letter
@@ -203,10 +203,13 @@ def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSl
     return lives
 
 
+_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+
+
 def profile_of(reported: str) -> str:
     """The profile of a client by what it says that it is."""
     name, _, release = reported.partition(" ")
-    if name == "kafka-clients" and re.fullmatch(r"\d+\.\d+\.\d+", release):
+    if name == "kafka-clients" and _RELEASE.fullmatch(release):
         return profile_of_code("client", release)
     return BY_REPORT[name].profile if name in BY_REPORT else AS_SPECIFIED
 
@@ -220,7 +223,12 @@ def _broker(recorded: RecordedLog, choices: Choices) -> str:
         return choices.broker
     cluster = recorded.run.get("cluster")
     kind = cluster.get("kind") if isinstance(cluster, dict) else None
-    return {MOCK: MOCK, "kafka": "broker-current"}.get(str(kind), AS_SPECIFIED)
+    if kind == MOCK:
+        return MOCK
+    if kind != "kafka":
+        return AS_SPECIFIED
+    release = str(cluster.get("version")) if isinstance(cluster, dict) else ""
+    return profile_of_code("broker", release) if _RELEASE.fullmatch(release) else NEWEST_BROKER
 
 
 def _setup(

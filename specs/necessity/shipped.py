@@ -120,12 +120,12 @@ class ShippedProtocol:
 
 
 def client_and_broker(names: Sequence[str]) -> tuple[str, str]:
-    """One of each, by the names of their profiles. Raises ValueError."""
+    """Return the names of the profiles of one client and one broker. Raises ValueError."""
     brokers = [name for name in names if name.startswith("broker")]
     clients = [name for name in names if name not in brokers]
     if len(clients) != 1 or len(brokers) != 1:
         raise ValueError("name one client and one broker, such as java-current,broker-current")
-    return clients[0], brokers[0]
+    return client(clients[0]).name, broker(brokers[0]).name
 
 
 def released(member: str, coordinator: str, *, dynamic: bool = False) -> ShippedProtocol:

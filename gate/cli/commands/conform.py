@@ -108,7 +108,9 @@ def run(options: argparse.Namespace) -> int:
 
 def choices(options: argparse.Namespace) -> Choices:
     """What the options say. Raises UsageError."""
+    from rebalance.live.conformance.mock import MOCK
     from rebalance.live.conformance.question import Choices
+    from rebalance.model.bugs.profiles import broker, client
 
     topics: dict[str, int] = {}
     for given in options.topic:
@@ -116,10 +118,15 @@ def choices(options: argparse.Namespace) -> Choices:
         if not name or not count.isdigit() or not int(count):
             raise UsageError(f"--topic {given!r} is not of the form NAME=COUNT, such as orders=6")
         topics[name] = int(count)
+    with usage_errors(ValueError, option="--release"):
+        named = [_named(one) for several in options.release for one in several]
+        profiles = tuple((pattern, client(name).name) for pattern, name in named)
+    with usage_errors(ValueError, option="--broker"):
+        kind = options.broker if options.broker in (None, MOCK) else broker(options.broker).name
     lists = [(pattern, comma_separated(names)) for pattern, names in map(_named, options.assignors)]
     return Choices(
-        profiles=tuple(_named(one) for several in options.release for one in several),
-        broker=options.broker,
+        profiles=profiles,
+        broker=kind,
         assignors=tuple(lists),
         topics=topics,
         assignor=options.assignment,

@@ -155,6 +155,12 @@ def test_what_a_recording_says_of_itself(rebalance):
     assert ran.code == 0
     assert "explained by librdkafka on mock" in ran.out
     assert rebalance("conform", "recorded", "--broker", "broker-current").code == 1
+    assert " on broker-4.1.2" in rebalance("conform", "recorded", "--broker", "4.1").out
+    run["cluster"] = {"kind": "kafka", "version": "4.0.1"}
+    Path("recorded/run.json").write_text(json.dumps(run))
+    assert " on broker-4.0.1" in rebalance("conform", "recorded").out
+    ran = rebalance("conform", "recorded", "--release", "java 4.1.0")
+    assert "java-4.1.0 on broker-4.0.1" in ran.out, "has the traits of Java's client"
 
 
 def test_a_stopped_consumer_is_read_from_run_json(rebalance):
@@ -197,8 +203,8 @@ def wrong() -> Iterator[tuple[Any, tuple[str, ...], str]]:
     yield [{**lines[0], "event": 3}], (), "field 'event' is 3, expected a string"
     yield [{**lines[6], "generation": "1"}], (), "field 'generation' is \"1\""
     yield [{**lines[6], "partitions": ["orders"]}], (), "'orders' is no partition such as orders-0"
-    yield lines, ("--release", "java-1"), "no release of a client is called 'java-1'"
-    yield lines, ("--broker", "x"), "no release of a broker is called 'x'"
+    yield lines, ("--release", "java-1"), "--release: no release of a client is called 'java-1'"
+    yield lines, ("--broker", "x"), "--broker: no release of a broker is called 'x'"
     yield lines, ("--assignors", "one=mine"), "one: no assignor is called 'mine': there are "
     yield lines, ("--topic", "orders"), "--topic 'orders' is not of the form NAME=COUNT"
 
