@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from rebalance.gate.check.plan import CheckPlan
 from rebalance.gate.check.result import Finding
 from rebalance.gate.check.subject import PLAYS, Subject
+from rebalance.gate.check.time_limit import shrink_until
+from rebalance.live.assignors.inside import OutOfTime
 from rebalance.properties.assignors.calls import FailureKind
-from rebalance.properties.assignors.causes.attribution import MOST_CAUSES, Attribution, BreakingScenario
+from rebalance.properties.assignors.causes.attribution import (
+    MOST_CAUSES,
+    Attribution,
+    BreakingScenario,
+    CauseFound,
+)
 from rebalance.properties.assignors.histories import PlayedHistory
 from rebalance.properties.assignors.scenarios import Scenario
 
@@ -37,7 +47,11 @@ def findings(
     was, one as it was found. A clause that is expected to be broken has one, which is not minimised."""
     first, *_ = smallest = sorted(broken, key=lambda one: (one.scenario.size, one.number))[:MOST_CAUSES]
     key = f"{first.found.clause.id}-{first.scenario.protocol}"
-    causes = [] if plan.expected(key) else attribution(plan, subject, broken).explain(broken)
+    causes: list[CauseFound] = []
+    if not plan.expected(key):
+        with contextlib.suppress(OutOfTime):
+            until = shrink_until(time.monotonic(), subject.session.latest)
+            causes = attribution(plan, subject, broken, until).explain(broken)
     found = tuple(
         replace(shown, cause=one.cause, broken=len(one.broken))
         for one in causes
@@ -54,8 +68,12 @@ def confirmed(
     clause = broken.found.clause
     for played in (small,) if small == broken.scenario else (small, broken.scenario):
         fresh()
-        record = subject.showing(played, clause)
-        if again := subject.lasting(record, clause).breach_of(clause.id):
+        try:
+            record = subject.showing(played, clause)
+            again = subject.lasting(record, clause).breach_of(clause.id)
+        except OutOfTime:
+            return None
+        if again:
             shown = Finding.of(again, played, record.calls)
             size = broken.scenario.size
             return replace(shown, seed=plan.seed, number=broken.number, found_size=size, confirmed=True)
@@ -67,7 +85,9 @@ def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:
     return replace(Finding.of(broken.found, broken.scenario), seed=plan.seed, number=broken.number)
 
 
-def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario]) -> Attribution:
+def attribution(
+    plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario], until: float = math.inf
+) -> Attribution:
     """What explains why a clause is ``broken``. Plays that are slow cost more than one."""
     clause, session = broken[0].found.clause, subject.session
     hasty = replace(subject, to_breach=subject.alike is not False)
@@ -98,6 +118,7 @@ def attribution(plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScen
         together=session.hello.histories > 1 and failures.isdisjoint(FailureKind),
         expected=plan.expected,
         most=plan.causes,
+        late=lambda: time.monotonic() >= until,
     )
 
 

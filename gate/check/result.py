@@ -183,4 +183,7 @@ class Result:
         """Why it would be inconclusive: what was ``missed``, and what was seen once and never again."""
         level = Level(self.level)
         once = (r for r in self.clauses if r.status is Status.UNCONFIRMED and r.clause.level.gates(level))
-        return (*self.missed, *(f"{row.id} was broken in the search, and not again" for row in once))
+        return (
+            *self.missed,
+            *(f"{row.id} was broken in the search, and {row.note or 'not again'}" for row in once),
+        )

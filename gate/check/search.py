@@ -18,6 +18,8 @@ from rebalance.gate.check.judgement import judge
 from rebalance.gate.check.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance.gate.check.result import Along, ClauseResult, Finding, Result, Sample, Status, TargetInfo
 from rebalance.gate.check.subject import Subject, TargetSession
+from rebalance.gate.check.time_limit import TimeLimits
+from rebalance.live.assignors.inside import OutOfTime
 from rebalance.live.assignors.messages import Hello
 from rebalance.live.processes.workers import CannotStart, stream
 from rebalance.model.assignor import Promise
@@ -35,6 +37,7 @@ from rebalance.properties.assignors.search.progress import (
     along_key,
     judged_keys,
 )
+from rebalance.properties.verdict import Level
 
 T = TypeVar("T")
 ReportStage = Callable[[str, int, int], None]
@@ -67,7 +70,8 @@ def search(
     total = count(plan.profile, protocols)
     began, before = time.monotonic(), progress.seconds
     every = EVERY if jobs > 1 or enter else 0.0
-    latest = math.inf if plan.budget is None else began + plan.budget
+    limits = TimeLimits.of(plan.budget, began)
+    latest, session.latest = limits.search, limits.cut
     left = [numbers for one in slices(total) if (numbers := _left(one, progress))]
     tasks = [partial(_played, plan, protocols, numbers, every, latest) for numbers in left]
 
@@ -87,7 +91,7 @@ def search(
             if stopped := _stopped(plan, progress, part):
                 progress.ahead.clear()
                 return stopped
-            if plan.budget is not None and spent > plan.budget and progress.done < total:
+            if plan.budget is not None and spent >= plan.budget and progress.done < total:
                 return f"the budget of {plan.budget:g} s is spent"
     return None
 
@@ -109,7 +113,8 @@ def _in_order(
                 progress.ahead.remove(ahead)
                 yield ahead
             elif replayed is not None:
-                yield next(part for part in replayed if part.first == progress.done)
+                nothing = CheckProgress(first=progress.done, done=progress.done)  # in time
+                yield next((part for part in replayed if part.first == progress.done), nothing)
             else:
                 numbers, part = next(arriving)
                 if part is not None:
@@ -184,6 +189,8 @@ def _played(
             ):
                 yield part
                 part, due = CheckProgress(first=part.done, done=part.done), time.monotonic() + every
+    except OutOfTime:
+        yield part
     finally:
         session.call_seconds = patient
 
@@ -224,7 +231,8 @@ def check(
     result then says ``interrupted`` and holds what was found.
     """
     progress = progress if progress is not None else CheckProgress()
-    started = time.monotonic() - progress.seconds
+    began = time.monotonic()
+    started, limits = began - progress.seconds, TimeLimits.of(plan.budget, began)
     declared = tuple(RebalanceProtocol(p) for p in target.protocols)
     protocols = tuple(p for p in plan.protocols or declared if p in declared)
     shown: dict[str, tuple[Finding, ...]] = {}
@@ -238,7 +246,8 @@ def check(
             jobs = 1
             stopped = search(plan, session, protocols, progress, report_progress, jobs)
         whole = progress.whole()
-        keys = sorted(whole.breaking, key=lambda k: (k.startswith("assign/4-"), k))
+        session.latest = limits.end
+        keys = sorted(whole.breaking, key=partial(_urgency, plan, whole))
         repeated = [f"{c.id}-{p}" for c in TABLE if c.scope is Scope.REPEAT for p in protocols]
         alike = not any(whole.broken[k] for k in repeated) and (
             all(whole.judged[k] for k in repeated) or None
@@ -258,6 +267,7 @@ def check(
     except KeyboardInterrupt:
         interrupted = True
         whole = progress.whole()
+    late, session.latest = time.monotonic() >= limits.end, math.inf
     for key, broken in whole.breaking.items():
         shown.setdefault(key, (unconfirmed(plan, broken[0]),))
     promises = tuple(Promise(p) for p in target.promises)
@@ -272,6 +282,7 @@ def check(
             protocols,
             promises,
             cut,
+            late,
         )
         for clause in plan.clauses
         for protocol in clause.protocols
@@ -305,7 +316,14 @@ def _findings(
 
 
 def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[AssignorCall, ...]]:
-    yield Subject.renewed(session).play(scenario, ()).calls
+    with contextlib.suppress(OutOfTime):  # the report does without
+        yield Subject.renewed(session).play(scenario, ()).calls
+
+
+def _urgency(plan: CheckPlan, progress: CheckProgress, key: str) -> tuple[object, ...]:
+    """What is made small first: what costs no calls that hang, and where time may run out, the worst."""
+    level = progress.breaking[key][0].found.clause.level
+    return 0 if plan.budget is None else [*Level].index(level), key.startswith("assign/4-"), key
 
 
 def _row(
@@ -317,6 +335,7 @@ def _row(
     protocols: Sequence[RebalanceProtocol],
     promises: Sequence[Promise],
     cut: bool,
+    late: bool,
 ) -> ClauseResult:
     row = partial(ClauseResult, clause=clause, protocol=protocol)
     key = f"{clause.id}-{protocol}"
@@ -324,7 +343,8 @@ def _row(
     if findings:
         first, *others = findings
         status = Status.VIOLATED if first.confirmed else Status.UNCONFIRMED
-        row = partial(row, scenarios=judged, broken=progress.broken[key])
+        note = "not again in the time there was" if late and status is Status.UNCONFIRMED else ""
+        row = partial(row, scenarios=judged, broken=progress.broken[key], note=note)
         return row(status=status, finding=first, others=tuple(others))
     if protocol not in declared:
         return row(status=Status.UNSUPPORTED, note=f"the target does not support {protocol}")

@@ -7,6 +7,7 @@ memory, talk nonsense; it is then ended with everything it started, and started 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 import time
@@ -18,7 +19,7 @@ from typing import Any, Self, TypeVar
 from rebalance.gate.targets import HASH_SEED
 from rebalance.gate.targets.resolve import Target
 from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.assignors.inside import Entered, until_failure
+from rebalance.live.assignors.inside import Entered, check_time, until_failure
 from rebalance.live.assignors.messages import (
     HELLO_SEQ,
     Hello,
@@ -88,6 +89,8 @@ class Session:
     next reply begins; it is kept after a well-formed reply, be it errored, skipped or a wrong result.
     ``starts`` counts the processes; ``call_seconds`` may be changed between calls, and so may ``history``,
     the number of the history that is played (0: none): what a target was told in another one is of no use.
+    From the moment ``latest`` of ``time.monotonic`` on, which may be changed too, each request raises
+    OutOfTime, and so does one that is waited for then.
     """
 
     def __init__(
@@ -101,6 +104,7 @@ class Session:
     ) -> None:
         self.target = target
         self.starts = self.history = 0
+        self.latest = math.inf
         self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
         # A target that depends on the hash seed does so alike in every run: traces replay.
@@ -189,6 +193,7 @@ class Session:
             self._twin = None if self._alone else twin
         if self._twin is not None:
             self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
+            self._twin.latest = self.latest
         return self._twin
 
     def user_data(
@@ -314,9 +319,10 @@ class Session:
         return outcome
 
     def _exchange(self, requests: Sequence[_Request], decode: _Decode[_T]) -> list[_T | Failure]:
-        """Send all requests and read the replies, up to one that ends the process."""
+        """Send all requests and read the replies, up to one that ends the process. Raises OutOfTime."""
         if not requests:
             return []
+        check_time(self.latest)
         self._used = True
         try:
             if self._child is None and self._lost is None:
@@ -352,7 +358,7 @@ class Session:
         """
         assert self._child
         try:
-            line = self._child.line(time.monotonic() + seconds)
+            line = self._child.line(min(time.monotonic() + seconds, self.latest))
             if self._observe:
                 self._observe("<", line)
             heard = self._heard.setdefault(decode, {})
@@ -365,6 +371,8 @@ class Session:
             if reply_seq(message) != seq:
                 raise Garbage(f"expected the reply to request {seq}, got {show(line)}")
         except Gone as gone:
+            if gone.kind is FailureKind.TIMEOUT:  # also the one that was cut short
+                check_time(self.latest)
             within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""
             slow = gone.kind is FailureKind.GARBAGE or self._child.returncode is None
             return self._fail(gone.kind, f"{gone}{within}", slow)

@@ -23,6 +23,10 @@ from rebalance.properties.assignors.calls import Answer, Asker, Failure, Failure
 _T = TypeVar("_T")
 
 
+class OutOfTime(Exception):
+    """Raised instead of an answer where a session may ask nothing more: its ``latest`` is past."""
+
+
 class InProcess:
     """The interface of `Session` for an assignor in this process: quick, and without any protection.
 
@@ -33,6 +37,7 @@ class InProcess:
     def __init__(self, assignor: Any) -> None:
         self.call_seconds = math.inf  # nothing here could end a call
         self.history = 0
+        self.latest = math.inf
         self._assignor = adopt(assignor, type(assignor).__name__)
         self.hello = describe(self._assignor)
 
@@ -50,7 +55,8 @@ class InProcess:
         return time.process_time()
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
-        """Ask for one assignment."""
+        """Ask for one assignment. Raises OutOfTime."""
+        check_time(self.latest)
         outcome = _attempt(lambda: ask(self._assignor, cluster, group))
         return outcome if isinstance(outcome, Failure) else Answer(*outcome)
 
@@ -87,6 +93,7 @@ class Conversation(Protocol):
 
     call_seconds: float
     history: int
+    latest: float
 
     def second(self) -> Self | None: ...
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
@@ -103,7 +110,7 @@ class Entered(InProcess):
         with ended_after(start_seconds):
             super().__init__(load(spec))
         self._session = session
-        self.call_seconds, self.history = session.call_seconds, session.history
+        self.call_seconds, self.history, self.latest = session.call_seconds, session.history, session.latest
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask for one assignment."""
@@ -123,6 +130,12 @@ class Entered(InProcess):
         """What these members write, in order, up to the first Failure."""
         with ended_after(self.call_seconds):
             return super().user_data_of(questions)
+
+
+def check_time(latest: float) -> None:
+    """Raise OutOfTime from this moment of ``time.monotonic`` on."""
+    if time.monotonic() >= latest:
+        raise OutOfTime
 
 
 def _attempt(action: Callable[[], _T]) -> _T | Failure:

@@ -18,6 +18,8 @@ and a poll of consumers that commit before they join, which may wait for the coo
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -62,7 +64,8 @@ class Everything:
 
     ``ends`` is called with each run; of those that end alike, as far as can be seen, the first is left in
     peace then. ``sleeps``: whether steps that commute are tried in one order only. ``share``: of ``SHARES``
-    the one that is searched, None for all. ``looks``: how the ends look.
+    the one that is searched, None for all. From ``latest`` on (``time.monotonic``) none begins. ``looks``:
+    how the ends look.
     """
 
     playing: CodePlaying
@@ -71,6 +74,7 @@ class Everything:
     ends: Callable[[PlayedOnCode], None]
     sleeps: bool = True
     share: int | None = None
+    latest: float = math.inf
     looks: set[Hashable] = field(default_factory=set)
     _met: int = 0
 
@@ -96,6 +100,8 @@ class Everything:
         here, run = playing.group.mark(), playing.copied()
         last, away = True, False
         for choice, touches in zip(options, prints, strict=True):
+            if time.monotonic() >= self.latest:
+                return
             if choice.key in names:
                 last = False
                 continue
@@ -125,6 +131,7 @@ def search_everything(
     plan: CodeSearchPlan, progress: Callable[[Searched], None] = lambda _: None
 ) -> CodeSearchResult:
     """All runs of ``plan.depth`` steps; see ``search_walks``. Raises CannotStart."""
+    plan = plan.begun()
     return gathered(plan, lambda: _searching(plan), SHARES, progress)
 
 
@@ -142,6 +149,7 @@ def _searching(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Search
                 faults=plan.setup.budget,
                 ends=searched.note,
                 share=number,
+                latest=plan.latest,
             ).search()
             return (searched,)
 

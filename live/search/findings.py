@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -85,12 +87,15 @@ def found_in(run: PlayedOnCode) -> list[CodeFinding]:
     ]
 
 
-def shortened(playing: CodePlaying, finding: CodeFinding, plays: int = 1 << 30) -> CodeFinding:
-    """The finding with as few events as leaving out parts of it comes to, in so many ``plays``: all of a
-    member, all of a kind, then chunks. ``playing`` keeps steps. Raises CellDied."""
+def shortened(
+    playing: CodePlaying, finding: CodeFinding, plays: int = 1 << 30, until: float = math.inf
+) -> CodeFinding:
+    """The finding with as few events as leaving out parts of it comes to, in so many ``plays`` and ``until``
+    that moment of ``time.monotonic``: all of a member, all of a kind, then chunks. ``playing`` keeps steps.
+    Raises CellDied."""
 
     def may_go_on() -> bool:
-        return plays > 0
+        return plays > 0 and time.monotonic() < until
 
     def again(events: Sequence[Event]) -> CodeFinding | None:
         nonlocal plays

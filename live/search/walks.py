@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -52,6 +53,12 @@ class CodeSearchPlan:
     assignor: GroupAssignor | None = None
     clauses: tuple[str, ...] = (*ASKED, CONVERGES.id, BROKEN)
     seconds: float = SECONDS
+    latest: float = math.inf
+    """When to begin no other run, in the time of ``time.monotonic``: a part of the work may take long."""
+
+    def begun(self) -> CodeSearchPlan:
+        """The plan as of now: its time runs."""
+        return self if self.time_limit is None else replace(self, latest=time.monotonic() + self.time_limit)
 
     def cell(self) -> KafkaCell:
         """A cell of its releases. Raises ToolError, CellDied."""
@@ -136,6 +143,7 @@ def search_walks(
     Without a time limit the result is the same for any number of jobs. Raises CannotStart where no cell can
     be had.
     """
+    plan = plan.begun()
     return gathered(plan, lambda: _walking(plan), -(-plan.walks // PART), progress)
 
 
@@ -147,7 +155,6 @@ def gathered(
 ) -> CodeSearchResult:
     """What ``parts`` pieces of work come to, in their order, the findings made short: see search_walks."""
     result = CodeSearchResult(plan=plan)
-    until = None if plan.time_limit is None else time.monotonic() + plan.time_limit
     found: dict[int, Searched] = {}
     work = stream(working, parts, plan.jobs)
     so_far = 0
@@ -166,7 +173,7 @@ def gathered(
             if result.searched.died:
                 result.stopped, found = "the JVM ended", {}
                 break
-            if until is not None and time.monotonic() > until:
+            if time.monotonic() >= plan.latest:
                 result.stopped = "time limit"
                 break
     except KeyboardInterrupt:
@@ -183,10 +190,13 @@ def gathered(
 
 
 def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
+    """In all a search ends within 1.5 times its limit, and 10 seconds, of which its cells take some."""
+    until = plan.latest + (plan.time_limit or 0) / 2 + 3
     with plan.cell() as cell:
         playing = plan.playing(cell, keeps=True)
         for at, finding in enumerate(result.findings):
-            result.findings[at] = shortened(playing, finding, SHORTEN)
+            if time.monotonic() < until:
+                result.findings[at] = shortened(playing, finding, SHORTEN, until)
 
 
 @contextlib.contextmanager
@@ -198,7 +208,7 @@ def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched
         def part(number: int) -> Sequence[Searched]:
             searched = Searched()
             for one in range(number * PART, min(plan.walks, (number + 1) * PART)):
-                if not playing.dead:
+                if not playing.dead and time.monotonic() < plan.latest:
                     searched.note(walk(playing, Random(f"{plan.seed}/{one}"), plan.steps))
             searched.died = playing.dead
             return (searched,)

@@ -45,7 +45,8 @@ SHARED: dict[str, Option] = {
     "--time-limit": _value(
         duration,
         "TIME",
-        "stop after this time, such as 90, 90s, 5m or 2h, with what is known by then",
+        "stop searching after this time, such as 90, 90s, 5m or 2h; confirming what is known by then and "
+        "making it small end within 1.5 times as long, and 10 s",
     ),
     "--each-limit": _value(duration, "TIME", "how long one scenario may take (%(default)g s)"),
     "--solver-units": _value(

@@ -149,6 +149,8 @@ class Attribution:
     together: bool = False
     expected: Callable[[str], bool] = lambda key: False
     most: int = MOST_CAUSES
+    late: Callable[[], bool] = lambda: False
+    """Whether nothing is to be played any more: what was found by then is the result."""
     _left: float = 0.0
     _roam: float = field(init=False)
     """What of the changes at random is left."""
@@ -242,7 +244,7 @@ class Attribution:
         inputs = STORY.union(*(present(s) for s in starts if realism(s) == most))
 
         def measured(several: Sequence[Scenario]) -> list[float | None]:
-            fit = {i: s for i, s in enumerate(several) if self._fits(s, most, inputs)}
+            fit = {i: s for i, s in enumerate(several) if not self.late() and self._fits(s, most, inputs)}
             rounds: list[float | None] = [None] * len(several)
             played = self.plays([*fit.values()]) if fit else ()
             for number, (record, cost) in zip(fit, played, strict=True):
@@ -252,7 +254,7 @@ class Attribution:
             self._left -= 1  # also where nothing fits
             return rounds
 
-        return seek(starts, measured, LEGIBLE[0], may_go_on=lambda: self._left > 0)
+        return seek(starts, measured, LEGIBLE[0], may_go_on=lambda: self._left > 0 and not self.late())
 
     def _add(
         self,
@@ -280,7 +282,7 @@ class Attribution:
         groups: dict[Cause, list[BreakingScenario]] = {}
         self._left = self.limit
         for one in sorted(broken, key=lambda one: one.order):
-            if self._left <= 0:
+            if self._left <= 0 or self.late():
                 break
             known = sorted(groups, key=lambda cause: (len(cause.features), cause.id))
             cause = self._cause_of(one.scenario, one.found.breach.kind, known)
@@ -331,7 +333,7 @@ class Attribution:
             return self._fits(candidate, most) and self._breaks(candidate, kind)
 
         def going_on() -> bool:
-            return self._left > 0
+            return self._left > 0 and not self.late()
 
         def ahead(several: Sequence[Scenario]) -> None:
             self._play_ahead([s for s in several if self._fits(s, most)], kind)
@@ -380,7 +382,7 @@ class Attribution:
 
     def _play_ahead(self, several: Sequence[Scenario], kind: str) -> None:
         """Play scenarios all at once that are about to be looked at, as far as they are not known."""
-        if not self.together or self._left <= 0:
+        if not self.together or self._left <= 0 or self.late():
             return
         keyed = {self._digest(s): s for s in several}
         new = {key: s for key, s in keyed.items() if (kind, key) not in self._known}
@@ -391,13 +393,15 @@ class Attribution:
         """Whether a scenario breaks the clause in this kind; not so once the limit is reached."""
         key = (kind, self._digest(scenario))
         if key not in self._known:
-            if self._left <= 0:
+            if self._left <= 0 or self.late():
                 return False
             self._known[key] = self._seen(scenario, kind) is not None
         return self._known[key]
 
     def _seen(self, scenario: Scenario, kind: str) -> tuple[PlayedHistory, Found] | None:
-        """The play of a scenario that breaks the clause in this kind."""
+        """The play of a scenario that breaks the clause in this kind; None once it is late."""
+        if self.late():
+            return None
         key = self._digest(scenario)
         record, cost = self._played.pop(key) if key in self._played else self.plays([scenario])[0]
         self._left -= cost

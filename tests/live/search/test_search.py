@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Hashable, Iterator, Sequence
+import time
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
@@ -315,6 +317,56 @@ def test_making_a_run_short_is_bounded_in_plays(monkeypatch: pytest.MonkeyPatch)
     finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),) * 50)
     assert shortened(cast(CodePlaying, SimpleNamespace(setup=of())), finding, 7) == finding
     assert len(asked) == 7 + 1  # in the end it is played once more, for its steps
+
+
+def test_making_a_run_short_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, asked = [100.0], list[Sequence[Event]]()
+
+    def play(playing: object, events: Sequence[Event], peace: bool) -> None:
+        clock[0] += 1.0
+        asked.append(events)
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(findings, "played", play)
+    monkeypatch.setattr(findings, "found_in", lambda run: [])
+    finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),) * 50)
+    assert shortened(cast(CodePlaying, SimpleNamespace(setup=of())), finding, until=105.0) == finding
+    assert len(asked) == 5 + 1
+
+
+def test_with_a_time_limit_no_walk_begins_and_nothing_is_made_short_behind_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A part of the work may be long, and so may what is found be."""
+    clock, ends = [100.0], list[float]()
+    one, other = (CodeFinding(breach=CodeBreach("group/owner", name), events=()) for name in ("a", "b"))
+
+    def walk(*given: object) -> PlayedOnCode:
+        clock[0] += 4.0
+        return cast(PlayedOnCode, SimpleNamespace(events=[], ending=None, breaches={}))
+
+    def shorten(playing: object, finding: CodeFinding, plays: int, until: float) -> CodeFinding:
+        ends.append(until)
+        clock[0] = until
+        return finding
+
+    def stream(working: Callable[[], Any], parts: int, jobs: int) -> Iterator[tuple[int, Searched]]:
+        with working() as part:
+            for number in range(parts):
+                for searched in part(number):
+                    searched.findings |= {found.cause: found for found in (one, other)}
+                    yield number, searched
+
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr(walks, "walk", walk)
+    monkeypatch.setattr(walks, "stream", stream)
+    monkeypatch.setattr(walks, "shortened", shorten)
+    monkeypatch.setattr(CodeSearchPlan, "cell", lambda self: contextlib.nullcontext())
+    monkeypatch.setattr(CodeSearchPlan, "playing", lambda *given, **named: SimpleNamespace(dead=False))
+    found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=500, time_limit=10.0))
+    assert (found.stopped, found.searched.runs) == ("time limit", 3)
+    assert ends == [110.0 + 5 + 3], "the other one is as it was found"
+    assert clock[0] <= 100.0 + 1.5 * 10 + 10
 
 
 @pytest.mark.parametrize(
