@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -49,20 +50,34 @@ def temporary(tmp_path_factory):
     tempfile.tempdir = before
 
 
+@contextlib.contextmanager
+def legion_of(temporary, kind, **how):
+    """A session, and the mark that its processes have."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(HOSTILE)
+        patch.setenv(SECRET, TOKEN)
+        patch.setenv(MARK, mark := f"{kind} of {os.getpid()}")
+        precious = temporary.with_name("precious")
+        patch.setenv(PRECIOUS, str(precious))
+        precious.mkdir(exist_ok=True)
+        (precious / "file").write_text("of the user")
+        target = replace(resolve("legion:Legion"), variables=(MARK, PRECIOUS), **how)
+        with Session(target, call_seconds=1.0, memory_mib=200, start_seconds=60.0) as opened:
+            yield opened, mark
+
+
 @pytest.fixture(scope="module")
 def session(temporary):
     """One session for as many of them as leave it usable."""
-    patch = pytest.MonkeyPatch()
-    patch.chdir(HOSTILE)
-    patch.setenv(SECRET, TOKEN)
-    patch.setenv(MARK, mark := f"legion of {os.getpid()}")
-    patch.setenv(PRECIOUS, str(temporary.with_name("precious")))
-    temporary.with_name("precious").mkdir()
-    temporary.with_name("precious").joinpath("file").write_text("of the user")
-    target = replace(resolve("legion:Legion"), variables=(MARK, PRECIOUS))
-    with Session(target, call_seconds=1.0, memory_mib=200, start_seconds=60.0) as opened:
-        yield opened, mark
-    patch.undo()
+    with legion_of(temporary, "legion") as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def boxed(temporary):
+    """The same in a sandbox."""
+    with legion_of(temporary, "boxed", sandbox=True) as opened:
+        yield opened
 
 
 def asked(session, member):
@@ -92,6 +107,35 @@ def test_a_hostile_target_has_the_verdict_that_it_deserves(session, temporary, n
     good = asked(opened, "A")
     assert isinstance(good, Answer), good
     assert good.assignment == {"A": (TopicPartition("t", 0), TopicPartition("t", 1))}
+
+
+IN_A_SANDBOX = {
+    # What is at a distance is out of reach: another file system, a socket, its parent, and that one's.
+    **dict.fromkeys(
+        ("another_directory_in_place_of_its_own", "a_socket_in_place_of_its_directory"), "errored"
+    ),
+    **dict.fromkeys(("writes_for_ever", "writes_to_a_file_without_a_name"), "errored"),
+    **dict.fromkeys(("kills_both_parents", "kills_both_parents_and_hides"), "timeout"),
+    "sigkill_to_parent": "answer",
+    "stops_its_grandparent": "errored",
+}
+"""Outcomes that differ in a sandbox."""
+
+
+REACHING = [name for name in TRIES if TRIES[name][0] not in KEEPS_NOTHING]
+
+
+@pytest.mark.parametrize("name", tiered(REACHING, {*IN_A_SANDBOX, "leaves_a_deep_tree"}))
+def test_a_hostile_target_in_a_sandbox_leaves_nothing_either(boxed, temporary, name):
+    opened, mark = boxed
+    reply = asked(opened, f"BAD {name}")
+    outcome = IN_A_SANDBOX.get(name, TRIES[name][1])
+    assert ("answer" if isinstance(reply, Answer) else reply.kind) in outcome.split("|"), reply
+    opened.close()
+    assert not left(mark), "processes left"
+    assert not list(temporary.iterdir()), "files left"
+    assert [path.read_text() for path in temporary.with_name("precious").iterdir()] == ["of the user"]
+    assert isinstance(asked(opened, "A"), Answer)
 
 
 def left(mark):
