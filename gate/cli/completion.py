@@ -63,7 +63,7 @@ def _values(name: str) -> list[str]:
 _LISTS: Mapping[str, tuple[str, str]] = {
     **dict.fromkeys(("explore", "--scenario"), ("explore.groups.scenarios", "SCENARIOS")),
     **dict.fromkeys(("check", "compare", "--target"), ("gate.targets.resolve", "known")),
-    **dict.fromkeys(("--from", "--to"), ("explore.groups.upgrades", "CHOICES")),
+    **dict.fromkeys(("--from", "--to", "--via"), ("explore.groups.upgrade_paths", "CHOICES")),
     "bugs": ("model.bugs.catalogue", "CATALOGUE"),
     "--clause": ("properties.assignors.clauses", "CLAUSES"),
     "--faults": ("model.protocol.group", "FAULTS"),

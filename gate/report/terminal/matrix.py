@@ -61,9 +61,14 @@ def data(cells: Sequence[Cell], found: Observed) -> list[dict[str, Any]]:
     ]
 
 
+ABOUT = "one release at a time: clients with a coordinator as specified, and the other way round"
+"""Of which groups a matrix speaks."""
+
+
 def render(cells: Sequence[Cell], found: Observed, *, markdown: bool = False) -> str:
     """Clients and brokers apart, rows are switches and columns releases; then what differs, and why."""
-    lines = [*_grids(cells, found, markdown), *_legend(), ""]
+    lines = [] if markdown else [*labelled("about", ABOUT), ""]
+    lines += [*_grids(cells, found, markdown), *_legend(), ""]
     lines += _observed(list(dict.fromkeys(cell.switch for cell in cells)), found)
     differing = [cell for cell in cells if not cell.agrees]
     for cell in differing:

@@ -114,6 +114,7 @@ def test_the_matrix_as_a_grid(rebalance, monkeypatch):
     monkeypatch.setattr(matrix, "cells", lambda switches, profiles: iter(rows))
     ran = rebalance("bugs", "--matrix")
     assert ran.code == 0
+    assert ran.out.startswith("  about    one release at a time: clients with a coordinator as specified")
     assert "java-3.5\n" in ran.out
     assert "|  kafka-python\nQ2 leave_on_empty_assignment  .  o\n" in ran.out
     assert "broker-3.0\nU3 persist_selected_protocol_only  X\n" in ran.out
