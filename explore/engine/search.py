@@ -26,6 +26,10 @@ DEADLOCK = "deadlock"
 """Name of the goal "a state out of which no step leads", for ``Exploration.traces``."""
 
 
+SEARCH_ON = 1_000_000
+"""Distinct states up to which a search goes on after a mild breach: a minute or so."""
+
+
 @dataclass(frozen=True)
 class Limits:
     """When to stop before everything has been seen. None is no limit.
@@ -33,13 +37,23 @@ class Limits:
     ``depth``: states this deep are checked and not expanded. ``states``: no further level is begun once
     so many distinct states are known. ``memory``: bytes that the search may take; the level in which
     they run out is dropped. ``go_on``: search to the end even when a clause is broken; else the level of
-    the first breach is the last, so that every clause broken at that depth is reported.
+    the first breach is the last, so that every clause broken at that depth is reported. A breach of a
+    ``mild`` clause ends nothing as long as fewer than ``search_on`` distinct states are known: a worse one
+    may lie deeper.
     """
 
     depth: int | None = None
     states: int | None = None
     memory: int | None = None
     go_on: bool = False
+    mild: frozenset[str] = frozenset()
+    search_on: int = SEARCH_ON
+
+    def ends(self, clauses: Iterable[str], distinct: int) -> bool:
+        """Whether breaches of these clauses end a search that knows so many states."""
+        broken = set(clauses)
+        enough = distinct >= self.search_on
+        return bool(broken) and not self.go_on and (enough or not broken <= self.mild)
 
 
 class Stop(StrEnum):

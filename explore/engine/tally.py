@@ -94,7 +94,7 @@ class Tally:
         """Whether to stop before ``frontier`` states are expanded, and why."""
         if not frontier:
             return Stop.COMPLETE
-        if self.breaches and not limits.go_on:
+        if limits.ends(self.breaches, self.distinct):
             return Stop.BREACH
         if limits.depth is not None and len(self.levels) > limits.depth:
             return Stop.DEPTH

@@ -23,7 +23,7 @@ from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS
-from rebalance.properties.group.own import rules
+from rebalance.properties.group.own import gravity, milder, rules
 from rebalance.properties.group.rules import Rules
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -122,6 +122,13 @@ class Explored:
         return Verdict.CONFORMANT if complete and not self.missed else Verdict.INCONCLUSIVE
 
     @property
+    def may_be_worse(self) -> bool:
+        """Whether the search ended before it was known that nothing worse than the violations is broken."""
+        complete = self.search is not None and self.search.complete
+        mild = self.plan.limits.mild.issuperset(one.clause for one in self.violations)
+        return bool(self.violations) and mild and not complete
+
+    @property
     def exit(self) -> Exit:
         """The exit code."""
         return Exit.of(self.verdict, interrupted=self.interrupted)
@@ -150,6 +157,7 @@ def run_exploration(
     ``checkpoint``: what an unfinished search of the fast engine is saved to, and goes on from.
     """
     built, required = machine(plan.setup), plan.rules
+    plan = replace(plan, limits=replace(plan.limits, mild=milder(required.broken_by)))
     if plan.strategy != "breadth":
         return _walked(plan, built, required, report_progress)
     if other is not None:
@@ -196,6 +204,7 @@ def _judged(
     lively = None if unasked else liveness.judge(built, required, search)
     if lively is not None:
         violations += list(_unsettled(plan, lively))
+    violations.sort(key=lambda one: gravity(one.clause))
     missed = [w for w in due(plan.setup) if w in search.coverage.missed] if search.complete else []
     return Explored(
         plan=plan,
@@ -272,7 +281,8 @@ def saved_run(setup: Setup, origin: Mapping[str, Any], clause: str, trace: Model
 def _walked(
     plan: ExplorationPlan, built: Machine, required: Rules, report_progress: ReportSearch | None
 ) -> Explored:
-    """Walks, until the first that breaks something (or all of them with ``go_on``), then made short."""
+    """Walks, until the first that breaks something of the worst level (or all of them with ``go_on``), then
+    made short."""
     last: list[Coverage] = []
 
     def note(coverage: Coverage) -> None:
@@ -289,9 +299,19 @@ def _walked(
             )
 
     if plan.strategy == "depth":
-        found = walks.depth_first(built, required, plan.steps, states=plan.limits.states, progress=note)
+        found = walks.depth_first(
+            built, required, plan.steps, states=plan.limits.states, mild=plan.limits.mild, progress=note
+        )
     else:
-        found = walks.swarm(built, required, plan.seed, walks=plan.walks, steps=plan.steps, progress=note)
+        found = walks.swarm(
+            built,
+            required,
+            plan.seed,
+            walks=plan.walks,
+            steps=plan.steps,
+            mild=plan.limits.mild,
+            progress=note,
+        )
     first: dict[str, ModelTrace] = {}
     for walk in found:
         for broken in walk.broken:
@@ -299,11 +319,11 @@ def _walked(
             if known is None or len(walk.trace.events) < len(known.events):
                 first[broken.clause] = walk.trace
         last[:] = last or [walk.coverage]
-        if not plan.limits.go_on:
+        if plan.limits.ends((broken.clause for broken in walk.broken), 0):
             last[:] = [walk.coverage] if plan.strategy == "depth" else last
             break
     violations = []
-    for clause in sorted(first):
+    for clause in sorted(first, key=lambda clause: (gravity(clause), clause)):
         small = minimise(built, required, clause, first[clause])
         run = saved_run(plan.setup, plan.origin, clause, small.trace)
         violations.append(

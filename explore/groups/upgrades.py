@@ -34,6 +34,7 @@ from rebalance.model.protocol.group import MOST_NAMINGS
 from rebalance.model.protocol.setup import CONSUMER, Consumer, Setup, letter
 from rebalance.model.protocol.state import Error, Parts, Topics
 from rebalance.properties.group.clauses import CONVERGES, rules
+from rebalance.properties.group.own import gravity
 
 
 class UpgradeVerdict(StrEnum):
@@ -196,7 +197,7 @@ def judge(
     outcome = replace(outcome, besides=besides)
     broken = sorted(
         (breach for breach in search.breaches if breach.clause not in besides),
-        key=lambda breach: (_ORDER.get(breach.clause, 0), breach.depth),
+        key=lambda breach: (_ORDER.get(breach.clause, 0), gravity(breach.clause), breach.depth),
     )
     if broken:
         report_stage("making the shortest counterexample")

@@ -7,11 +7,12 @@ Swarm: each walk has a config of its own (``rebalance.explore.random.swarm_confi
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from rebalance.explore.engine.search import Coverage, ModelTrace, Taken, merge
+from rebalance.explore.engine.search import SEARCH_ON, Coverage, ModelTrace, Taken, merge
 from rebalance.explore.random.judge import Broken, Judge, quiet
 from rebalance.explore.random.swarm_config import SwarmConfig, drawn_config
 from rebalance.model.machine import Event, Machine, Outcome, State
@@ -19,7 +20,8 @@ from rebalance.properties.group.rules import Rules
 
 
 class Walk(NamedTuple):
-    """A run, the clauses that its last state or step breaks, and what was covered on the way.
+    """A run, the clauses that its last state or step breaks, or mild ones before, and what was covered on
+    the way.
 
     ``coverage.distinct`` counts the states of this walk; over several walks they add up, and one state
     seen by two of them counts twice. ``coverage.taken`` is what could be taken in the states visited.
@@ -30,9 +32,21 @@ class Walk(NamedTuple):
     coverage: Coverage
 
 
-def walk(machine: Machine, rules: Rules, seed: int, steps: int, *, swarm: bool = True) -> Walk:
-    """One random run of at most ``steps`` steps; it ends where a clause breaks or no step is possible."""
-    return _walk(machine, rules, Judge(machine, rules), seed, steps, swarm)
+NONE: frozenset[str] = frozenset()
+
+
+def walk(
+    machine: Machine,
+    rules: Rules,
+    seed: int,
+    steps: int,
+    *,
+    swarm: bool = True,
+    mild: frozenset[str] = NONE,
+) -> Walk:
+    """One random run of at most ``steps`` steps; it ends where a clause breaks that is not ``mild``, or no
+    step is possible."""
+    return _walk(machine, rules, Judge(machine, rules), seed, steps, swarm, mild)
 
 
 def swarm(
@@ -42,9 +56,10 @@ def swarm(
     *,
     walks: int,
     steps: int,
+    mild: frozenset[str] = NONE,
     progress: Callable[[Coverage], None] | None = None,
 ) -> Iterator[Walk]:
-    """The walks among ``walks`` that break a clause, as they are found.
+    """The walks among ``walks`` that break a clause, as they are found; ``mild`` ones end no walk.
 
     ``progress`` is called after every walk with the coverage of all so far.
     """
@@ -52,7 +67,7 @@ def swarm(
     seeds = Random(seed)
     so_far: Coverage | None = None
     for _ in range(walks):
-        one = _walk(machine, rules, judge, seeds.randrange(1 << 62), steps, True)
+        one = _walk(machine, rules, judge, seeds.randrange(1 << 62), steps, True, mild)
         so_far = one.coverage if so_far is None else merge((so_far, one.coverage))
         if progress is not None:
             progress(so_far)
@@ -66,24 +81,34 @@ def depth_first(
     depth: int,
     *,
     states: int | None = None,
+    mild: frozenset[str] = NONE,
+    search_on: int = SEARCH_ON,
     progress: Callable[[Coverage], None] | None = None,
     every: int = 10_000,
 ) -> Iterator[Walk]:
-    """Runs of at most ``depth`` steps that break a clause, deep ones first; none goes on beyond a breach.
+    """Runs of at most ``depth`` steps that break a clause, deep ones first; none goes on beyond a breach of
+    a clause that is not ``mild``. Of a mild one only runs that are shorter than those before are given.
 
-    Every state within ``depth`` steps is seen, unless ``states`` distinct ones are known before. One that
+    Every state within ``depth`` steps is seen, unless ``states`` distinct ones are known before, or
+    ``search_on`` where a mild clause is broken. One that
     is met again nearer to the start is searched again, since more can be reached from there within the
     bound. ``progress`` is called each ``every`` states and at the end.
     """
     judge, sight = Judge(machine, rules), _Sight(machine, rules)
     nearest: dict[State, int] = {}
+    shortest: dict[str, int] = {}
+    most = states if states is not None else sys.maxsize
+
+    def ends(broken: Iterable[Broken]) -> bool:
+        return any(one.clause not in mild for one in broken)
+
     for first in dict.fromkeys(machine.initial):
         events: list[Event] = []
         above: list[Iterator[tuple[Event, State, tuple[Broken, ...]]]] = []
         state, broken = machine.normal(first), tuple(judge.state(machine.normal(first)))
         while True:
-            if not broken and nearest.get(state, depth + 1) > len(events):
-                if state not in nearest and states is not None and len(nearest) >= states:
+            if not ends(broken) and nearest.get(state, depth + 1) > len(events):
+                if state not in nearest and len(nearest) >= (min(most, search_on) if shortest else most):
                     break
                 outcomes = list(machine.outcomes(state))
                 if state not in nearest:
@@ -91,10 +116,11 @@ def depth_first(
                     if progress is not None and sight.distinct % every == 0:
                         progress(sight.coverage())
                 nearest[state] = len(events)
-                broken = tuple(judge.rest(state, outcomes))
-                if len(events) < depth and not broken:
+                broken = (*broken, *judge.rest(state, outcomes))
+                if len(events) < depth and not ends(broken):
                     above.append(_onward(judge, sight, state, outcomes, list(events)))
-            if broken:
+            if new := [b.clause for b in broken if len(events) < shortest.get(b.clause, sys.maxsize)]:
+                shortest |= {clause: len(events) for clause in new if clause in mild}
                 yield Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
             step = None
             while above and (step := next(above[-1], None)) is None:
@@ -118,29 +144,39 @@ def _onward(
         yield event, after, (*judge.step(state, event, outcome), *judge.state(after), *judge.run(run))
 
 
-def _walk(machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, swarm: bool) -> Walk:
+def _walk(
+    machine: Machine, rules: Rules, judge: Judge, seed: int, steps: int, swarm: bool, mild: frozenset[str]
+) -> Walk:
     random = Random(seed)
     actions = ((action.name, action.who, action.fault) for action in machine.actions)
     config = drawn_config(random, actions) if swarm else SwarmConfig()
     first = machine.initial[random.randrange(len(machine.initial))]
     state, events, known = machine.normal(first), list[Event](), set[State]()
     sight = _Sight(machine, rules)
-    broken = tuple(judge.state(state))
-    while not broken:
+    broken: list[Broken] = []
+
+    def met(found: Iterable[Broken]) -> bool:
+        """Note what is broken, once for each clause; whether it ends the walk."""
+        new = [one for one in found if one.clause not in {known.clause for known in broken}]
+        broken.extend(new)
+        return any(one.clause not in mild for one in new)
+
+    over = met(judge.state(state))
+    while not over:
         outcomes = list(machine.outcomes(state))
         if state not in known:
             known.add(state)
             sight.visit(outcomes, len(events))
-        broken = tuple(judge.rest(state, outcomes))
-        if broken or len(events) == steps or not outcomes:
+        if met(judge.rest(state, outcomes)) or len(events) == steps or not outcomes:
             break
         event, outcome = outcomes[config.choose(random, outcomes)]
         sight.step(event, outcome)
         events.append(event)
         before, state = state, machine.normal(machine.apply(state, event, outcome))
         run = quiet(machine, events) if judge.rules.bounded else ()
-        broken = (*judge.step(before, event, outcome), *judge.state(state), *judge.run(run))
-    return Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
+        over = met((*judge.step(before, event, outcome), *judge.state(state), *judge.run(run)))
+    worst_first = sorted(broken, key=lambda one: one.clause in mild)
+    return Walk(ModelTrace(first, tuple(events)), tuple(worst_first), sight.coverage())
 
 
 class _Sight:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from rebalance.explore.random.dropping import left_out
 from rebalance.live.search.playing import CodeBreach, CodePlaying, PlayedOnCode, played
 from rebalance.model.machine import Event
 from rebalance.model.steps import Step
-from rebalance.properties.group.clauses import CONVERGES
+from rebalance.properties.group.clauses import CLAUSES, CONVERGES
+from rebalance.properties.group.own import gravity
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,6 +86,15 @@ def found_in(run: PlayedOnCode) -> list[CodeFinding]:
         )
         for breach, at in run.breaches.items()
     ]
+
+
+def worst_first(findings: Iterable[CodeFinding]) -> list[CodeFinding]:
+    """Findings by the level of their clauses, then by cause; a cell that broke down is as bad as any."""
+
+    def order(one: CodeFinding) -> tuple[tuple[int, int], tuple[str, str]]:
+        return (gravity(one.breach.clause) if one.breach.clause in CLAUSES else (0, 0), one.cause)
+
+    return sorted(findings, key=order)
 
 
 def shortened(

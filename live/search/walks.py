@@ -15,7 +15,7 @@ from rebalance.live.code.cell import SECONDS, CellDied, KafkaCell
 from rebalance.live.processes.workers import stream
 from rebalance.live.replay.code_group import CodeReleases
 from rebalance.live.search.choices import actions
-from rebalance.live.search.findings import CodeFinding, Searched, shortened
+from rebalance.live.search.findings import CodeFinding, Searched, shortened, worst_first
 from rebalance.live.search.group import GroupAssignor
 from rebalance.live.search.playing import ASKED, BROKEN, CodePlaying, PlayedOnCode
 from rebalance.model.protocol.describe import event_text
@@ -182,7 +182,7 @@ def gathered(
         work.close()
     for one in found.values():
         result.searched.add(one)
-    result.findings = [result.searched.findings[cause] for cause in sorted(result.searched.findings)]
+    result.findings = worst_first(result.searched.findings.values())
     if result.findings and not result.searched.died:
         with contextlib.suppress(KeyboardInterrupt, CellDied):
             _shorten(plan, result)

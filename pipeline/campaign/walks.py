@@ -21,6 +21,7 @@ from rebalance.model.consumer.migration.either import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.pipeline.campaign.campaign import CONFORMANT, VIOLATION, Failing, PlaySeed, SliceOutcome
 from rebalance.properties.group.clauses import rules
+from rebalance.properties.group.own import milder
 
 STATES = 300
 """How far minimising a walk looks for a shorter way; what is shortest, a search of the whole group says."""
@@ -64,10 +65,11 @@ class WalkPlayer:
         """Build the groups."""
         setups = {mix: self.setup(mix) for mix in self.mixes}
         built = {mix: (machine(setup), rules(setup)) for mix, setup in setups.items()}
+        mild = {mix: milder(required.broken_by) for mix, (_, required) in built.items()}
 
         def play(seed: int, number: int) -> SliceOutcome:
             mix = self.mix(seed)
-            one = walk(*built[mix], seed, self.steps)
+            one = walk(*built[mix], seed, self.steps, mild=mild[mix])
             taken = Counter(f"step: {event.action}" for event in one.trace.events)
             shown = {clause: times for clause, times in one.coverage.witnesses.items() if times}
             broken = tuple(dict.fromkeys(broken.clause for broken in one.broken))
@@ -91,7 +93,7 @@ def shrink_walks(player: WalkPlayer, failing: Sequence[Failing]) -> Iterator[tup
         mix = player.mix(one.seed)
         setup = player.setup(mix)
         built, required = machine(setup), rules(setup)
-        trace = walk(built, required, one.seed, player.steps).trace
+        trace = walk(built, required, one.seed, player.steps, mild=milder(required.broken_by)).trace
         small = minimise(built, required, one.clause, trace, states=STATES)
         origin = {
             "scenario": player.scenario,

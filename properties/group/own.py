@@ -118,6 +118,25 @@ def clause_named(name: str) -> ProtocolClause:
     return CLAUSES[name]
 
 
+WORST = "group/owner"
+"""The clause that the others are for: two processes read the same records."""
+
+FORERUNNERS = ("poll/throws", "epoch/covers")
+"""Clauses of safety that break before something worse does, or where nothing else does."""
+
+
+def gravity(name: str) -> tuple[int, int]:
+    """How bad it is that a clause is broken, by its level first: the smaller, the worse."""
+    within = 0 if name == WORST else 2 if name in FORERUNNERS else 1
+    return list(Level).index(clause_named(name).level), within
+
+
+def milder(names: Iterable[str]) -> frozenset[str]:
+    """Those of these clauses after which worse may break: not of the worst level, or forerunners."""
+    levels = {name: list(Level).index(clause_named(name).level) for name in names}
+    return frozenset(n for n, level in levels.items() if level > min(levels.values()) or n in FORERUNNERS)
+
+
 def rules(setup: Setup, invariants: Iterable[str] = ()) -> Rules:
     """All that a group has to keep, the ``invariants`` at ``module:function`` too. Raises InvariantError."""
     own = tuple(_rule(setup, reference) for reference in invariants)

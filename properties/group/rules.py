@@ -85,6 +85,11 @@ class Rules(NamedTuple):
         stated, stepped, changed = self.always, self.each_step, self.each_change
         return (*(r.clause for r in stated), *(r.clause for r in stepped), *(r.clause for r in changed))
 
+    @property
+    def broken_by(self) -> tuple[str, ...]:
+        """Every clause that a run can break."""
+        return (*self.safety, *(r.clause for r in self.finally_), *(r.clause for r in self.bounded))
+
     def about(self, *clauses: str) -> Rules:
         """Those of ``clauses``."""
         return Rules._make(tuple(rule for rule in kind if rule.clause in clauses) for kind in self)

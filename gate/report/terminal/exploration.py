@@ -159,7 +159,7 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
         sure = "states compared, no collision" if found.plan.exact else _chance(found)
         ended = {
             Stop.COMPLETE: "all that can be reached",
-            Stop.BREACH: "all up to the depth of the first violation",
+            Stop.BREACH: f"all up to the depth of the first violation{_of_level(found)}",
             Stop.INTERRUPTED: "what was reached before the interruption",
         }
         yield "seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}"
@@ -168,6 +168,8 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
             yield "speed", f"{rate}, {search.bytes_per_state:,.0f} bytes per state, {search.cpu:.2f} s"
     else:
         yield "states", states + "; one that several walks saw counts several times"
+    if found.may_be_worse:
+        yield "worse", f"not ruled out: {_searched_on(found)}"
     never = _actions(cover.never_taken)
     yield "never", ", ".join(never) if never else "no action that could not be taken"
     shown = found.shown or {name: 0 for name, n in cover.witnesses.items() if n}
@@ -176,6 +178,25 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
     if found.missed:
         yield "missed", ", ".join(found.missed)
     yield from _live(found.lively, found.unasked)
+
+
+def _of_level(found: Explored) -> str:
+    """Of which level the violation is that ended the search, where milder ones did not."""
+    if found.may_be_worse:
+        return ", and on from there"
+    levels = {clause_named(one.clause).level.value for one in found.violations}
+    of_level = f" of {clause_named(found.violations[0].clause).level}" if len(levels) > 1 else ""
+    return f"{of_level} (--go-on searches on)"
+
+
+def _searched_on(found: Explored) -> str:
+    """How far was looked for something worse than what is broken, and how to look further."""
+    none = "nothing worse than the above is broken in what was seen"
+    if found.search is None:
+        return f"{none}; more --walks see more, and a search without --dfs or --swarm sees every state"
+    if found.search.stop is Stop.BREACH:
+        return f"{none}, and the search went no further; --go-on searches to the end"
+    return f"{none}, and the search ended before its end ({found.search.stop})"
 
 
 def _chance(found: Explored) -> str:
@@ -226,6 +247,8 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
         "missed": list(found.missed),
         "violations": [_violation(violation, paths) for violation in found.violations],
     }
+    if found.may_be_worse:
+        report["may_be_worse"] = True
     if search is not None:
         report["stop"] = search.stop.value
         report["states"] |= {

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from rebalance.explore.engine.plain import explore
-from rebalance.explore.engine.search import Coverage, Limits, ModelTrace, merge
+from rebalance.explore.engine.search import SEARCH_ON, Coverage, Limits, ModelTrace, merge
 from rebalance.explore.random.walks import Walk, depth_first, swarm, walk
 from rebalance.model.machine import Event, Machine
 from rebalance.properties.group.rules import Bounded, EachStep, Rules
@@ -47,6 +47,47 @@ def test_a_walk_is_the_same_under_any_hash_seed():
         for seed in ("1", "2")
     }
     assert len(outputs) == 1
+
+
+def shaken(machine: Machine, rules: Rules) -> Rules:
+    """With a clause that breaks early, when the lock is shaken, beside the one that breaks when it opens."""
+    shows = rules.sometimes[0].shows
+    mild = EachStep("mild/shaken", lambda event, seen: "shaken" if shows(event, seen) else None)
+    return rules._replace(each_step=(mild,))
+
+
+MILD = frozenset({"mild/shaken"})
+
+
+def test_a_mild_breach_does_not_hide_a_worse_one():
+    machine, rules = lock(digits=4)
+    rules = shaken(machine, rules)
+    hidden = [walk(machine, rules, seed, 60) for seed in range(60)]
+    shown = [walk(machine, rules, seed, 60, mild=MILD) for seed in range(60)]
+    names = [[b.clause for b in one.broken] for one in shown]
+    assert ["safe/closed", "mild/shaken"] in names, "the worse one first"
+    opened = [
+        sum(b.clause == "safe/closed" for one in walks for b in one.broken) for walks in (hidden, shown)
+    ]
+    assert opened[1] > opened[0]
+    for one in shown:
+        replayed(machine, one.trace)
+        assert len(one.trace.events) == 60 or one.broken[0].clause == "safe/closed"
+    assert [one.broken for one in swarm(machine, rules, 1, walks=20, steps=60, mild=MILD)]
+    found = list(depth_first(machine, rules, 8, mild=MILD))
+    assert {b.clause for one in found for b in one.broken} == {"safe/closed", "mild/shaken"}
+
+
+def test_after_a_mild_breach_depth_first_search_goes_on_to_so_many_states():
+    machine = table(Row("on", {at: (at + 1,) for at in range(9)}))
+    rules = Rules(each_step=(EachStep("mild/step", lambda event, seen: "a step"),))
+    seen: list[Coverage] = []
+    for most in (3, SEARCH_ON):
+        mild = frozenset({"mild/step"})
+        (first,) = depth_first(machine, rules, 20, mild=mild, search_on=most, progress=seen.append)
+        assert len(first.trace.events) == 1, "a longer one is not given again"
+    assert [coverage.distinct for coverage in seen] == [3, 10]
+    assert len(list(depth_first(machine, rules, 20))) == 1
 
 
 def test_a_walk_ends_at_its_breach_or_its_bound():

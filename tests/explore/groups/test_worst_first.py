@@ -1,0 +1,113 @@
+"""A search does not end at the mildest breach: it goes on for a worse one, which then stands first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rebalance.explore.engine.search import SEARCH_ON, Limits, Stop
+from rebalance.explore.groups.exploration import ExplorationPlan, Explored, run_exploration
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance.gate.report.terminal.exploration import data, render
+from rebalance.live.search.findings import CodeFinding, worst_first
+from rebalance.live.search.playing import BROKEN, CodeBreach
+from rebalance.properties.group.clauses import CLAUSES
+from rebalance.properties.group.own import OWN, gravity, milder
+
+MEMBERS_END = "member/ends"
+
+
+def upgraded(**changed: object) -> ExplorationPlan:
+    """Members bounced to the consumer protocol, on the current broker: two owners, behind milder breaches."""
+    size = ScenarioSize(broker="broker-current", faults=("crash", "pause"))
+    setup = SCENARIOS["migration-upgrade"].setup(size)
+    plan = ExplorationPlan(setup=setup, origin={"scenario": "migration-upgrade"})
+    return replace(plan, **changed)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def found() -> Explored:
+    """What a search with the usual limits finds."""
+    return run_exploration(upgraded())
+
+
+def test_two_owners_stand_first_and_milder_ones_keep_their_shortest_traces(found: Explored) -> None:
+    clauses = [one.clause for one in found.violations]
+    assert clauses[0] == "group/owner"
+    assert clauses == sorted(clauses, key=gravity)
+    mild = next(one for one in found.violations if one.clause == MEMBERS_END)
+    assert len(mild.runs[0].events) == 6
+    assert mild.shortest
+    assert (found.search is not None and found.search.stop, found.may_be_worse) == (Stop.BREACH, False)
+    assert render(found, {}).startswith("VIOLATION  migration-upgrade breaks group/owner, ")
+    assert "first violation of safety (--go-on" in " ".join(render(found, {}).split())
+
+
+def test_limits_end_the_search_for_a_worse_one_and_the_report_says_so() -> None:
+    shallow = run_exploration(upgraded(limits=Limits(depth=8)))
+    assert [one.clause for one in shallow.violations] == [MEMBERS_END]
+    assert shallow.may_be_worse
+    assert data(shallow, {})["may_be_worse"] is True
+    assert "worse    not ruled out: nothing worse than the above" in render(shallow, {})
+    early = run_exploration(upgraded(limits=Limits(search_on=500)))
+    assert [one.clause for one in early.violations] == [MEMBERS_END]
+    assert early.search is not None
+    assert early.search.stop is Stop.BREACH
+    assert early.may_be_worse
+    assert "--go-on searches to the end" in " ".join(render(early, {}).split())
+
+
+def test_the_plain_engine_searches_on_alike() -> None:
+    limits = Limits(depth=7)
+    plain, fast = (run_exploration(upgraded(limits=limits, engine=one)) for one in ("plain", "fast"))
+    assert plain.search is not None
+    assert fast.search is not None
+    assert plain.search.counts == fast.search.counts
+    assert plain.search.stop is Stop.DEPTH, "and not the breach at depth 6"
+
+
+@pytest.mark.parametrize("strategy", ["swarm", "depth"])
+def test_walks_go_on_after_a_mild_breach(strategy: str) -> None:
+    plan = upgraded(strategy=strategy, walks=600, steps=60 if strategy == "swarm" else 15, seed=1)
+    walked = run_exploration(replace(plan, limits=Limits(states=20_000)))
+    clauses = [one.clause for one in walked.violations]
+    assert clauses == sorted(clauses, key=lambda clause: (gravity(clause), clause))
+    assert gravity(clauses[0])[0] == 0
+    assert len(clauses) > 1
+    few = run_exploration(replace(plan, walks=1, steps=7, limits=Limits(states=800)))
+    assert not few.violations or few.may_be_worse
+    assert few.may_be_worse == ("worse    not ruled out" in render(few, {}))
+
+
+def test_a_breach_of_the_worst_level_ends_it() -> None:
+    setup = SCENARIOS["static"].setup(
+        ScenarioSize(members=2, partitions=1, broker="broker-current", faults=("pause",))
+    )
+    kept = run_exploration(ExplorationPlan(setup=setup, origin={}))
+    assert [one.clause for one in kept.violations] == ["coordinator/keep"]
+    assert kept.search is not None
+    assert kept.search.stop is Stop.BREACH
+    assert kept.search.depth == len(kept.violations[0].runs[0].events)
+
+
+def test_how_bad_a_breach_is() -> None:
+    order = ["group/owner", "group/commit", "epoch/covers", MEMBERS_END]
+    assert sorted({*order}, key=gravity) == order
+    assert gravity(f"{OWN}mine:rule") == gravity("group/commit")
+    assert milder(["group/owner", "poll/throws", MEMBERS_END]) == {"poll/throws", MEMBERS_END}
+    assert milder([MEMBERS_END, "group/converges"]) == frozenset()
+    assert set(CLAUSES) - milder(CLAUSES) > {"group/owner", "coordinator/keep"}
+    limits = Limits(mild=milder(CLAUSES))
+    assert not limits.ends([MEMBERS_END], SEARCH_ON - 1)
+    assert limits.ends([MEMBERS_END], SEARCH_ON)
+    assert limits.ends([MEMBERS_END, "group/owner"], 1)
+    assert not replace(limits, go_on=True).ends(["group/owner"], SEARCH_ON)
+    assert not limits.ends([], SEARCH_ON)
+
+
+def test_findings_of_kafkas_own_code_stand_in_the_same_order() -> None:
+    names = ["callback/rejoin", "poll/throws", BROKEN, "group/owner"]
+    findings = [CodeFinding(breach=CodeBreach(name, "why"), events=()) for name in names]
+    assert [one.breach.clause for one in worst_first(findings)] == [
+        BROKEN, "group/owner", "poll/throws", "callback/rejoin"
+    ]  # fmt: skip
