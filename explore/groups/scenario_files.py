@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ BASE = "like"
 """The key that names the scenario of which everything is that the file does not say."""
 
 _FIELDS = {field.name: str(field.type) for field in fields(NamedScenario) if field.name != "name"}
+_USUAL = {field.name: field.default for field in fields(NamedScenario)}
 _TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
@@ -35,7 +37,59 @@ def scenario_in(path: Path) -> NamedScenario:
         raise ScenarioError(f"{path}: {BASE}: {unknown('scenario', str(like), SCENARIOS)}")
     base = {name: getattr(SCENARIOS[like], name) for name in _FIELDS}
     given = {name: _value(path, name, value) for name, value in read.items()}
-    return NamedScenario(name=path.stem, **(base | {"sentence": f"as {path.name} says"} | given))
+    made = NamedScenario(name=path.stem, **(base | {"sentence": f"as {path.name} says"} | given))
+    if "all" in made.faults:
+        made = replace(made, faults=made.fault_kinds)
+    for name, why in _without_effect(made, given):
+        whose = "" if name in given else f" (of {BASE} = {like!r})"
+        raise ScenarioError(f"{path}: {name}{whose}: {why}")
+    return made
+
+
+_CLASSIC = ("crowded", "lowers", "racks", "leaves")
+"""Keys of which only the model of the classic protocol knows."""
+
+
+def _without_effect(made: NamedScenario, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Keys that would be passed over in silence, and what to write instead."""
+    group = "a group between the protocols" if made.migrates else "a consumer group"
+    listed, members = len(made.lists), made.members
+    for name in _CLASSIC if made.modern else ():
+        usual = _USUAL[name]
+        if getattr(made, name) != usual:
+            yield (
+                name,
+                f"{group} has none in the model: write {name} = {_toml(usual)}, or lists without uniform",
+            )
+    if not made.migrates and made.policy != _USUAL["policy"]:
+        both = "lists with uniform and other assignors"
+        yield (
+            "policy",
+            f"of groups between the protocols only: write {both}, or policy = {_toml(_USUAL['policy'])}",
+        )
+    kinds = made.fault_kinds
+    for fault in made.faults:
+        if fault not in kinds:
+            of = group if made.modern else "a group of the classic protocol"
+            yield "faults", f"{fault!r} does not happen to {of}; there are {', '.join(kinds)}"
+    if made.lowers and not made.crowded:
+        yield "lowers", "lowers group.max.size, which there is with crowded = 1 or more"
+    if made.crowded >= max(made.members, 1):
+        yield "crowded", f"{made.crowded} of {made.members} members: one at least has to fit in"
+    if made.apart and made.topics < 2:
+        yield "apart", "each member subscribes to a topic of its own first: write topics = 2 or more"
+    if "lists" in given and listed > members:
+        yield "lists", f"{listed} members are listed, there are {members}: write members = {listed}"
+
+
+def _toml(value: Any) -> str:
+    return (
+        str(value).lower()
+        if isinstance(value, bool)
+        else f'"{value}"'
+        if isinstance(value, str)
+        else str(value)
+    )
 
 
 def _value(path: Path, name: str, value: Any) -> Any:
@@ -43,10 +97,15 @@ def _value(path: Path, name: str, value: Any) -> Any:
     if name not in _FIELDS:
         raise ScenarioError(f"{path}: {unknown('key', name, [BASE, *_FIELDS])}")
     if name == "faults":
-        for fault in _texts(where, value):
-            if fault not in FAULTS:
-                raise ScenarioError(f"{where}: {unknown('fault', fault, FAULTS)}")
-        return tuple(value)
+        if value in ("all", "none"):
+            value = [value]
+        names = _texts(where, value)
+        for fault in names:
+            if fault not in (*FAULTS, "all", "none"):
+                raise ScenarioError(f"{where}: {unknown('fault', fault, [*FAULTS, 'all', 'none'])}")
+        if "none" in names and len(names) > 1:
+            raise ScenarioError(f"{where}: none stands alone")
+        return tuple(dict.fromkeys(fault for fault in names if fault != "none"))
     if name == "lists":
         if not isinstance(value, list) or not value:
             raise ScenarioError(f"{where}: a list with the assignors of each member is expected")
@@ -68,6 +127,12 @@ def _stages(where: str, value: Any) -> tuple[tuple[str, ...], ...]:
         names = _texts(where, stage)
         if not names:
             raise ScenarioError(f"{where}: a member lists one assignor at least")
+        if len(set(names)) < len(names):
+            raise ScenarioError(f"{where}: a member lists an assignor once, not {', '.join(names)}")
+        if len(names) > 1 and set(UNIFORM) & set(names):
+            raise ScenarioError(
+                f"{where}: uniform is the coordinator's and stands alone, not {', '.join(names)}"
+            )
         for name in names:
             if name not in (*NAMES, *UNIFORM):
                 raise ScenarioError(f"{where}: {unknown('assignor', name, [*NAMES, *UNIFORM])}")

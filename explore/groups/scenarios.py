@@ -129,6 +129,13 @@ class NamedScenario:
         """Whether somebody in it speaks the consumer protocol, and somebody the classic one."""
         return self.modern and any(stage != UNIFORM for stages in self.lists for stage in stages)
 
+    @property
+    def fault_kinds(self) -> tuple[str, ...]:
+        """The kinds of faults that such a group can have."""
+        if not self.modern:
+            return CLASSIC_FAULTS
+        return MIGRATION_KINDS if self.migrates else CONSUMER_KINDS
+
     def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
         """The setup of this scenario in the given size.
 

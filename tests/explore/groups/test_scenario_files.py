@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from rebalance.explore.groups.scenario_files import scenario_in
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError
+from rebalance.model.consumer.migration.either import faults_of
 
 
 def written(directory: Path, text: str) -> Path:
@@ -46,6 +47,23 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
         ("static = 1", "static: true or false is expected, not 1"),
         ('faults = ["crush"]', "faults: no fault is called 'crush': did you mean crash"),
         ('faults = "crash"', "faults: a list of names is expected, not 'crash'"),
+        ('faults = ["none", "crash"]', "faults: none stands alone"),
+        ('faults = [["crash"]]', "faults: a list of names is expected"),
+        ('lists = [["range", "range"]]', r"lists\[0\]: a member lists an assignor once, not range, range"),
+        ('lists = [["uniform", "range"]]', r"lists\[0\]: uniform is the coordinator's and stands alone"),
+        ('lists = [["range"], [["range"], ["range", "uniform"]]]', r"lists\[1\]: uniform is"),
+        ('lists = [[["range"], [["range"]]]]', r"lists\[0\]: a list of names is expected"),
+        (
+            'lists = [["range"], ["range"], ["range"]]\nmembers = 2',
+            "lists: 3 members are listed, there are 2",
+        ),
+        ("[static]\nx = 1", "static: true or false is expected, not {'x': 1}"),
+        ("[[lists]]\nx = 1", r"lists\[0\]: a list of names is expected"),
+        ("partitions = 2.0", "partitions: a number from 0 is expected, not 2.0"),
+        ("lowers = true", "lowers: lowers group.max.size, which there is with crowded = 1 or more"),
+        ("crowded = 3", "crowded: 3 of 3 members: one at least has to fit in"),
+        ("apart = true", "apart: each member subscribes to a topic of its own first: write topics = 2"),
+        ('policy = "disabled"', "policy: of groups between the protocols only"),
         ('policy = "upward"', "policy: no policy is called 'upward'"),
         ("lists = []", "lists: a list with the assignors of each member is expected"),
         ("lists = [[]]", r"lists\[0\]: a member lists one assignor at least"),
@@ -55,6 +73,58 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None:
     with pytest.raises(ScenarioError, match=message):
         scenario_in(written(tmp_path, text))
+
+
+KEYS = {"crowded": "1", "lowers": "true", "racks": "2", "leaves": "false"}
+"""Keys of the classic protocol alone, each with a value that is not the usual one."""
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize(
+    ("like", "group"),
+    [
+        ("consumer", "a consumer group"),
+        ("consumer-topics", "a consumer group"),
+        ("migration", "a group between the protocols"),
+        ("migration-upgrade", "a group between the protocols"),
+    ],
+)
+def test_a_key_that_the_model_of_the_group_does_not_know_is_refused(
+    tmp_path: Path, key: str, like: str, group: str
+) -> None:
+    file = written(tmp_path, f'like = "{like}"\n{key} = {KEYS[key]}\n')
+    usual = {"crowded": "0", "lowers": "false", "racks": "0", "leaves": "true"}[key]
+    with pytest.raises(ScenarioError) as error:
+        scenario_in(file)
+    assert str(error.value).startswith(f"{file}: {key}: {group} has none in the model: write {key} = {usual}")
+    assert scenario_in(written(tmp_path, f'like = "{like}"\n{key} = {usual}\n')).setup()
+    also = "crowded = 1\n" if key == "lowers" else ""
+    assert scenario_in(written(tmp_path, f"{also}{key} = {KEYS[key]}\n")).setup(), "the classic one has it"
+
+
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_no_scenario_has_a_key_without_effect(tmp_path: Path, name: str) -> None:
+    assert scenario_in(written(tmp_path, f'like = "{name}"')).setup() == SCENARIOS[name].setup()
+
+
+def test_what_came_with_another_scenario_is_refused_too(tmp_path: Path) -> None:
+    faults = 'faults = ["crash"]\n'
+    with pytest.raises(ScenarioError, match=r"crowded \(of like = 'crowded'\): a consumer group has none"):
+        scenario_in(written(tmp_path, f'like = "crowded"\nlists = [["uniform"]]\n{faults}'))
+    with pytest.raises(
+        ScenarioError, match=r"faults \(of like = 'dynamic'\): '.*' does not happen to a consumer"
+    ):
+        scenario_in(written(tmp_path, 'lists = [["uniform"]]'))
+    with pytest.raises(ScenarioError, match="faults: 'polls on' does not happen to a group between"):
+        scenario_in(written(tmp_path, 'like = "migration"\nfaults = ["crash", "polls on"]'))
+
+
+@pytest.mark.parametrize("like", ["dynamic", "consumer", "migration"])
+def test_all_faults_are_those_that_such_a_group_has(tmp_path: Path, like: str) -> None:
+    for typed in ('"all"', '["all"]', '["crash", "all"]'):
+        made = scenario_in(written(tmp_path, f'like = "{like}"\nfaults = {typed}'))
+        assert made.faults == faults_of(made.setup())
+    assert scenario_in(written(tmp_path, f'like = "{like}"\nfaults = "none"')).faults == ()
 
 
 @pytest.mark.parametrize("text", ["topics = 0", "spare = 1000000000", "members = 13", "partitions = 41"])
