@@ -27,6 +27,7 @@ from rebalance.properties.stateful.swarm import (
     RulesOf,
     RunConfig,
     RunContext,
+    described,
     run_context,
     swarm_config,
 )
@@ -145,6 +146,21 @@ def _seeded(number: int, test: Callable[[], None]) -> Callable[[], None]:
     return seeded
 
 
+class _DrawnSetup(NamedTuple):
+    """A setup that Hypothesis prints in one line."""
+
+    setup: Setup
+
+    def __repr__(self) -> str:
+        return f"<{described(self.setup)}>"
+
+
+@st.composite
+def _drawn(draw: st.DrawFn, setups: st.SearchStrategy[Setup]) -> _DrawnSetup:
+    """One of the setups; of a strategy that is mapped Hypothesis would print the call, with all of it."""
+    return _DrawnSetup(draw(setups))
+
+
 def group_machine(
     setup: Setup | st.SearchStrategy[Setup], clause: str | None = None, rules_of: RulesOf = clauses.rules
 ) -> type[RuleBasedStateMachine]:
@@ -152,14 +168,14 @@ def group_machine(
 
     Fails with ``BreachError``, whose ``run`` has the events.
     """
-    setups = st.just(setup) if isinstance(setup, Setup) else setup
 
     class GroupMachine(RuleBasedStateMachine):
         random_run: RandomRun | None = None
 
-        @initialize(setup=setups, data=st.data())
-        def begin(self, setup: Setup, data: st.DataObject) -> None:
-            context = run_context(setup, rules_of, clause)
+        @initialize(data=st.data())
+        def begin(self, data: st.DataObject) -> None:
+            given = setup if isinstance(setup, Setup) else data.draw(_drawn(setup), "group").setup
+            context = run_context(given, rules_of, clause)
             self.random_run = RandomRun(context, data.draw(swarm_configs(context), "mood"))
 
         @rule(number=st.runner().flatmap(lambda self: st.integers(1, self.top)))

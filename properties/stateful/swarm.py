@@ -71,6 +71,11 @@ class PlayedRun(NamedTuple):
     cycle: int = 0
     shown: frozenset[str] = frozenset()
 
+    def __repr__(self) -> str:
+        """One line, as Hypothesis prints what is drawn; the whole run is its text, and what a breach says."""
+        broken = f"{self.clause}: {self.sentence}" if self.clause else "nothing broken"
+        return f"<run of {len(self.events)} events, {broken}; {described(self.setup)}>"
+
     def __str__(self) -> str:
         """The clause, the sentence, and the events, one to a line."""
         lines = [f"{self.clause}: {self.sentence}" if self.clause else "nothing is broken"]
@@ -96,6 +101,22 @@ class RunConfig(NamedTuple):
     strict: int
     late: tuple[Some, ...]
     never: tuple[Some, ...]
+
+    def __repr__(self) -> str:
+        """One line: all of it is hundreds of actions, and follows from the numbers that are drawn."""
+        kinds = dict.fromkeys(action.name for action in self.kinds)
+        return f"<config: {self.faults} faults at most, of {len(kinds)} kinds, density {self.density}>"
+
+
+def described(setup: Setup) -> str:
+    """A setup in one line, shorter than all that is in it."""
+    lists = dict.fromkeys(" -> ".join(",".join(s.assignors) for s in c.stages) for c in setup.consumers)
+    static = sum(consumer.instance is not None for consumer in setup.consumers)
+    sizes = " + ".join(str((parts & setup.exist).bit_count()) for parts in setup.topics)
+    members = f"{len(setup.consumers)} members" + (f" ({static} static)" if static else "")
+    return (
+        f"{members} with {'; '.join(lists)}, {sizes} partitions, budget {setup.budget}, {setup.steps} steps"
+    )
 
 
 def only(rules: Rules, clause: str | None) -> Rules:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
 from rebalance.explore.groups.bugs import SHOWN
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
@@ -195,6 +196,41 @@ def test_state_machine_fails_with_the_run(name):
     with pytest.raises(BreachError, match=shown.clause) as caught:
         run_state_machine_as_test(group, settings=unshrunk)
     assert _breaks(caught.value.run)
+
+
+def told(caught: pytest.ExceptionInfo[BaseException]) -> str:
+    """All that pytest prints of a failure: its text, and the notes that Hypothesis puts below."""
+    return "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_a_failing_machine_prints_what_matters_and_not_what_was_drawn(drawn):
+    shown = SHOWN["ghost_on_retry"]
+    group = group_machine(st.just(shown.setup()) if drawn else shown.setup(), shown.clause)
+    unshrunk = settings(QUIET, max_examples=200, stateful_step_count=25, phases=(Phase.generate,))
+    with pytest.raises(BreachError) as caught:
+        run_state_machine_as_test(group, settings=unshrunk)
+    text = told(caught)
+    assert text.startswith(f"{shown.clause}: ")
+    assert "Draw 1" in text
+    assert "with cooperative-sticky" in text or not drawn
+    assert max(map(len, text.splitlines())) < 250
+    assert len(text) < 5_000, "it was a hundred thousand"
+
+
+def test_a_failing_test_of_whole_runs_prints_a_line_of_what_was_drawn():
+    shown = SHOWN["ghost_on_retry"]
+
+    @settings(QUIET, max_examples=300, phases=(Phase.generate,))
+    @given(runs(shown.setup(), clause=shown.clause))
+    def test(run: PlayedRun) -> None:
+        assert not run.clause, run
+
+    with pytest.raises(AssertionError, match=shown.clause) as caught:
+        test()
+    (example,) = (note for note in getattr(caught.value, "__notes__", ()) if "run=" in note)
+    assert f"run=<run of {len(str(caught.value).splitlines()) - 1} events, {shown.clause}" in example
+    assert len(example) < 400
 
 
 # -- playing by numbers ----------------------------------------------------------------------------------
