@@ -107,7 +107,7 @@ def only_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty current directory, and none of the variables that change what is printed."""
     monkeypatch.chdir(tmp_path)
-    for name in ("NO_COLOR", "GITHUB_STEP_SUMMARY", "PYTHONIOENCODING"):
+    for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "PYTHONIOENCODING"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
 

@@ -41,6 +41,7 @@ def completed(parser: Parser, argv: Sequence[str], command: Sequence[str]) -> li
     named = [(name, value) for name, value in table.items() if not _is(argument, name)]
     texts = [word for name, value in named for word in _texts(name, value, where)]
     try:
+        parser.refuse_repeated([argv[0], *texts])
         typed = parser.parse([argv[0], *texts, *argv[1:]])
     except UsageError as error:
         if not texts:

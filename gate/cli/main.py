@@ -121,6 +121,7 @@ def _run(argv: list[str]) -> int:
     if now := correction(argv):
         print_err(now)
         return Exit.USAGE
+    parser.refuse_repeated(argv)
     options = parser.parse(completed(parser, argv, command))
     if command and not options.takes_command:
         raise UsageError(f"`-- {command[0]}` goes with check, campaign and init only")

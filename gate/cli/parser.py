@@ -13,6 +13,10 @@ Examples = dict[str, dict[str, str]]
 """Command -> line to type -> what it does: the file beside this one."""
 
 
+_REPEATABLE = (argparse._AppendAction, argparse._CountAction, argparse._HelpAction)
+"""Kinds of options that may be given several times."""
+
+
 class Parser(argparse.ArgumentParser):
     """Takes options by their full names only: a beginning that is unique today is not tomorrow.
 
@@ -68,6 +72,22 @@ class Parser(argparse.ArgumentParser):
         if rest:
             self._refuse(options.name, next((one for one in rest if one.startswith("-")), rest[0]))
         return options
+
+    def refuse_repeated(self, argv: Sequence[str]) -> None:
+        """Raise UsageError for an option that is given twice and takes one value: argparse would drop the
+        first without a word."""
+        own = self.commands().get(argv[0]) if argv else None
+        first: dict[str, str] = {}
+        for word in argv[1:] if own else ():
+            name = word.partition("=")[0]
+            action = own._option_string_actions.get(name) if own else None
+            if action is None or isinstance(action, _REPEATABLE):
+                continue
+            if before := first.get(action.dest):
+                both = name if name == before else f"{before} and {name}"
+                commas = "; several names go behind it, with commas" * ("[," in str(action.metavar))
+                raise UsageError(f"{both}: given twice, say it once{commas}")
+            first[action.dest] = name
 
     def _refuse(self, command: str, given: str) -> NoReturn:
         every = self.commands()

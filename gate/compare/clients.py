@@ -58,10 +58,11 @@ class PinnedClient:
         first, none where they are not known.
         """
         wanted = tuple(releases)
-        if wanted == ("all",):
+        if "all" in wanted:
             wanted = self.chosen(existing)
-        elif wanted == ("newest",):
-            wanted = self.chosen(existing)[-1:]
+        elif "newest" in wanted:
+            named = (release for release in wanted if release != "newest")
+            wanted = released((*named, *self.chosen(existing)[-1:]))
         newest = existing[-1] if existing else UNKNOWN if self.package else ""
         since = dict(self.since)
         return [

@@ -13,7 +13,7 @@ from typing import Any
 from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline import database
 from rebalance.pipeline.audit import kernel, tables
-from rebalance.pipeline.audit.engine import Input, load
+from rebalance.pipeline.audit.engine import Input, groups_in, load
 from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute
@@ -72,16 +72,15 @@ class Alone:
             settled.events.clear()
         wrong = stored(self.connection, files, "stored")
         ours = f'WHERE "group" IN ({", ".join(map(database.literal, plan.groups))})' if plan.groups else ""
-        self.connection.execute(
-            "CREATE OR REPLACE TEMP VIEW events AS "
-            f"SELECT * FROM (SELECT * FROM parsed UNION ALL SELECT * FROM stored) {ours}"
-        )
+        everything = "(SELECT * FROM parsed UNION ALL SELECT * FROM stored)"
+        self.connection.execute(f"CREATE OR REPLACE TEMP VIEW events AS SELECT * FROM {everything} {ours}")
         counts = self._counts(files, wrong)
         lines = [(file, source, *counted) for (file, source), counted in parser.counts.items()]
         if logs:
             self.save("events", f"SELECT {tables.SAVED} FROM parsed {ours}")
         load(self.connection, malformed=parser.malformed, lines=lines + self._stored_lines(files))
         self.save("malformed", "SELECT * FROM malformed")
+        absent = plan.groups and not set(plan.groups) <= set(groups_in(self.connection, "events"))
         unread += [Unread(file, why) for file, why in sorted(wrong.items())]
         return Input(
             events=counts,
@@ -89,6 +88,7 @@ class Alone:
             unread=tuple(unread),
             notes=tuple(settled.notes),
             clients=tuple(settled.clients),
+            groups=groups_in(self.connection, everything) if absent else (),
         )
 
     def _counts(self, files: Sequence[str], wrong: dict[str, str]) -> dict[str, int]:

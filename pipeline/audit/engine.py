@@ -20,13 +20,20 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, kw_only=True)
 class Input:
     """What was read: ``events`` by source; ``until``, the last time in the logs, in microseconds since
-    1970."""
+    1970. ``groups`` are all that the logs have, where one that the plan names is not among them."""
 
     events: Mapping[str, int]
     until: int | None = None
     unread: tuple[Unread, ...] = ()
     notes: tuple[Note, ...] = ()
     clients: tuple[LoggedClient, ...] = ()
+    groups: tuple[str, ...] = ()
+
+
+def groups_in(connection: DuckDBPyConnection, relation: str) -> tuple[str, ...]:
+    """The names of the groups that have events in a table, sorted."""
+    query = f'SELECT DISTINCT "group" FROM {relation} WHERE "group" IS NOT NULL ORDER BY ALL'
+    return tuple(name for (name,) in connection.execute(query).fetchall())
 
 
 class Engine(Protocol):

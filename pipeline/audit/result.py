@@ -193,6 +193,9 @@ class Audited:
     unread: tuple[Unread, ...] = ()
     notes: tuple[Note, ...] = ()
     clients: tuple[LoggedClient, ...] = ()
+    absent: tuple[str, ...] = ()
+    """Groups that were asked for and that no event is about; ``others`` are those that the logs have."""
+    others: tuple[str, ...] = ()
     until: datetime | None = None
     """The last time in the logs, of whatever line."""
     tallies: tuple[AuditTally, ...] = ()
@@ -243,7 +246,7 @@ class Audited:
         if self.count(gating=True, certain=True):
             return Verdict.VIOLATION
         unfinished = self.stage or not self.events or self.count(gating=True, certain=False)
-        unclear = self.notes or any(one.lost for one in self.unread)
+        unclear = self.notes or self.absent or any(one.lost for one in self.unread)
         return Verdict.INCONCLUSIVE if unfinished or unclear else Verdict.CONFORMANT
 
     @property

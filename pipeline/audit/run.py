@@ -139,6 +139,8 @@ def _read(driver: Engine, found: Audited) -> Audited:
         unread=tuple(one._replace(file=file_name(one.file)) for one in read.unread),
         notes=tuple(note for note in notes if not chosen or note.group in chosen),
         clients=tuple(one for one in read.clients if not chosen or one.group in chosen),
+        absent=tuple(name for name in chosen if name not in read.groups) if read.groups else (),
+        others=read.groups,
     )
 
 

@@ -21,7 +21,8 @@ from pyspark.sql import functions as F
 from rebalance.explore.engine.drafts import scratch
 from rebalance.pipeline import database
 from rebalance.pipeline.audit import kernel, tables
-from rebalance.pipeline.audit.engine import Input, load
+from rebalance.pipeline.audit.engine import Input, groups_in, load
+from rebalance.pipeline.audit.kernel.events import stored
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.records import LogEvent
 from rebalance.pipeline.audit.result import AuditPlan, absolute, literal
@@ -122,13 +123,26 @@ class OnSpark:
         ((last,),) = connection.execute("SELECT max(last) FROM sizes").fetchall()
         ends = [last, None if read is None or read.until is None else tables.micros(read.until)]
         by_source = "SELECT source, sum(events)::BIGINT FROM sizes GROUP BY source"
+        groups = self._groups(None if read is None else read.events, files)
         return Input(
             events=dict(connection.execute(by_source).fetchall()),
             until=max((end for end in ends if end is not None), default=None),
             unread=(*unread, *(() if read is None else read.unread)),
             notes=() if read is None else read.notes,
             clients=() if read is None else read.clients,
+            groups=groups,
         )
+
+    def _groups(self, events: DataFrame | None, files: Sequence[str]) -> tuple[str, ...]:
+        """All groups of the logs and the tables, where one that the plan names has no event."""
+        names = self.plan.groups
+        if not names or set(names) <= set(groups_in(self.connection, "sizes")):
+            return ()
+        stored(self.connection, files, "stored")
+        there = set(groups_in(self.connection, "stored"))
+        if events is not None:
+            there |= {row["group"] for row in events.select("group").distinct().collect()} - {None}
+        return tuple(sorted(there))
 
     def _parsed(self, logs: Sequence[str], far: Sequence[str], unread: list[Unread]) -> distributed.Read:
         """Read what is no table of events on disks that all tasks see."""

@@ -29,7 +29,7 @@ from rebalance.gate.cli.console.terminal import (
 )
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.reports import Reports, results_directory
-from rebalance.gate.cli.shared.values import amount, duration, whole
+from rebalance.gate.cli.shared.values import amount, duration, unless_all, whole
 from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
@@ -146,7 +146,8 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
     from rebalance.pipeline.audit.result import AuditPlan, InputError, keep_apart
     from rebalance.properties.known import KnownError
 
-    if others := [name for name in options.check if name not in CHECKS]:
+    checks = unless_all(options.check)
+    if others := [name for name in checks if name not in CHECKS]:
         raise UsageError(f"--check: {unknown('check', others[0], CHECKS, 'rebalance list checks')}")
     with usage_errors(InputError, option="--out"):
         keep_apart(options.out, options.paths)
@@ -163,7 +164,7 @@ def _plan(options: argparse.Namespace) -> AuditPlan:
         zone=options.zone,
         date=options.date,
         groups=tuple(dict.fromkeys(options.group)),
-        checks=tuple(dict.fromkeys(options.check)),
+        checks=tuple(dict.fromkeys(checks)),
         level=options.level,
         known=expected,
         thresholds=_thresholds(options),

@@ -91,7 +91,7 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
     from rebalance.model.bugs.catalogue import CATALOGUE, entries_of
 
     found: dict[str, Entry] = {}
-    for name in names:
+    for name in CATALOGUE if "all" in names else names:
         entries = [CATALOGUE[name.upper()]] if name.upper() in CATALOGUE else entries_of(name)[:1]
         if not entries:
             every = [*CATALOGUE, *(switch for one in CATALOGUE.values() for switch in one.switches)]

@@ -15,7 +15,7 @@ from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options, refuse
 from rebalance.gate.cli.shared.releases import AS_SPECIFIED, faults, of_code, releases
 from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session, spec
-from rebalance.gate.cli.shared.values import whole
+from rebalance.gate.cli.shared.values import unless_all, whole
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _histories(options: argparse.Namespace) -> TargetPlayer:
         spec=target.spec,
         protocols=common,
         version=hello.version or "",
-        clauses=tuple(options.clause),
+        clauses=unless_all(options.clause),
         level=Level(options.level),
         directory=os.getcwd(),
         call_seconds=options.call_seconds,

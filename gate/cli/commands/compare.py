@@ -20,7 +20,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.console.text import span
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
-from rebalance.gate.cli.shared.values import comma_separated
+from rebalance.gate.cli.shared.values import comma_separated, unless_all
 from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
@@ -99,11 +99,13 @@ def columns(
 
     known = {client.name: client for client in clients.pinned()}
     wanted = ("kafka-clients",) if wanted is None and releases else tuple(wanted or ())
-    if others := [name for name in wanted if name not in known and wanted != ("all",)]:
+    wanted = tuple(known) if "all" in wanted else wanted
+    assignors = unless_all(assignors or ())
+    if others := [name for name in wanted if name not in known]:
         if os.path.isfile(file := others[0].removeprefix("@")):
             raise UsageError(f"--client: {file} is a file of clients, which is a TARGET: @{file}")
         raise UsageError(f"--client: {unknown('client', others[0], [*known, 'all'])}")
-    found = [known[name] for name in (known if wanted == ("all",) else wanted)]
+    found = [known[name] for name in wanted]
     with usage_errors(ValueError):  # of a file, or a release that is no release
         for spec in targets:
             found += clients.read(Path(spec[1:])) if spec.startswith("@") else ()
@@ -111,7 +113,7 @@ def columns(
         packages = [one.package for one in found if one.package and one.has(assignors)]
         if packages:
             of_clients = _of(found, releases, assignors, (ask or registries.existing_of)(packages))
-    for name in assignors or ():
+    for name in assignors:
         if not any(column.assignor == name for column in of_clients):
             raise UsageError(f"--only: none of the clients has {name!r}")
     named = [TargetColumn(spec=spec, label=spec) for spec in targets if not spec.startswith("@")]

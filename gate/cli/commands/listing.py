@@ -9,6 +9,7 @@ from typing import Any
 from rebalance.gate.cli.console.terminal import UsageError, print_json, print_out, print_text, usage_errors
 from rebalance.gate.cli.console.text import count, fold, page_width
 from rebalance.gate.cli.shared.options import add_format, add_options
+from rebalance.gate.cli.shared.values import unless_all
 from rebalance.model.names import unknown
 
 OF = {
@@ -84,7 +85,7 @@ def _clauses(options: argparse.Namespace) -> None:
         _sentences(rows, options, ("clause", "level", "rule", "source"), 22)
         return
     with usage_errors(ValueError):
-        chosen = select(options.names)
+        chosen = select(unless_all(options.names))
     if options.format == "json":
         print_json([clause.to_json() for clause in chosen])
     else:
@@ -224,7 +225,7 @@ def _schemas(options: argparse.Namespace) -> None:
         _text_only(options)
         width = max(map(len, FORMATS))
         print_text("\n".join(f"{one.name:<{width}}  {one.written}" for one in FORMATS.values()))
-    for name in options.names:
+    for name in FORMATS if "all" in options.names else options.names:
         if name not in FORMATS:
             raise UsageError(unknown("format", name, FORMATS, "rebalance list schemas"))
         print_json(schema(name))

@@ -25,7 +25,7 @@ from rebalance.gate.cli.console.terminal import (
 )
 from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, refuse
 from rebalance.gate.cli.shared.reports import Own, Reports
-from rebalance.gate.cli.shared.values import natural
+from rebalance.gate.cli.shared.values import natural, unless_all
 from rebalance.live.processes.supervision import held_back, noted
 from rebalance.properties.verdict import Exit
 from rebalance.specs.logic.limit import LIMIT
@@ -126,7 +126,7 @@ def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...
     from rebalance.specs.theorems.theorems import chosen
 
     with usage_errors(ValueError, option="--theorem"):
-        return tuple(chosen(proof(_contract(without)), names))
+        return tuple(chosen(proof(_contract(without)), unless_all(names)))
 
 
 def _contract(without: Sequence[str]) -> dict[str, Any]:
@@ -183,7 +183,7 @@ def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) ->
     with usage_errors(ValueError, option="--without"):
         kept = protocol.kept(without)
     with usage_errors(ValueError, option="--theorem"):
-        return tuple(chosen(protocol.theorems(protocol.specification(), kept), names))
+        return tuple(chosen(protocol.theorems(protocol.specification(), kept), unless_all(names)))
 
 
 def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[ModelSample, ...]:
@@ -208,10 +208,11 @@ def _necessity(options: argparse.Namespace) -> int:
 
     protocol = options.group_protocol
     known = NECESSITY if protocol == "classic" else modern.MODERN[protocol].guards
-    for name in options.necessity:
+    names = unless_all(options.necessity)
+    for name in names:
         if name not in known:
             raise UsageError(f"--necessity: nothing is called {name!r}; there are: {', '.join(known)}")
-    names, as_json = options.necessity, options.format == "json"
+    as_json = options.format == "json"
     findings = []
     width, work = max(map(len, known)), partial(spread, jobs=options.jobs)
     try:

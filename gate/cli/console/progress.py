@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from rebalance.gate.cli.console.terminal import print_err
+from rebalance.gate.cli.console.terminal import dumb, print_err
 from rebalance.gate.cli.console.text import cut, span
 
 EVERY = 0.3
@@ -24,8 +24,8 @@ Line = Callable[[], str]
 
 
 def quiet(options: argparse.Namespace) -> bool:
-    """Whether no progress is shown: nobody looks, or nobody wants it."""
-    return options.no_progress or not sys.stderr.isatty()
+    """Whether no progress is shown: nobody looks or wants it, or a line cannot be put in place of another."""
+    return options.no_progress or not sys.stderr.isatty() or dumb()
 
 
 def draw(line: str = "") -> None:

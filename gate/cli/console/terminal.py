@@ -66,8 +66,18 @@ def clean(text: str) -> str:
 
 
 def color(options: argparse.Namespace) -> bool:
-    """Whether to print in colour."""
-    return not options.no_color and "NO_COLOR" not in os.environ and sys.stdout.isatty()
+    """Whether to print in colour: what is typed counts before NO_COLOR, that before FORCE_COLOR, which asks
+    for colours in a pipe and at a dumb terminal too; with 0 or false it asks for none."""
+    if options.no_color or os.environ.get("NO_COLOR"):
+        return False
+    if forced := os.environ.get("FORCE_COLOR"):
+        return forced.lower() not in ("0", "false")
+    return sys.stdout.isatty() and not dumb()
+
+
+def dumb() -> bool:
+    """Whether the terminal takes no escapes."""
+    return os.environ.get("TERM") == "dumb"
 
 
 def unicode() -> bool:

@@ -164,7 +164,7 @@ SHARED: dict[str, Option] = {
     "--ci": _one_of(("github", "none"), "github: annotations and a step summary", "none"),
     "--verbose": {"action": "count", "default": 0, "help": "say more; twice: still more"},
     "--no-progress": _flag("no progress line on the terminal"),
-    "--no-color": _flag("also by the variable NO_COLOR"),
+    "--no-color": _flag("no colours (or set NO_COLOR; FORCE_COLOR=1 asks for them in a pipe too)"),
 }
 """Option -> what it means. The defaults may be others in one command."""
 

@@ -38,9 +38,15 @@ def faults(text: str | None) -> tuple[str, ...] | None:
 
     if text is None:
         return None
-    if text in ("all", "none"):
-        return FAULTS if text == "all" else ()
     wanted = [word.replace("-", " ") for word in comma_separated(text)]
+    if not wanted:
+        raise UsageError("--faults names no fault: write all, none, or some of `rebalance list faults`")
+    if wanted == ["none"]:
+        return ()
+    if "none" in wanted:
+        raise UsageError(f"--faults {text}: none stands alone")
+    if "all" in wanted:
+        wanted = [*FAULTS, *(word for word in wanted if word != "all")]
     if others := [word for word in wanted if word not in FAULTS]:
         every = [*FAULTS, "all", "none"]
         raise UsageError(f"--faults: {unknown('fault', others[0], every, 'rebalance list faults')}")

@@ -69,6 +69,7 @@ class Reports:
         as_json = getattr(options, "format", "text") == "json"
         given, known = options.report, (*own, *CI_WRITERS)
         chosen = comma_separated(given) if given is not None else () if as_json else unasked
+        chosen = known if "all" in chosen else chosen
         if others := [name for name in chosen if name not in known]:
             raise UsageError(f"--report: {unknown('format', others[0], known)}")
         if options.ci != "none" and as_json:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.terminal import UsageError, usage_errors
+from rebalance.gate.cli.shared.values import unless_all
 
 if TYPE_CHECKING:
     from rebalance.gate.targets.resolve import Target
@@ -52,7 +53,7 @@ def clauses(paths: Sequence[str]) -> tuple[Clause, ...]:
     from rebalance.properties.assignors.clauses import select
 
     with usage_errors(ValueError, option="--clause"):
-        return tuple(select(paths))
+        return tuple(select(unless_all(paths)))
 
 
 def protocols(options: argparse.Namespace) -> tuple[RebalanceProtocol, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import re
+from collections.abc import Sequence
 
 _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -48,3 +49,12 @@ def amount(text: str) -> int:
 def comma_separated(text: str) -> tuple[str, ...]:
     """Several words, separated by commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
+
+
+def unless_all(names: Sequence[str]) -> tuple[str, ...]:
+    """The names of a list that is about everything where it names nothing; none where ``all`` is one of them.
+
+    >>> unless_all(["a", "b"]), unless_all(["a", "all"])
+    (('a', 'b'), ())
+    """
+    return () if "all" in names else tuple(names)

@@ -17,6 +17,7 @@ from rebalance.gate.report.frame import aligned, labelled, painted
 from rebalance.gate.report.times import lasted
 from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
+from rebalance.model.names import LONGEST, close
 from rebalance.pipeline.audit.diagnosis import sentences
 from rebalance.pipeline.audit.kernel.findings import CHECKS
 from rebalance.pipeline.audit.records import LogEvent, LogFinding
@@ -76,11 +77,15 @@ def headline(found: Audited) -> str:
         return f"{start}  interrupted while {found.stage}"
     if not found.events:
         names = listed(found.plan.paths, 3)
+        if found.absent:
+            return _absent(found)
         what = f"no event of {listed(found.plan.groups, 3)}" if found.plan.groups else "nothing recognised"
         return clean(f"{start}  {what} in {names}")
     if found.notes:
         more = (f", {count(unsure, 'finding')} that may be of that" if unsure else "") + more
         return f"{start}  {_unclear(found.notes)}{more}"
+    if found.absent:
+        return _absent(found)
     if unsure:
         skewed = f"{count(unsure, 'finding')}, none beyond what the clocks may differ by{more}"
         return f"{start}  {skewed}"
@@ -89,6 +94,16 @@ def headline(found: Audited) -> str:
     checks = count(len(found.plan.chosen_checks), "check")
     more = f", but for {count(found.known, 'known finding')}{more}" if found.known else more
     return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
+
+
+def _absent(found: Audited) -> str:
+    """Which groups were asked for that the logs do not have, and which they have."""
+    most = len(found.others) if len(", ".join(found.others)) < LONGEST else 8
+    there = f"the logs have {listed(map(repr, found.others), most)}"
+    similar = [name for absent in found.absent for name in close(absent, found.others)]
+    hint = f"did you mean {' or '.join(map(repr, similar[:3]))}? " if similar else ""
+    absent = " or ".join(map(repr, found.absent[:3]))
+    return clean(f"{found.verdict.upper()}  no event of group {absent}: {hint}{there}")
 
 
 def _unclear(notes: Sequence[Note]) -> str:
@@ -292,7 +307,7 @@ def data(found: Audited) -> dict[str, Any]:
         "unread": [one._asdict() for one in found.unread],
         "notes": [one._asdict() for one in found.notes],
         "clients": [one._asdict() for one in found.clients],
-        "groups": {"seen": found.groups, "broken": found.broken},
+        "groups": {"seen": found.groups, "broken": found.broken, "absent": list(found.absent)},
         "known": {"findings": found.known, "unmatched": [str(entry) for entry in found.unmatched]},
         "checks": list(_checks(found)),
         "findings": [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import shutil
@@ -17,6 +18,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 from rebalance.gate.check.plan import PROFILES, count
+from rebalance.gate.cli.console import terminal
 from rebalance.gate.traces import files
 from rebalance.model.values import RebalanceProtocol
 
@@ -370,12 +372,39 @@ def test_no_terminal_no_colours_no_progress(rebalance: Rebalance) -> None:
     assert "\x1b" not in ran.out + ran.err
 
 
+@pytest.mark.parametrize(
+    ("variables", "on_a_terminal", "in_a_pipe"),
+    [
+        ({}, True, False),
+        ({"NO_COLOR": "1"}, False, False),
+        ({"NO_COLOR": ""}, True, False),
+        ({"FORCE_COLOR": "1"}, True, True),
+        ({"FORCE_COLOR": "0"}, False, False),
+        ({"FORCE_COLOR": "False"}, False, False),
+        ({"FORCE_COLOR": ""}, True, False),
+        ({"FORCE_COLOR": "3", "NO_COLOR": "1"}, False, False),
+        ({"TERM": "dumb"}, False, False),
+        ({"TERM": "dumb", "FORCE_COLOR": "1"}, True, True),
+    ],
+)
+def test_variables_say_whether_there_are_colours(
+    monkeypatch, here, variables, on_a_terminal, in_a_pipe
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    for isatty, expected in ((True, on_a_terminal), (False, in_a_pipe)):
+        monkeypatch.setattr("sys.stdout", argparse.Namespace(isatty=lambda isatty=isatty: isatty))
+        assert terminal.color(argparse.Namespace(no_color=False)) is expected
+        assert not terminal.color(argparse.Namespace(no_color=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("variable", ["", "NO_COLOR"])
 def test_colours_on_a_terminal_unless_refused(here: Path, variable: str) -> None:
     pty = pytest.importorskip("pty")
     ours, theirs = pty.openpty()
-    environment = {**os.environ, **({variable: "1"} if variable else {})}
+    environment = {**os.environ, "TERM": "xterm", **({variable: "1"} if variable else {})}
     argv = command("check", RIGHT, *QUICK)
     ran = subprocess.Popen(argv, cwd=here, env=environment, stdout=theirs, stderr=theirs)
     os.close(theirs)

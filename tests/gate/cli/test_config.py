@@ -56,6 +56,7 @@ def test_rebalance_toml_wins_and_nothing_is_nothing(here: Path, parser: Parser) 
         ("[check]\nprofil = 'ci'\n", "rebalance.toml: check has no option --profil: did you mean --profile"),
         ("[check]\nprofile = 'cii'\n", "rebalance.toml: --profile: no profile is called 'cii'"),
         ("[check]\nprofile = {a = 1}\n", "rebalance.toml: profile: expected text, a number, true"),
+        ("[check]\nprofile = ['ci', 'smoke']\n", "rebalance.toml: --profile: given twice, say it once"),
         ("[check\n", "rebalance.toml: Expected ']'"),
         ("a = " + "[" * 9999, "rebalance.toml: not TOML that can be read: nested too deeply"),
     ],

@@ -34,6 +34,7 @@ def terminal(monkeypatch) -> Terminal:
     monkeypatch.setattr(progress, "sys", argparse.Namespace(stderr=made))
     monkeypatch.setattr(os, "get_terminal_size", lambda number: os.terminal_size((60, 24)))
     monkeypatch.setattr(progress, "EVERY", 0.001)
+    monkeypatch.setenv("TERM", "xterm")
     return made
 
 
@@ -49,6 +50,12 @@ def until(terminal: Terminal, text: str) -> None:
 def test_a_line_ends_where_the_terminal_does(terminal) -> None:
     draw("x" * 200)
     assert terminal.getvalue() == "\r\x1b[K" + "x" * 56 + "..."
+
+
+def test_a_dumb_terminal_gets_no_line_that_is_written_over(terminal, monkeypatch) -> None:
+    assert not progress.quiet(OPTIONS)
+    monkeypatch.setenv("TERM", "dumb")
+    assert progress.quiet(OPTIONS)
 
 
 def test_a_job_of_stages_says_what_it_does_and_leaves_nothing(terminal) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from rebalance.gate.cli.console.terminal import UsageError
 from rebalance.gate.cli.main import build_parser
 from rebalance.gate.cli.shared.old_spellings import COMMANDS, OPTIONS
 from rebalance.pipeline.installation import how_to_get
@@ -107,3 +108,28 @@ def test_a_missing_extra_is_one_line_that_says_how_to_get_it(rebalance, monkeypa
     assert (ran.code, ran.err.count("\n")) == (2, 1)
     assert how_to_get(extra) in ran.err
     assert extra in how_to_get(extra) or f"py{extra}" in how_to_get(extra)
+
+
+def repeated() -> Iterator[tuple[str, argparse.Action]]:
+    """The options that take one value or are a switch."""
+    several = (argparse._AppendAction, argparse._CountAction, argparse._HelpAction)
+    return ((command, action) for command, action in options() if not isinstance(action, several))
+
+
+def test_no_single_option_may_be_given_twice() -> None:
+    parser = build_parser()
+    seen = 0
+    for command, action in repeated():
+        for name in action.option_strings:
+            with pytest.raises(UsageError, match="given twice, say it once"):
+                parser.refuse_repeated([command, name, "1", f"{name}=2"])
+            parser.refuse_repeated([command, name, "1"])
+            seen += 1
+    assert seen > 150
+
+
+def test_what_is_repeatable_says_so_and_may_be_repeated() -> None:
+    parser = build_parser()
+    for command, action in options():
+        if isinstance(action, argparse._AppendAction):
+            parser.refuse_repeated([command, *(f"{name}=1" for name in action.option_strings * 2)])

@@ -38,7 +38,11 @@ def at_a_terminal(width: int, directory: Path, *argv: object) -> list[str]:
     """The lines that a command prints at a terminal of so many columns."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, width, 0, 0))
-    environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "NO_COLOR")}
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")
+    }
     with subprocess.Popen(
         command(*argv), cwd=directory, env=environment, stdin=theirs, stdout=theirs, stderr=theirs
     ) as process:

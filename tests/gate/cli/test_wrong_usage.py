@@ -9,10 +9,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from rebalance.gate.cli.commands.compare import columns
+from rebalance.gate.cli.commands.prove import modern_theorems
 from rebalance.gate.cli.completion import SCRIPTS
 from rebalance.gate.cli.main import build_parser
 from rebalance.gate.cli.parser import Parser
+from rebalance.gate.cli.shared.releases import faults
+from rebalance.gate.cli.shared.targets import clauses
+from rebalance.model.consumer.migration.either import FAULTS
 from rebalance.model.data import table
+from rebalance.properties.assignors.clauses import CLAUSES
 
 from tests.command import command
 
@@ -43,6 +49,15 @@ check --profile smok  ->  did you mean smoke?
 check --profile  ->  --profile: expected one argument
 check --level saftey  ->  did you mean safety?
 check --protocol coop  ->  did you mean cooperative?
+check range --seed 1 --seed 2  ->  --seed: given twice, say it once
+check range --seed=1 --seed=1  ->  --seed: given twice
+check range --report text --report json  ->  several names go behind it, with commas
+check range --fail-fast --fail-fast  ->  --fail-fast: given twice
+explore dynamic --symmetry --no-symmetry  ->  --symmetry and --no-symmetry: given twice
+audit logs --zone UTC --zone UTC  ->  --zone: given twice
+explore dynamic --faults crash --faults pause  ->  with commas
+explore dynamic --faults none,crash  ->  none stands alone
+explore dynamic --faults ,  ->  --faults names no fault
 check --seed abc  ->  'abc' is not a whole number from 0 on
 check --seed=-1  ->  '-1' is not a whole number from 0 on
 check --time-limit soon  ->  such as 90, 90s, 5m or 2h
@@ -342,3 +357,24 @@ def test_usage_is_one_line_for_every_command() -> None:
         assert isinstance(one, Parser)
         assert one.short_usage().startswith(f"usage: {one.prog}")
         assert "\n" not in one.short_usage()
+
+
+@pytest.mark.parametrize("typed", ["all", "crash,all", "all,leave-lost"])
+def test_all_among_faults_is_every_fault(typed: str) -> None:
+    assert faults(typed) == FAULTS
+    assert faults("none") == ()
+
+
+def test_a_list_that_names_all_is_about_everything(rebalance, here) -> None:
+    """Where leaving the option out means everything, ``all`` is a word for it."""
+    assert clauses(["all"]) == clauses([]) == clauses(["assign/1", "all"])
+    assert len(modern_theorems("consumer", ["all"], ())) == len(modern_theorems("consumer", [], ()))
+    assert columns([], ["reference", "all"], ["4.1.0"], ["all"], lambda names: {}) == columns(
+        [], ["all"], ["4.1.0"], None, lambda names: {}
+    )
+    assert rebalance("list", "clauses", "all").out == rebalance("list", "clauses", *CLAUSES).out
+    assert rebalance("list", "schemas", "all").code == 0
+    assert rebalance("bugs", "all", "--story").out.startswith("U1  ")
+    (here / "some.log").write_text("nothing that is known\n")
+    ran = rebalance("audit", "some.log", "--check", "all", "--report", "all")
+    assert (ran.code, "no check is called" in ran.err, "no format" in ran.err) == (3, False, False)

@@ -140,6 +140,16 @@ def audited(*findings, out="out", level="liveness", **fields):
             "no event of orders in logs",
         ),
         (
+            audited(events=0, absent=("nope",), others=("billing", "orders")),
+            "INCONCLUSIVE",
+            "no event of group 'nope': the logs have 'billing', 'orders'",
+        ),
+        (
+            audited(absent=("biling",), others=("billing", "orders")),
+            "INCONCLUSIVE",
+            "no event of group 'biling': did you mean 'billing'? the logs have 'billing', 'orders'",
+        ),
+        (
             audited(stage="checking", failed="disk full"),
             "INCONCLUSIVE",
             "Spark failed while checking: disk full",

@@ -4,6 +4,7 @@ traces."""
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -47,6 +48,32 @@ def tables(out):
     }
     assert found["findings"]
     return found
+
+
+def absent(audited):
+    """Which of the groups that were asked for there are not, which there are, and the verdict."""
+    return audited.absent, audited.others, str(audited.verdict)
+
+
+@pytest.mark.parametrize(
+    ("asked", "missing"), [(("end", "nope"), ("nope",)), (("end",), ()), (("no",), ("no",))]
+)
+def test_a_group_that_is_in_no_log_is_named_with_those_that_are(folder, tmp_path, asked, missing):
+    plan = AuditPlan(paths=(str(folder),), out=tmp_path, groups=asked)
+    found = audit_run.run_audit(plan)
+    assert found.absent == missing
+    assert ({"end", "orders"} <= set(found.others)) is bool(missing)
+    assert missing == () or found.verdict != "conformant"
+
+
+@pytest.mark.slow
+def test_spark_names_the_same_groups(spark, folder, tmp_path):
+    for asked in (("end", "nope"), ("nope",)):
+        plan = AuditPlan(paths=(str(folder),), out=tmp_path / str(len(asked)), groups=asked)
+        there = audit_run.run_audit(plan)
+        on_spark = audit_run.run_audit(replace(plan, out=tmp_path / f"s{len(asked)}", master="local[2]"))
+        assert absent(on_spark) == absent(there)
+        assert absent(there)[:1] == (("nope",),)
 
 
 @pytest.mark.slow
