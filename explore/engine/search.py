@@ -30,7 +30,7 @@ SEARCH_ON = 1_000_000
 """Distinct states up to which a search goes on after a mild breach: a minute or so."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Limits:
     """When to stop before everything has been seen. None is no limit.
 

@@ -192,7 +192,7 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
         engine=options.engine,
         symmetry=options.symmetry,
         exact=options.exact,
-        limits=Limits(options.depth, options.states, options.memory, options.go_on),
+        limits=Limits(depth=options.depth, states=options.states, memory=options.memory, go_on=options.go_on),
         asks_liveness=not options.no_liveness,
         most=options.all_shortest,
         strategy=walk if options.dfs or options.swarm else "breadth",
