@@ -200,14 +200,27 @@ def test_a_keeper_that_is_to_end_ends_all(child, number):
     assert until(lambda: not Path(child._scratch).exists())
 
 
-@pytest.mark.parametrize("ending", ["exit 7", "kill -ABRT $$", "kill -KILL $$"])
+ENDINGS = {"exit 7": 7} | {f"kill -{-n} $$": n for n in (-signal.SIGABRT, -signal.SIGKILL, -signal.SIGPIPE)}
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_the_keeper_ends_as_the_program_did(ending):
+    """By a signal that Python ignores, too."""
     child = Child(["sh", "-c", ending], kept=True)
     with pytest.raises(Gone):
         child.line(time.monotonic() + 60)
-    code = {"exit 7": 7, "kill -ABRT $$": -signal.SIGABRT, "kill -KILL $$": -signal.SIGKILL}[ending]
-    assert child.returncode == code
+    assert child.returncode == ENDINGS[ending]
     child.kill()
+
+
+def test_a_keeper_whose_parent_is_another_ends():
+    """Should the kernel not have told it so."""
+    code = (
+        "import os, subprocess; from rebalance.live.confined import keeper\n"
+        "child = subprocess.Popen(['sleep', '5'])\n"
+        "print(keeper.watch(os.getppid() + 1, child.pid, resume=False)); child.kill()"
+    )
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, check=True).stdout == b"9\n"
 
 
 def test_a_program_has_its_pipes_and_nothing_else_of_ours():
