@@ -11,8 +11,11 @@ from rebalance.live.processes.tools import ToolError, cache, key, made_once, run
 SECONDS = 300
 """How long pip may take."""
 
-PIP = (sys.executable, "-P", "-m", "pip")
-"""Not a module of that name in the current directory."""
+NOT_FROM_HERE = ("-P", "-m", "pip")
+"""The installed pip, not a module of that name in the current directory."""
+
+RELEASES = "releases of"
+"""Beginning of what is said of a question to the index, to which what is built from source counts too."""
 
 _RELEASE = re.compile(r"[\w.!+-]+\Z")
 _NO_NETWORK = re.compile(
@@ -33,7 +36,7 @@ def installed(distribution: str, release: str) -> Path:
 
     def make(draft: Path) -> Path:
         site = draft / "site"
-        argv = [*PIP, "install", "--quiet", "--no-input", "--only-binary", ":all:"]
+        argv = [sys.executable, *NOT_FROM_HERE, "install", "--quiet", "--no-input", "--only-binary", ":all:"]
         argv += ["--disable-pip-version-check", "--target", str(site), wanted]
         ran = run(argv, SECONDS, f"{wanted}: pip")
         if ran.returncode:
@@ -45,8 +48,8 @@ def installed(distribution: str, release: str) -> Path:
 
 def versions(distribution: str) -> tuple[str, ...]:
     """All releases of ``distribution`` that pip finds, whatever Python they are for. Raises ToolError."""
-    wanted = f"releases of {distribution}"
-    argv = [*PIP, "index", "versions", "--ignore-requires-python", "--no-input"]
+    wanted = f"{RELEASES} {distribution}"
+    argv = [sys.executable, *NOT_FROM_HERE, "index", "versions", "--ignore-requires-python", "--no-input"]
     # One retry: without any, pip does not say that it reached no index.
     argv += ["--disable-pip-version-check", "--retries", "1", "--timeout", "15", distribution]
     ran = run(argv, SECONDS, f"{wanted}: pip")
@@ -73,6 +76,8 @@ def _complaint(wanted: str, output: str) -> str:
         return f"{wanted}: pip reaches no index: is there a network?"
     if "No matching distribution" in output:
         python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
+        if wanted.startswith(RELEASES):
+            return f"{wanted}: pip finds no such release for {python}"
         return f"{wanted}: pip finds no wheel of such a release for {python} (`pip wheel` may make one)"
     errors = [line.strip() for line in output.splitlines() if line.strip()]
     return f"{wanted}: pip fails: {(errors or ['it does not say why'])[-1][:300]}"
