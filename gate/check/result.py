@@ -93,6 +93,8 @@ class ClauseResult:
     scenarios: int = 0
     broken: int = 0
     """Scenarios in which it was broken."""
+    searched: int = 0
+    """Scenarios of the search, of whatever protocol: findings have their numbers, which begin with 0."""
     finding: Finding | None = None
     """The most real counterexample that is not known."""
     others: tuple[Finding, ...] = ()
@@ -170,6 +172,8 @@ class Result:
     """Share of the valid claims that could be kept and were; ``None`` when nothing was measured."""
     stale_known: tuple[str, ...] = ()
     """Lines of the known list that match nothing that was run."""
+    assumed: bool = False
+    """The target declares no promises: those that it is held to are assumed."""
     interrupted: bool = False
     verdict: Verdict = Verdict.INCONCLUSIVE
     exit: Exit = Exit.INCONCLUSIVE

@@ -305,6 +305,7 @@ def check(
         samples=_samples(whole, protocols),
         quality=1 - whole.moved / whole.claims if whole.claims else None,
         interrupted=interrupted,
+        assumed=session.hello.promises_assumed,
     )
     return judge(result)
 
@@ -344,7 +345,7 @@ def _row(
         first, *others = findings
         status = Status.VIOLATED if first.confirmed else Status.UNCONFIRMED
         note = "not again in the time there was" if late and status is Status.UNCONFIRMED else ""
-        row = partial(row, scenarios=judged, broken=progress.broken[key], note=note)
+        row = partial(row, scenarios=judged, broken=progress.broken[key], searched=progress.done, note=note)
         return row(status=status, finding=first, others=tuple(others))
     if protocol not in declared:
         return row(status=Status.UNSUPPORTED, note=f"the target does not support {protocol}")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance.gate.cli.console.text import clean, count, cut
-from rebalance.model.assignor import LESSER
+from rebalance.model.assignor import LESSER, Promise
+from rebalance.model.values import RebalanceProtocol
 from rebalance.properties.assignors.rounds import unusual_preconditions
 from rebalance.properties.verdict import Exit, Level, Verdict
 
@@ -46,7 +47,7 @@ def _by_level(clauses: Iterable[ClauseResult]) -> list[ClauseResult]:
 
 
 def counts(result: Result) -> dict[Level, Counter[Status]]:
-    """How many clauses of each level have which status."""
+    """How many checks of each level, clauses under one protocol, have which status."""
     table: dict[Level, Counter[Status]] = {level: Counter() for level in LEVELS}
     for clause in result.clauses:
         table[clause.clause.level][clause.status] += 1
@@ -93,13 +94,24 @@ def _unasked(result: Result) -> str:
     return "" if promised or not unasked else f"; promises nothing: {count(len(unasked), 'clause')} not asked"
 
 
+def undeclared(result: Result) -> str:
+    """To what a target is held that declares no promises, and how it declares them."""
+    if not result.assumed:
+        return ""
+    held = " and ".join(result.target.promises)
+    return (
+        f"none declared, so it is held to {held}, the strictest; promises = (...) declares them: any of "
+        f"{', '.join(Promise)}, or () for none"
+    )
+
+
 def _because(result: Result) -> str:
     match result.verdict:
         case Verdict.VIOLATION:
-            found = broken(result)
-            levels = Counter(c.clause.level for c in found)
+            clauses = {c.clause.id: c.clause.level for c in broken(result)}
+            levels = Counter(clauses.values())
             shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
-            return f"breaks {count(len(found), 'clause')} ({shares})"
+            return f"breaks {count(len(clauses), 'clause')} ({shares})"
         case Verdict.INCONCLUSIVE:
             reasons = ["interrupted"] * result.interrupted + list(result.doubts)
             others = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
@@ -111,18 +123,23 @@ def _because(result: Result) -> str:
 
 
 def _kept(result: Result) -> str:
-    """How many clauses hold, and how many are known to break: no others do that matter."""
-    kept, known = len(having(result, Status.PASSED, Status.FIXED)), len(having(result, Status.KNOWN))
-    broken = f"that {'is' if known == 1 else 'are'} known to break"
-    if not known:
-        return f"keeps {count(kept, 'clause')}"
-    if not kept:
-        return f"breaks {count(known, 'clause')} {broken}, and no other,"
-    return f"keeps {count(kept, 'clause')} and breaks {known} {broken}"
+    """How many checks pass, and how many are known to fail: no others do that matter."""
+    kept, known = having(result, Status.PASSED, Status.FIXED), len(having(result, Status.KNOWN))
+    failing = f"that {'is' if known == 1 else 'are'} known to fail"
+    if not kept and known:
+        return f"fails {count(known, 'check')} {failing}, and no other,"
+    return f"passes {_checks(kept)}" + (f" and fails {known} {failing}" if known else "")
+
+
+def _checks(rows: Collection[ClauseResult]) -> str:
+    """How many they are: a check is a clause under one protocol."""
+    clauses = len({row.clause.id for row in rows})
+    protocols = " and ".join(p for p in RebalanceProtocol if p in {row.protocol for row in rows})
+    return f"{count(len(rows), 'check')}" + (f" ({count(clauses, 'clause')}; {protocols})" if rows else "")
 
 
 def tally(result: Result) -> str:
-    """How many clauses came out how, zeros left out except for violations."""
+    """How many checks came out how, zeros left out except for violations."""
     parts = [count(len(broken(result)), "new violation")]
     if others := informational(result):
         parts.append(count(len(others), "finding"))
@@ -158,10 +175,17 @@ def unattributed(clause: ClauseResult) -> str:
     return f"{count(left, 'more scenario')} not attributed to a cause" if left else ""
 
 
+def scenario_number(number: int, searched: int) -> str:
+    """Which scenario it is, of as many as were searched, whatever their protocol."""
+    return f"scenario {number:,}" + (f" (of 0 to {searched - 1:,})" if number < searched else "")
+
+
 def found_where(clause: ClauseResult, finding: Finding) -> str:
     """Which scenario showed it, how often it was broken, and whether it broke again."""
-    parts = [f"in scenario {finding.number}, seed {finding.seed}, round {finding.round}"]
+    found = f"in {scenario_number(finding.number, clause.searched)}"
+    parts = [f"{found}, seed {finding.seed}, round {finding.round}"]
     if clause.scenarios:
-        parts.append(f"broken in {clause.broken} of {count(clause.scenarios, 'scenario')}")
+        asked = count(clause.scenarios, f"{clause.protocol} scenario")
+        parts.append(f"broken in {clause.broken:,} of {asked}")
     parts.append("confirmed in a fresh process" if finding.confirmed else "NOT confirmed in a fresh process")
     return "; ".join(parts)

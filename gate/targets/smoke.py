@@ -63,6 +63,7 @@ def smoke(target: Target, validate: bool = False, **limits: Any) -> list[SmokeSt
 
 def _hello(hello: Hello) -> SmokeStep:
     promises = ", ".join(sorted(hello.promises)) or "nothing: no quality clause will be asked"
+    promises += " (none declared)" * hello.promises_assumed
     data = "is asked for user data" if hello.user_data else "writes no user data"
     return SmokeStep(
         f"hello from {hello.name} {hello.version or ''}".rstrip(),

@@ -80,6 +80,7 @@ def describe(assignor: Any) -> Hello:
         version=_optional(assignor, "version"),
         language="Python {}.{}.{}".format(*sys.version_info[:3]),
         promises=promises,
+        promises_assumed=not hasattr(assignor, "promises"),
         limits=limits,
         user_data=callable(getattr(assignor, "user_data", None)),
         homepage=_optional(assignor, "homepage"),

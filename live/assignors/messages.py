@@ -81,8 +81,9 @@ class UserDataSource(StrEnum):
 class Hello:
     """What a target says of itself; the suite asks only what is declared here.
 
-    ``user_data`` says whether its members write user data, that is, whether it must be asked for it;
-    ``one_process`` that they are consumers of one process, which have what they remember in common.
+    ``promises_assumed``: it declares none, and is held to these. ``user_data`` says whether its members write
+    user data, that is, whether it must be asked for it; ``one_process`` that they are consumers of one
+    process, which have what they remember in common.
 
     Of version 2: ``user_data_from``: which of owned partitions and generation alone it follows from, whoever
     writes it and whatever else happened, so that it need be asked once. ``metadata_only``: of a member it
@@ -94,6 +95,7 @@ class Hello:
     version: str | None = None
     language: str | None = None
     promises: frozenset[Promise] = frozenset()
+    promises_assumed: bool = False
     limits: Limits = field(default_factory=dict)
     user_data: bool = False
     homepage: str | None = None
@@ -262,7 +264,7 @@ def _excerpt(value: object, *where: str) -> str:
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
-_FLAGS = ("user_data", "metadata_only", "one_process")
+_FLAGS = ("user_data", "metadata_only", "one_process", "promises_assumed")
 
 
 def decode_hello(result: Json) -> Hello:

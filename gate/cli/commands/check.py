@@ -213,7 +213,10 @@ def _report(result: Result, reports: Reports, options: argparse.Namespace) -> No
 
     result = replace(result, run_dir=str(reports.directory or ""), page=reports.page)
     if "text" in reports.chosen:
-        shown = text.render(result, color=color(options), verbose=options.verbose, unicode=unicode())
+        verbose = options.verbose
+        shown = text.render(
+            result, color=color(options), verbose=verbose, unicode=unicode(), brief=not verbose
+        )
         print_text(shown.rstrip("\n"))
     own = {
         "text": partial(text.render, result),

@@ -52,6 +52,7 @@ def result(checked: Result) -> CiReport:
             ("name", cut(clean(name), 100)),
             ("suite", SUITE_VERSION),
             ("protocols", ", ".join(target.protocols) or "-"),
+            *([("promises", facts.undeclared(checked))] if checked.assumed else []),
             ("profile", checked.profile),
             ("seed", str(checked.seed)),
             ("played", f"{count(checked.scenarios, 'scenario')}, {checked.seconds:.1f} s"),

@@ -27,8 +27,10 @@ from rebalance.gate.report.facts import (
     mark,
     played,
     reached,
+    scenario_number,
     tally,
     unattributed,
+    undeclared,
     verdict_word,
 )
 from rebalance.gate.report.html import page
@@ -104,14 +106,14 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("calls itself", named if named != target.spec else ""),
         ("see", Markup(" · ".join(links))),
         ("protocols", ", ".join(target.protocols)),
-        ("promises", ", ".join(target.promises)),
+        ("promises", undeclared(result) or ", ".join(target.promises)),
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
         ("played", played(result)),
         (
             "claims kept",
             "" if result.quality is None else f"{percent(result.quality)} of those that could be kept",
         ),
-        ("clauses", tally(result)),
+        ("checks", tally(result)),
     ]
 
 
@@ -382,7 +384,8 @@ def _broken(number: int, one: Along, most: int) -> Markup:
 
 def _samples(result: Result) -> list[Markup]:
     shown, left = page.within(
-        (_sample(one, number) for number, one in enumerate(result.samples, 1)), page.MOST // 3
+        (_sample(one, number, result.scenarios) for number, one in enumerate(result.samples, 1)),
+        page.MOST // 3,
     )
     if shown:
         sentence = "One scenario for each thing that varies, in which every clause held."
@@ -390,12 +393,12 @@ def _samples(result: Result) -> list[Markup]:
     return shown
 
 
-def _sample(sample: Sample, number: int) -> Markup:
+def _sample(sample: Sample, number: int, searched: int) -> Markup:
     scenario = sample.scenario
     what = f"{scenario.protocol}, {sample.dimension or 'nothing varies'}"
     meant = BY_NAME[sample.dimension].sentence if sample.dimension in BY_NAME else ""
     inside = join(
-        page.dim(f"Scenario {sample.number:,}. {meant}"),
+        page.dim(f"{scenario_number(sample.number, searched).capitalize()}. {meant}"),
         page.figure(f"Who owned what: {what}", partial(_drawn, sample), f"s{number}", steps=True),
     )
     return page.details(join(tag("strong", what), f": {size(scenario.size)}"), inside)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 
 from rebalance.gate.check.result import ClauseResult, Finding, Result, Status
@@ -24,23 +25,29 @@ from rebalance.gate.report.facts import (
     reached,
     tally,
     unattributed,
+    undeclared,
     verdict_word,
 )
 from rebalance.gate.report.frame import aligned, labelled, painted
 
 
-def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool = True) -> str:
+def render(
+    result: Result, color: bool = False, verbose: int = 0, unicode: bool = True, brief: bool = False
+) -> str:
     """The whole report, each line at most as wide as ``page_width`` says.
 
     ``verbose`` 1 names the known, unsupported and untested clauses, 2 shows the known ones as blocks.
-    Without ``unicode`` the text is pure ASCII.
+    Without ``unicode`` the text is pure ASCII. ``brief``: of what is broken the worst in full, and a line for
+    each of the others, so that the first screen names all.
     """
     lines = [*fold(headline(result), page_width() - 1), *_header(result)]
+    lines += _labelled("promises", undeclared(result)) if result.assumed else []
     blocks = [("VIOLATION", c) for c in broken(result)] + [("FINDING", c) for c in informational(result)]
     if verbose > 1:
         blocks += [("KNOWN", c) for c in having(result, Status.KNOWN, Status.FLAKY) if c.finding]
-    for word, clause in blocks:
-        lines += ["", *block(word, clause, unicode)]
+    for word, clause in blocks[:1] if brief else blocks:
+        lines += ["", *block(word, clause, unicode, brief)]
+    lines += _others(blocks, unicode) if brief else []
     lines += ["", *_known(result, verbose), *_table(result), *_figures(result)]
     if result.page:
         lines += _labelled("report", result.page)
@@ -56,8 +63,24 @@ def render(result: Result, color: bool = False, verbose: int = 0, unicode: bool 
 _labelled = partial(labelled, most=6)
 
 
-def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
-    """Everything about one broken clause; the first line says it all in short."""
+def _others(blocks: Sequence[tuple[str, ClauseResult]], unicode: bool) -> list[str]:
+    """A line for each finding but the first, and how to see more of them."""
+    findings = [(word, clause, finding) for word, clause in blocks for finding in clause.findings or (None,)]
+    rows = []
+    for word, clause, finding in findings[1:]:
+        where = clause.id + (mark(finding, unicode) if finding else "")
+        summary = finding.breach.summary if finding else clause.note or clause.clause.sentence
+        traced = finding.trace_id if finding else ""
+        rows.append((word, clause.clause.level, where, traced, clean(summary, unicode)))
+    if not rows:
+        return []
+    shown = [cut(line, page_width() - 2) for line in aligned(rows)]
+    says = f"{count(len(rows), 'more finding')}: all in full with -v, one played again by rebalance replay ID"
+    return ["", says, *(f"  {line}" for line in shown)]
+
+
+def block(word: str, clause: ClauseResult, unicode: bool = True, brief: bool = False) -> list[str]:
+    """Everything about one broken clause; the first line says it all in short. ``brief``: its first cause."""
     finding = clause.finding
     summary = clean(finding.breach.summary if finding else clause.clause.sentence, unicode)
     where = f"{clause.clause.level}, {clause.protocol}"
@@ -72,7 +95,7 @@ def block(word: str, clause: ClauseResult, unicode: bool = True) -> list[str]:
     if finding is None:
         return lines + (_labelled("note", clause.note) if clause.note else [])
     lines += _counterexample(clause, finding, unicode)
-    for number, other in enumerate(clause.others, 2):
+    for number, other in enumerate(() if brief else clause.others, 2):
         title = f"  CAUSE {number}{mark(other, unicode)}  {clean(other.breach.summary, unicode)}"
         lines += ["", *fold(title, page_width() - 1), *_counterexample(clause, other, unicode)]
     return lines + (_labelled("more", left) if (left := unattributed(clause)) else [])
@@ -114,7 +137,7 @@ def _known(result: Result, verbose: int) -> list[str]:
     if known := having(result, Status.KNOWN):
         lines += _labelled("known", f"{count(len(known), 'failure')} on the known list, none of them new")
     if flaky := having(result, Status.FLAKY):
-        lines += _labelled("flaky", f"{count(len(flaky), 'clause')} on the list of flaky ones")
+        lines += _labelled("flaky", f"{count(len(flaky), 'check')} on the list of flaky ones")
     for clause in having(result, Status.FIXED):
         lines += _labelled("fixed", f"{clause.id} holds: remove line {clean(clause.note)}".rstrip())
     for line in result.stale_known:
@@ -130,7 +153,7 @@ def _table(result: Result) -> list[str]:
     always = (Status.PASSED, Status.VIOLATED, Status.KNOWN, Status.UNSUPPORTED, Status.UNTESTED)
     shown = [s for s in Status if s in always or any(row[s] for row in table.values())]
     wide = 13 if 11 + 13 * len(shown) <= page_width() else 0
-    rows = [("clauses", *shown)]
+    rows = [("checks", *shown)]
     rows += [(f"  {level}", *(f"{row[s]}" for s in shown)) for level, row in table.items()]
     cells = [(f"{first:11}" if wide else first, *(f"{s:>{wide}}" for s in rest)) for first, *rest in rows]
     return aligned(cells, range(1, len(shown) + 1), "" if wide else " ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -55,7 +56,9 @@ def report(directory: Path) -> dict[str, Any]:
 def test_conformant_is_0_and_leaves_nothing_behind(rebalance: Rebalance, here: Path) -> None:
     ran = rebalance("check", RIGHT, *QUICK, "--report", "text")
     assert ran.code == 0
-    assert ran.out.startswith(f"CONFORMANT  roundrobin keeps 1 clause in {SCENARIOS} scenarios\n")
+    assert ran.out.startswith(
+        f"CONFORMANT  roundrobin passes 1 check (1 clause; eager) in {SCENARIOS} scenarios\n"
+    )
     assert ran.out.endswith("CONFORMANT, exit 0\n")
     assert ran.err == ""
     assert list(here.iterdir()) == []
@@ -69,6 +72,26 @@ def test_violation_is_1_with_a_counterexample_that_replays(rebalance: Rebalance,
     assert f"rebalance replay {trace.stem}" in ran.out
     assert f".rebalance/failures/{trace.name}" in ran.out
     assert (here / ".rebalance" / ".gitignore").read_text().endswith("*\n")
+
+
+def test_the_first_screen_of_an_assignor_that_declares_nothing(rebalance: Rebalance, here: Path) -> None:
+    (here / "greedy.py").write_text(
+        "class Greedy:\n"
+        "    def assign(self, cluster, group):\n"
+        "        first, *others = sorted(group)\n"
+        "        every = [(t, i) for t in sorted(cluster.topics) for i in range(len(cluster.topics[t]))]\n"
+        "        return {first: every} | dict.fromkeys(others, ())\n"
+    )
+    asked = ("check", "greedy:Greedy", *SMOKE, "--level", "quality", "--clause", "kip54/balance")
+    ran = rebalance(*asked, "--report", "text")
+    first, *rest = ran.out.splitlines()
+    assert first.startswith("VIOLATION  greedy breaks ")
+    assert any(line.startswith("  promises none declared, so it is held to balanced") for line in rest[:3])
+    more = next(number for number, line in enumerate(rest) if " more finding: all in full with -v" in line)
+    assert more < 40
+    whole = rebalance(*asked, "--report", "text", "-v").out
+    assert len(re.findall(r"^  replay  ", whole, re.M)) == 1 + int(rest[more].split()[0])
+    assert len(re.findall(r"^  replay  ", ran.out, re.M)) == 1
 
 
 def test_unfinished_is_3(rebalance: Rebalance) -> None:

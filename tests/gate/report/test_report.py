@@ -20,6 +20,7 @@ from rebalance.gate.report.diagram.diagram import OwnershipDiagram
 from rebalance.gate.report.diagram.scenario_diagram import of_finding
 from rebalance.gate.report.html import check as html_check
 from rebalance.gate.report.terminal import check as text
+from rebalance.model.values import CLASSIC
 from rebalance.properties.assignors.clause import Breach
 from rebalance.properties.assignors.clauses import CLAUSES, TABLE
 from rebalance.properties.verdict import Exit, Verdict
@@ -65,12 +66,13 @@ VIOLATION kip429/leader/4  t-1 is granted to B while A still owns it   [safety, 
   actual   B: t-1
 """
     )
-    assert [line[:11] for line in lines[-5:]] == [
-        f"  {w:9}" for w in ("shrunk", "found", "replay", "trace", "allow")
+    assert [line[:11] for line in lines[-6:]] == [
+        f"  {w:9}" for w in ("shrunk", "found", "", "replay", "trace", "allow")
     ]
-    assert [line[11:] for line in lines[-5:]] == [
+    assert [line[11:] for line in lines[-6:]] == [
         "5 members, 9 partitions, 1 claim, 7 events -> 2 members, 2 partitions, 0 claims, 3 events",
-        "in scenario 37, seed 7712, round 2; broken in 3 of 300 scenarios; confirmed in a fresh process",
+        "in scenario 37, seed 7712, round 2; broken in 3 of 300 cooperative scenarios; confirmed in a fresh",
+        "process",
         "rebalance replay f3a91c22",
         ".rebalance/failures/f3a91c22.json",
         "echo 'kip429/leader/4-cooperative  # <issue url>' >> known-failing.txt",
@@ -132,21 +134,96 @@ def test_known_failures_are_one_line_unless_asked_for():
 @pytest.mark.parametrize(
     ("known", "passed", "line"),
     [
-        (1, 0, "breaks 1 clause that is known to break, and no other, in 300 scenarios"),
-        (2, 0, "breaks 2 clauses that are known to break, and no other, in 300 scenarios"),
-        (2, 3, "keeps 3 clauses and breaks 2 that are known to break in 300 scenarios"),
+        (1, 0, "fails 1 check that is known to fail, and no other, in 300 scenarios"),
+        (2, 0, "fails 2 checks that are known to fail, and no other, in 300 scenarios"),
+        (2, 3, "passes 3 checks (3 clauses; cooperative) and fails 2 that are known to fail in 300"),
     ],
 )
 def test_the_first_line_counts_what_is_known_to_break(known, passed, line):
     statuses = [Status.KNOWN] * known + [Status.PASSED] * passed
     made = result(*(row(c.id, status=s) for c, s in zip(TABLE, statuses, strict=False)))
-    assert text.render(made).splitlines()[0] == f"CONFORMANT  acme 1.4.2 {line}"
+    assert text.render(made).splitlines()[0].startswith(f"CONFORMANT  acme 1.4.2 {line}")
+
+
+def test_a_check_is_a_clause_under_one_protocol():
+    both = [row(clause, protocol) for clause in ("assign/1", "assign/2") for protocol in CLASSIC]
+    line = "CONFORMANT  acme 1.4.2 passes 4 checks (2 clauses; eager and cooperative) in 300 scenarios"
+    assert text.render(result(*both)).splitlines()[0] == line
+    found = finding("assign/1", (), 1, Breach(summary="x"))
+    broken = [row(c, p, Status.VIOLATED, finding=found) for c in ("assign/1", "assign/4") for p in CLASSIC]
+    shown = text.render(result(*broken, verdict=Verdict.VIOLATION, exit=Exit.VIOLATION)).splitlines()
+    assert shown[0] == "VIOLATION  acme 1.4.2 breaks 2 clauses (1 safety, 1 liveness)"
+    assert shown[-1].startswith("4 new violations")
+
+
+def test_a_scenario_has_its_number_of_all_that_were_searched():
+    clause = row("assign/1", broken=2, scenarios=132, searched=260, finding=granted_while_owned())
+    assert clause.finding
+    assert facts.found_where(clause, clause.finding).startswith(
+        "in scenario 37 (of 0 to 259), seed 7712, round 2; broken in 2 of 132 cooperative scenarios;"
+    )
+    last = replace(clause.finding, number=259)
+    assert "in scenario 259 (of 0 to 259)," in facts.found_where(clause, last)
+    beyond = replace(clause.finding, number=260)  # of a campaign, which numbers what it draws itself
+    assert "in scenario 260, seed" in facts.found_where(clause, beyond)
+
+
+def several_broken():
+    """Twelve broken clauses, the first but one for two causes."""
+    summary = "something that takes many words to say, so that a line is too short for all of it, and more"
+    made = {
+        c.id: finding(c.id, (), 1, Breach(summary=summary, because=("since",) * 9), trace_id=f"{n:08}")
+        for n, c in enumerate(TABLE[:12])
+    }
+    rows = [row(c, status=Status.VIOLATED, broken=3, finding=found) for c, found in made.items()]
+    rows[0] = replace(rows[0], finding=granted_while_owned(), others=(made["assign/1"],))
+    return result(*rows, level="quality", verdict=Verdict.VIOLATION, exit=Exit.VIOLATION)
+
+
+def test_the_first_screen_is_the_worst_finding_and_a_line_for_each_other():
+    made = several_broken()
+    brief, whole = text.render(made, brief=True).splitlines(), text.render(made).splitlines()
+    table = next(number for number, line in enumerate(brief) if line.startswith("checks"))
+    assert table <= 50 < 150 < len(whole)
+    assert [line for line in brief if line.startswith("VIOLATION ")][1:] == [
+        "VIOLATION assign/1  t-1 is granted to B while A still owns it   [safety, cooperative]"
+    ]
+    assert "  replay   rebalance replay f3a91c22" in brief
+    [says] = [number for number, line in enumerate(brief) if line.startswith("12 more findings: ")]
+    assert "-v" in brief[says]
+    assert "rebalance replay ID" in brief[says]
+    others = [line.split() for line in brief[says + 1 : says + 13]]
+    ids = [found.trace_id for clause in facts.broken(made) for found in clause.findings]
+    assert [cells[3] for cells in others] == ids[1:]
+    assert {cells[2].rpartition("-")[0] for cells in others} == {c.id for c in TABLE[:12]}
+    assert brief[table:] == whole[whole.index(brief[table]) :]
+
+
+def test_one_finding_alone_is_no_list():
+    assert text.render(violated(), brief=True) == text.render(violated())
+
+
+def test_every_report_but_the_first_screen_has_all_findings_in_full():
+    made = several_broken()
+    for shown in (html_check.render(made), markdown.render(ci_report(made)), junit.render(ci_report(made))):
+        assert shown.count("since") >= 12
+    assert sum(bool(clause["finding"]["because"]) for clause in data.to_json(made)["clauses"]) == 12
+
+
+def test_who_declares_no_promises_is_told_to_what_it_is_held():
+    target = replace(result().target, promises=("balanced", "sticky"))
+    made, declared = result(target=target, assumed=True), result(target=target)
+    line = "  promises none declared, so it is held to balanced and sticky, the strictest; promises ="
+    assert any(shown.startswith(line) for shown in text.render(made).splitlines()[:4])
+    for shown in (text.render, html_check.render, lambda made: markdown.render(ci_report(made))):
+        assert "none declared" in shown(made)
+        assert "none declared" not in shown(declared)
 
 
 def test_stale_entries_are_named():
     fixed = row("assign/1", status=Status.FIXED, note="assign/1 (known.txt:3)")
     shown = text.render(result(fixed, stale_known=("assing/2 (known.txt:4)",), exit=Exit.VIOLATION))
-    assert "STALE  acme 1.4.2 keeps 1 clause in 300 scenarios; known list out of date, 2 lines" in shown
+    assert "STALE  acme 1.4.2 passes 1 check (1 clause; cooperative) in 300 scenarios; known list" in shown
     assert "fixed    assign/1-cooperative holds: remove line assign/1 (known.txt:3)" in shown
     assert "stale    assing/2 (known.txt:4) matches no clause: remove line" in shown
     assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; STALE, exit 1"
@@ -178,9 +255,9 @@ def test_figures():
 
 def test_table_counts_each_level():
     lines = text.render(violated()).splitlines()
-    table = lines[next(i for i, line in enumerate(lines) if line.startswith("clauses")) :][:4]
+    table = lines[next(i for i, line in enumerate(lines) if line.startswith("checks")) :][:4]
     assert [line.split() for line in table] == [
-        ["clauses", "passed", "violated", "known", "unsupported", "untested"],
+        ["checks", "passed", "violated", "known", "unsupported", "untested"],
         ["safety", "1", "1", "0", "0", "0"],
         ["liveness", "0", "0", "1", "0", "0"],
         ["quality", "0", "0", "0", "1", "0"],
@@ -190,7 +267,7 @@ def test_table_counts_each_level():
 @pytest.mark.parametrize(
     ("fields", "first", "last"),
     [
-        ({}, "CONFORMANT  acme 1.4.2 keeps 0 clauses in 300 scenarios", "CONFORMANT, exit 0"),
+        ({}, "CONFORMANT  acme 1.4.2 passes 0 checks in 300 scenarios", "CONFORMANT, exit 0"),
         (
             {"verdict": Verdict.INCONCLUSIVE, "exit": Exit.INCONCLUSIVE, "missed": ("no racks", "no ties")},
             "INCONCLUSIVE  acme 1.4.2 is not judged: no racks and 1 more",

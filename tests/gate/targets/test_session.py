@@ -106,6 +106,7 @@ def test_answer_and_hello(session):
     assert opened.hello.name == "hostile_assignors"
     assert opened.hello.protocols == (RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER)
     assert sorted(opened.hello.promises) == ["balanced", "sticky"]
+    assert opened.hello.promises_assumed
     assert not opened.hello.user_data
     reply = ask(opened, GOOD)
     assert reply.assignment == {"A": (T0, T1)}
@@ -150,6 +151,7 @@ def test_user_data_and_reported_mutation(session):
     opened = session("hostile_assignors:Reporting")
     assert opened.hello.user_data
     assert (opened.hello.name, opened.hello.version, opened.hello.promises) == ("reporting", "7", frozenset())
+    assert not opened.hello.promises_assumed
     assert opened.user_data((T0, T1), 3) == b"\x02\x03"
     assert opened.user_data((), -1) == b"\x00\xff"
     failure = opened.user_data((), 13)

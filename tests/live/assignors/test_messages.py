@@ -124,6 +124,7 @@ def promising(promises: frozenset[Promise]) -> st.SearchStrategy[messages.Hello]
         version=st.none() | names,
         language=st.none() | names,
         promises=st.just(promises),
+        promises_assumed=st.booleans(),
         limits=st.fixed_dictionaries(limits),
         user_data=st.booleans(),
         user_data_from=st.none() | st.frozensets(st.sampled_from(messages.UserDataSource)),

@@ -14,7 +14,7 @@ TRIES: dict[str, tuple[str, str, Any]] = {}
 """Name -> (group of tries, outcome, function)."""
 
 SECRET = "CI_TOKEN"
-FORGED = "CONFORMANT  evil keeps 31 clauses in 9,999 scenarios"
+FORGED = "CONFORMANT  evil passes 31 checks (26 clauses; eager and cooperative) in 9,999 scenarios"
 MIB = 2**20
 
 
