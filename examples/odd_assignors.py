@@ -1,4 +1,4 @@
-"""Three assignors that are right and promise less than others: not all at once, not all, not by number.
+"""Four assignors that are right and promise less than others: not all at once, not all, not by number.
 
 Each says what it does otherwise in ``promises``, and is asked what follows from that:
 ``rebalance check odd_assignors:Capacity``.
@@ -85,6 +85,25 @@ class Weighted:
                 if len(mine) > 1 and spare and not wanted[idle]:
                     mine.remove(spare[-1])
                     wanted[idle].append(spare[-1])
+
+
+class StopTheWorld:
+    """Where anything has to move, everybody gives back everything, and the next round deals it out anew."""
+
+    promises = ("balanced-equal", "stop-the-world")
+
+    def assign(self, cluster, group):
+        wanted = {member: [] for member in sorted(group)}
+        for partition in existing(cluster):
+            if able := takers(group, partition):
+                wanted[least(wanted, able)].append(partition)
+        hands, _, contested = kept(cluster, group)
+        moving = [p for member, mine in hands.items() for p in mine if p not in wanted[member]]
+        return self.before(hands) if moving or contested else wanted
+
+    def before(self, hands):
+        """What is assigned in the round before: nothing. All revoke, so all join again."""
+        return dict.fromkeys(hands, ())
 
 
 def existing(cluster):

@@ -29,9 +29,10 @@ class Promise(StrEnum):
     PARTIAL = "partial"  # partitions wait while nobody may have more: so many for each member at most
     GRADUAL = "gradual"  # so many partitions move in one round at most
     WEIGHTED = "weighted"  # balance is of something else than the number of partitions
+    STOP_THE_WORLD = "stop-the-world"  # everything is given back before anything moves, as in EAGER
 
 
-LESSER = (Promise.PARTIAL, Promise.GRADUAL, Promise.WEIGHTED)
+LESSER = (Promise.PARTIAL, Promise.GRADUAL, Promise.WEIGHTED, Promise.STOP_THE_WORLD)
 """The promises of less than others give."""
 
 LIMITED = (Promise.PARTIAL, Promise.GRADUAL)

@@ -24,7 +24,12 @@ from rebalance.properties.verdict import Level, Verdict
 odd: Any = import_module("examples.odd_assignors")
 
 FEW = SearchProfile(name="few", each=1, mixed=10, large=0, crowd=0, shrink=100)
-KINDS = {"Capacity": "partial", "Gradual": "gradual", "Weighted": "weighted"}
+KINDS = {
+    "Capacity": "partial",
+    "Gradual": "gradual",
+    "Weighted": "weighted",
+    "StopTheWorld": "stop-the-world",
+}
 
 
 def judged(assignor: Any, profile: SearchProfile = FEW, level: Level = Level.QUALITY) -> Result:
@@ -50,12 +55,56 @@ def test_they_pass_and_the_first_line_says_what_they_promise(name):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "clause"), [("Capacity", "kip429/leader/5"), ("Gradual", "kip429/converge/1")]
+    ("name", "clause"),
+    [
+        ("Capacity", "kip429/leader/5"),
+        ("Gradual", "kip429/converge/1"),
+        ("StopTheWorld", "kip429/leader/5"),
+        ("StopTheWorld", "kip429/leader/3"),
+    ],
 )
 def test_they_would_not_pass_without_that(name, clause):
     result = judged(undeclared(name), replace(FEW, each=4), Level.LIVENESS)
     assert result.verdict is Verdict.VIOLATION
     assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
+
+
+class Withholds(odd.StopTheWorld):  # type: ignore[misc]
+    """Gives nothing back of what it made its members revoke."""
+
+    def assign(self, cluster: Any, group: Any) -> Any:
+        before = any(subscription.generation_id > 0 for subscription in group.values())
+        return dict.fromkeys(group, ()) if before else super().assign(cluster, group)
+
+
+class Lingers(odd.StopTheWorld):  # type: ignore[misc]
+    """Deals out what it made its members revoke a round late: everybody has joined without claims by then."""
+
+    def __init__(self) -> None:
+        self.rounds = 0
+
+    def assign(self, cluster: Any, group: Any) -> Any:
+        hands = super().assign(cluster, group)
+        claims = any(subscription.owned_partitions for subscription in group.values())
+        self.rounds = 0 if claims else self.rounds + 1
+        return hands if claims or self.rounds > 1 else dict.fromkeys(group, ())
+
+
+@pytest.mark.parametrize("assignor", [Withholds, Lingers])
+def test_to_give_everything_back_is_no_leave_to_keep_it(assignor):
+    result = judged(assignor(), level=Level.LIVENESS)
+    assert result.verdict is Verdict.VIOLATION
+    broken = {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
+    assert {"stop-the-world/assign/1", "kip429/converge/1"} <= broken
+
+
+def test_to_give_something_back_is_not_to_give_everything_back():
+    class Halves(odd.StopTheWorld):  # type: ignore[misc]
+        def before(self, hands: Any) -> Any:
+            return {member: mine[: len(mine) // 2] for member, mine in hands.items()}
+
+    broken = {row.clause.id for row in judged(Halves()).clauses if row.status is Status.VIOLATED}
+    assert "stop-the-world/revoke/1" in broken
 
 
 def test_who_promises_nothing_is_told_what_is_not_asked():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass
 from enum import StrEnum
@@ -140,7 +141,7 @@ class Violation(AssertionError):
 
 @cache
 def _violation_type(clause_id: str) -> type[Violation]:
-    prefix = clause_id.replace("/", " ").title().replace(" ", "")
+    prefix = re.sub("[/-]", " ", clause_id).title().replace(" ", "")
     return type(f"{prefix}Violation", (Violation,), {"__module__": __name__})
 
 

@@ -14,12 +14,14 @@ from rebalance.model.names import unknown
 from rebalance.model.values import CLASSIC
 from rebalance.properties.assignors.clause import COOPERATIVE, Clause, Scope
 from rebalance.properties.assignors.placement import (
+    all_given_back,
     answered,
     balanced,
     balanced_equal,
     balanced_per_topic,
     co_partitioned,
     complete,
+    complete_once_revoked,
     exclusive,
     few_moves,
     newest_claim_wins,
@@ -110,6 +112,7 @@ TABLE: tuple[Clause, ...] = (
         id="kip429/leader/3", level=Level.QUALITY, scope=Scope.HISTORY,
         sentence="only a partition that changes owner is withheld",
         rule="KIP-429, leader 2.3", link=KIP_429, check=withheld_in_vain, protocols=ONLY_COOPERATIVE,
+        unless=frozenset({Promise.STOP_THE_WORLD}),
     ),
     Clause(
         id="kip429/leader/4", level=Level.SAFETY, scope=Scope.CALL,
@@ -120,6 +123,7 @@ TABLE: tuple[Clause, ...] = (
         id="kip429/leader/5", level=Level.LIVENESS, scope=Scope.CALL,
         sentence="a partition that nobody has to revoke is assigned at once",
         rule="KIP-429, leader 2.5", link=KIP_429, check=complete,
+        unless=frozenset({Promise.STOP_THE_WORLD}),
     ),
     Clause(
         id="kip792/claim/1", level=Level.SAFETY, scope=Scope.CALL,
@@ -206,6 +210,18 @@ TABLE: tuple[Clause, ...] = (
         id="weighted/idle/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="nobody is left with nothing while another could hand over one of several partitions",
         rule="promise weighted", link=ASSIGNOR, check=nobody_idle, promises=frozenset({Promise.WEIGHTED}),
+    ),
+    Clause(
+        id="stop-the-world/assign/1", level=Level.LIVENESS, scope=Scope.CALL,
+        sentence="a partition that nobody has to revoke is assigned at once, unless somebody revokes another",
+        rule="promise stop-the-world", link=KIP_429, check=complete_once_revoked,
+        promises=frozenset({Promise.STOP_THE_WORLD}),
+    ),
+    Clause(
+        id="stop-the-world/revoke/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="all valid claims are kept, or none",
+        rule="promise stop-the-world", link=KIP_429, check=all_given_back, protocols=ONLY_COOPERATIVE,
+        promises=frozenset({Promise.STOP_THE_WORLD}),
     ),
 )  # fmt: skip
 

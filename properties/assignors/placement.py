@@ -130,6 +130,29 @@ def complete(call: AssignorCall) -> Breach | None:
     return None
 
 
+def complete_once_revoked(call: AssignorCall) -> Breach | None:
+    # Whoever revokes joins again, and then there is a call that assigns what waits in this one.
+    return None if call.protocol is COOPERATIVE and call.revoked else complete(call)
+
+
+def all_given_back(call: AssignorCall) -> Breach | None:
+    if call.kept in (0, len(call.valid)):
+        return None
+    lost = tuple(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))
+    kept = {m: call.assignment.get(m, ()) for p, m in sorted(call.valid.items()) if p not in lost}
+    return Breach(
+        summary=f"{listed(lost)} given back, and {listed(kept)} may keep something",
+        because=(
+            *(line for partition in lost[:1] for line in claims_of(call, partition)),
+            f"assign() returned {grants(call, {*kept, *(call.valid[p] for p in lost)})}",
+        ),
+        expected="every valid claim kept, or none",
+        actual=f"{call.kept} of {counted(len(call.valid), 'valid claim')} kept",
+        partitions=lost,
+        gap=len(lost),
+    )
+
+
 def revoke_first(call: AssignorCall) -> Breach | None:
     # A grant to one of several members with the newest claim is left alone: they may both own it
     # already, nobody can tell who does, and no owner is added.

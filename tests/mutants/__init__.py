@@ -98,6 +98,17 @@ MUTANTS: tuple[Mutant, ...] = (
     _mutant("sticky/spread/1", "quality:KeepsTopicByTopic", COOPERATIVE, "3x10"),
     _mutant("partial/limit/1", "odd:OneTooMany", COOPERATIVE, "2x5"),
     _mutant("gradual/moves/1", "odd:OneMoreAtOnce", COOPERATIVE, "3x8"),
+    # What waits for nobody waits for ever.
+    _mutant("stop-the-world/assign/1", "odd:WaitsForNobody", COOPERATIVE, "3x1", "kip429/converge/1"),
+    # A member may keep what it has to give up, and does so a round later.
+    _mutant(
+        "stop-the-world/revoke/1",
+        "odd:KeepsTheFirst",
+        COOPERATIVE,
+        "2x3",
+        "kip429/converge/1",
+        "kip429/converge/3",
+    ),
     _mutant("weighted/idle/1", "odd:LeavesItIdle", COOPERATIVE, "4x8"),
     # What nobody is given in one round nobody is given in any.
     _mutant("kip429/leader/5", "keys:KeyedByText", COOPERATIVE, "1x12", "kip429/converge/1"),
