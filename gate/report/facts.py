@@ -185,7 +185,7 @@ def found_where(clause: ClauseResult, finding: Finding) -> str:
     found = f"in {scenario_number(finding.number, clause.searched)}"
     parts = [f"{found}, seed {finding.seed}, round {finding.round}"]
     if clause.scenarios:
-        asked = count(clause.scenarios, f"{clause.protocol} scenario")
-        parts.append(f"broken in {clause.broken:,} of {asked}")
+        scenarios = count(clause.scenarios, f"{clause.protocol} scenario")
+        parts.append(f"broken in {clause.broken:,} of {scenarios}")
     parts.append("confirmed in a fresh process" if finding.confirmed else "NOT confirmed in a fresh process")
     return "; ".join(parts)

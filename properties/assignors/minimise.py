@@ -17,7 +17,7 @@ from dataclasses import replace
 from itertools import combinations, islice, pairwise, permutations
 from typing import TypeVar
 
-from rebalance.model.values import NO_GENERATION, Racks, TopicPartition
+from rebalance.model.values import NO_GENERATION, Partitions, Racks, TopicPartition
 from rebalance.properties.assignors.scenarios import (
     AddMember,
     Scenario,
@@ -177,13 +177,32 @@ def _joined_members(s: Scenario) -> Iterator[Scenario]:
     pairs = permutations(s.members, 2) if len(s.members) <= FEW else pairwise(claiming)
     for gone, heir in pairs:
         if gone.owned:
-            joined = replace(
-                heir,
-                topics=tuple(dict.fromkeys((*heir.topics, *gone.topics))),
-                owned=tuple(dict.fromkeys((*heir.owned, *gone.owned))),
-                generation=max(heir.generation, gone.generation),
-            )
+            joined = _heir(heir, gone, gone.owned)
             yield _only_members(s, [joined if m is heir else m for m in s.members if m is not gone])
+
+
+def _heir(member: ScenarioMember, giver: ScenarioMember, claims: Partitions) -> ScenarioMember:
+    return replace(
+        member,
+        topics=tuple(dict.fromkeys((*member.topics, *giver.topics))),
+        owned=tuple(dict.fromkeys((*member.owned, *claims))),
+        generation=max(member.generation, giver.generation),
+    )
+
+
+def _moved_claims(s: Scenario) -> Iterator[Scenario]:
+    """A partition less, and another member claims what one did: who of them has it may decide."""
+    claimed = {p for m in everybody(s) for p in m.owned}
+    free = [p for kind, p in things_of(s) if kind == "partition" and p not in claimed]
+    if len(s.members) > FEW or len(free) > 2 * FEW:
+        return
+    for giver, taker in permutations(s.members, 2):
+        for moved in dict.fromkeys((giver.owned, *((p,) for p in giver.owned[:FEW]))):
+            left = replace(giver, owned=tuple(p for p in giver.owned if p not in moved))
+            changed = {giver.id: left, taker.id: _heir(taker, giver, moved)}
+            members = tuple(changed.get(m.id, m) for m in s.members)
+            for gone in free if moved else ():
+                yield without_things(replace(s, members=members), (("partition", gone),))
 
 
 def _tiny_group(s: Scenario) -> Iterator[Scenario]:
@@ -453,6 +472,7 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
     _plainer_members,
     _plainer_topics,
     _joined_members,
+    _moved_claims,
     _joined_topics,
     _smaller_group,
     _fewer_at_once,

@@ -35,5 +35,5 @@ def _protocols(clause: Clause) -> str:
 
 def _targets(clause: Clause) -> str:
     promised = " and ".join(sorted(clause.promises))
-    asked = f"targets that promise {promised}" if promised else "every target"
-    return asked + (f", but not {' or '.join(sorted(clause.unless))}" if clause.unless else "")
+    targets = f"targets that promise {promised}" if promised else "every target"
+    return targets + (f", but not {' or '.join(sorted(clause.unless))}" if clause.unless else "")

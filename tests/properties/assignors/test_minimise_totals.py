@@ -187,3 +187,29 @@ def test_what_depends_on_totals_becomes_small_within_a_smoke_search(name: str):
     small = minimise(planted.start, breaks, may_go_on=lambda: played < PROFILES["smoke"].shrink)
     assert small.size[:3] <= planted.size, (small.size, played)
     assert breaks(small)
+
+
+def test_who_of_two_members_claims_may_decide():
+    """Partitions are dealt out in turn: A has the first one, so alone it moves only where it is B's."""
+    a = ScenarioMember(id="A", topics=("t0",), owned=(TopicPartition("t0", 1),), generation=1)
+    start = Scenario(
+        protocol=COOPERATIVE,
+        topics=uniform({"t0": 2}),
+        members=(a, ScenarioMember(id="B", topics=("t0",))),
+        rounds=((),),
+    )
+
+    def breaks(s: Scenario) -> bool:
+        dealt = {
+            p: m.id
+            for t in s.topics
+            for i in range(len(s.topics[t]))
+            for p in [(t, i)]
+            for n, m in enumerate(s.members)
+            if n == i % len(s.members)
+        }
+        return any(dealt.get(p, m.id) != m.id for m in s.members for p in m.owned)
+
+    small = minimise(start, breaks)
+    assert small.size[:3] == (2, 1, 1)
+    assert [m.owned for m in small.members] == [(), (TopicPartition("t0", 0),)]
