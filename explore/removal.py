@@ -90,22 +90,18 @@ def _brought_up(folder: int, name: str, fresh: Iterator[str]) -> bool:
 
 @contextlib.contextmanager
 def _directory(above: int, name: str) -> Iterator[int | None]:
-    """Open a directory on the device of that in which it is, free to be changed; None if it is none."""
+    """Open a directory on the device of that in which it is; None if it is none."""
     number = opened(above, name)
     try:
-        if number is not None:
-            if os.fstat(number).st_dev != os.fstat(above).st_dev:
-                yield None
-                return
-            _unlocked(number)
-        yield number
+        mounted = number is not None and os.fstat(number).st_dev != os.fstat(above).st_dev
+        yield None if mounted else number
     finally:
         if number is not None:
             os.close(number)
 
 
 def _unlinked(above: int, name: str) -> bool:
-    """Remove what is no directory."""
+    """Remove what is no directory; of one that may not be changed, let it be changed."""
     for last in (False, True):
         try:
             os.unlink(name, dir_fd=above)
@@ -130,7 +126,6 @@ def _renamed(above: int, name: str, other: int, new: str) -> bool:
         except OSError:
             if last or (number := opened(above, name)) is None:
                 return False
-            _unlocked(number)
             os.close(number)
         else:
             return True

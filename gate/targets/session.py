@@ -70,6 +70,10 @@ _MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and byt
 _MOST_WRITTEN = 100_000  # the same of user data
 _LARGE = 2**20  # bytes of a reply that takes long to read
 _NO_SANDBOX = "no sandbox for"
+_SEES = (
+    "with --sandbox it sees the system, this directory, and the paths that its command and variables name "
+    "(--env NAME)"
+)
 _ADVICE = (
     "nothing was run; a sandbox is made of user namespaces, which Linux must let you have: on Ubuntu by",
     "`sudo sysctl -w kernel.apparmor_restrict_unprivileged_userns=0`; in a container let that be the sandbox",
@@ -431,13 +435,15 @@ def _not_run(target: Target, error: OSError) -> str:
 def _start_error(target: Target, failure: Failure) -> TargetError:
     if failure.message.startswith(_NO_SANDBOX):
         return TargetError(*failure.message.splitlines())
+    sees = [_SEES] if target.sandbox else []
     if target.stack_signal is not None and failure.kind is FailureKind.ERRORED:
-        return TargetError(failure.message, detail=failure.detail)  # our own host has said it all
+        return TargetError(failure.message, *sees, detail=failure.detail)  # our own host has said it all
     last_lines = failure.detail.splitlines()[-10:]
     return TargetError(
         f"target does not start: {target.label}",
         failure.message,
         *(f"| {line}" for line in last_lines),
+        *sees,
         'a target answers {"seq":0,"cmd":"hello","version":1} with one line: see protocol.schema.json',
         detail=failure.detail,
     )

@@ -15,6 +15,9 @@ LINUX = sys.platform == "linux"
 ROOT = LINUX and os.geteuid() == 0
 
 
+REMOVES = f"import runpy; print(runpy.run_path({removal.__file__!r})['remove']('left'))"
+
+
 @pytest.fixture
 def left(tmp_path):
     """A directory that somebody has left, beside one that is somebody's."""
@@ -73,6 +76,20 @@ def test_directories_without_a_mode_are_removed(left):
         (where / "file").touch(0o000)
     for where in (left / "a" / "b" / "c", left / "a" / "b", left / "a", left / "d", left):
         where.chmod(0o000)
+    if ROOT:  # for whom a mode is none, so by a process that may no more than a user
+        unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", sys.executable, "-c", REMOVES]
+        ran = subprocess.run(unshare, cwd=left.parent, capture_output=True, text=True, check=False)
+        assert (ran.stdout, "unshare:" in ran.stderr) in (("True\n", False), ("", True)), ran.stderr
+    assert remove(left)
+
+
+def test_no_directory_is_opened_by_a_link(left):
+    (left.parent / "link").symlink_to(left.parent / "kept")
+    assert removal.opened(None, left.parent / "link") is None
+    number = removal.opened(None, left.parent / "kept")
+    assert number is not None
+    os.close(number)
+    assert remove(left.parent / "link")
     assert remove(left)
 
 
@@ -97,11 +114,10 @@ def test_what_may_not_be_changed_is_removed(left):
 
 @pytest.mark.skipif(not LINUX, reason="by namespaces of Linux")
 def test_no_mount_is_crossed(left):
-    code = f"import runpy, sys; print(runpy.run_path({removal.__file__!r})['remove']('left'))"
     script = (
         "set -e; mkdir -p left/below/deep left/mounted left/tmpfs\n"
         "mount --bind kept left/below/deep; mount --bind kept left/mounted; mount -t tmpfs none left/tmpfs\n"
-        f"touch left/tmpfs/file left/below/file; '{sys.executable}' -c \"{code}\"\n"
+        f"touch left/tmpfs/file left/below/file; '{sys.executable}' -c \"{REMOVES}\"\n"
         "find left -type f | sed 's/[.][0-9a-f]*[.][0-9]*/NAME/'; ls kept"
     )
     unshare = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
@@ -113,3 +129,12 @@ def test_no_mount_is_crossed(left):
     assert found[0] == "False", ran.stderr
     assert {*found[1:]} >= {"left/tmpfs/file", "left/mounted/file", "below", "file"}
     assert remove(left), "outside nothing is mounted"
+
+
+@pytest.mark.skipif(not LINUX, reason="by namespaces of Linux")
+def test_nor_is_one_in_place_of_it(left):
+    script = f"mount -t tmpfs none left; touch left/file; '{sys.executable}' -c \"{REMOVES}\"; ls left"
+    unshare = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script]
+    ran = subprocess.run(unshare, cwd=left.parent, capture_output=True, text=True, check=False)
+    assert ran.stdout == "False\nfile\n" or "unshare:" in ran.stderr
+    assert remove(left)

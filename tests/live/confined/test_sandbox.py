@@ -323,6 +323,28 @@ def test_where_there_can_be_no_sandbox_nothing_runs(tmp_path, monkeypatch, prepa
     assert not (tmp_path / "ran").exists()
 
 
+def test_a_target_that_does_not_start_hears_what_it_can_see_and_how_it_sees_more(tmp_path, monkeypatch):
+    """A path of a variable that is let through is shown."""
+    (tmp_path / "project").mkdir()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "file").touch()
+    monkeypatch.chdir(tmp_path / "project")
+    Path("mine.py").write_text(
+        f"open({str(tmp_path / 'data')!r} + '/file')\n"
+        "def assign(cluster, group):\n"
+        "    topics, first = cluster.topics, min(group)\n"
+        "    return {first: [(t, p) for t in topics for p in range(cluster.partition_count(t))]}\n"
+    )
+    check = [sys.executable, "-m", "rebalance.gate.cli.start", "check", "mine:assign", "--sandbox"]
+    ran = subprocess.run(check, capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.returncode, "No such file" in ran.stderr) == (2, True)
+    assert "with --sandbox it sees" in ran.stderr
+    monkeypatch.setenv("DATA", str(tmp_path / "data"))
+    more = [*check, "--adapter", "--env", "DATA"]
+    ran = subprocess.run(more, capture_output=True, text=True, timeout=120, check=False)
+    assert "hello from mine" in ran.stdout
+
+
 def test_a_machine_of_which_no_filter_is_known_has_no_sandbox(monkeypatch):
     known = os.uname()
     monkeypatch.setattr(os, "uname", lambda: os.uname_result((*known[:4], "riscv64")))
