@@ -133,10 +133,14 @@ class Checkpoint:
         """Nothing else is read of a file that another version or another search has saved."""
         line = file.readline(LONGEST_HEAD)
         if line.startswith(b"\x80"):  # a pickle, as it was up to version 3
-            raise CheckpointError(f"{self.path} was saved by another version of rebalance: begin anew")
+            raise CheckpointError(
+                f"{self.path} was saved by another version of rebalance: begin anew, without --resume"
+            )
         head = fields(_json(line))
         if integer(head["version"]) != VERSION:
-            raise CheckpointError(f"{self.path} was saved by another version of rebalance: begin anew")
+            raise CheckpointError(
+                f"{self.path} was saved by another version of rebalance: begin anew, without --resume"
+            )
         if (of := word(head["fingerprint"])) != fingerprint:
             raise CheckpointError(f"{self.path} is a checkpoint of {of}, not of {fingerprint}")
 

@@ -338,7 +338,7 @@ def test_damage_is_named(tmp_path, content, message):
 
 def test_files_that_are_no_text_or_not_there(tmp_path):
     (tmp_path / "binary.json").write_bytes(b"\xff\xfe{")
-    for name, message in (("binary.json", "not JSON"), ("gone.json", "cannot be read: No such file")):
+    for name, message in (("binary.json", "is not UTF-8"), ("gone.json", "cannot be read: No such file")):
         with pytest.raises(TraceError, match=message):
             counterexamples.load(tmp_path / name)
 
