@@ -189,13 +189,15 @@ def _player(options: argparse.Namespace) -> AnyPlayer:
 
 def _walks(options: argparse.Namespace) -> WalkPlayer:
     from rebalance.explore.groups.scenarios import scenario
+    from rebalance.model.bugs.profiles import client
     from rebalance.model.consumer.migration.either import machine
     from rebalance.pipeline.campaign.walks import WalkPlayer
 
     with usage_errors(ValueError):
         scenario(options.what or "")
         releases(options)
-        mixes = tuple(options.release) or ((AS_SPECIFIED,),)
+        named = tuple(options.release) or ((AS_SPECIFIED,),)
+        mixes = tuple(tuple(client(one).name for one in mix) for mix in named)
         player = WalkPlayer(
             scenario=options.what,
             mixes=mixes,

@@ -117,8 +117,12 @@ def _explored(report: UpgradeReport, options: argparse.Namespace) -> dict[str, o
 
 def _release(options: argparse.Namespace) -> str:
     """The profile of all members. Raises UsageError."""
+    from rebalance.explore.groups.upgrade_paths import eager_alone
     from rebalance.model.bugs.profiles import NEWEST_CLIENT
 
+    for name in (name for several in options.release for name in several):
+        if trouble := eager_alone(options.old, name):
+            raise UsageError(f"--release: {trouble}")
     first, *others = releases(options, NEWEST_CLIENT)
     if others:
         raise UsageError("--release: all members are of one release in an upgrade")

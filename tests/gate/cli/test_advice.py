@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rebalance.gate.cli.main import __file__ as main
 
-from tests.gate.cli.test_vocabulary import THIRTEEN, parsers
+from tests.gate.cli.test_vocabulary import parsers
 
 ROOT = Path(main).parents[2]
 PRODUCT = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
@@ -19,7 +19,7 @@ PRODUCT = ("model", "properties", "explore", "specs", "live", "pipeline", "gate"
 OPTION = re.compile(r"(?<![\w-])--(?!rebalance-)[a-z][a-z0-9-]*")
 """Those of the pytest plugin begin with --rebalance-."""
 
-OF_COMMAND = re.compile(rf"\brebalance ({'|'.join(THIRTEEN)})\b([^`;:\n]*)")
+OF_COMMAND = re.compile(rf"\brebalance ({'|'.join(parsers())})\b([^`;:\n]*)")
 
 OF = {
     "code_search": ("explore", "check"),

@@ -230,6 +230,10 @@ def test_every_stage_shows_itself(rebalance, monkeypatch):
         (("--from", "range", "--to", "sticky", "--release", "3.9.8"), "--release: Kafka 3.9.8 is not known"),
         (("--from", "range", "--to", "consumer", "--broker", "3.9"), "since 4.0; write 4"),
         (("--from", "range", "--to", "consumer", "--release", "3.9"), "since 4.0; write 4"),
+        (
+            ("--from", "streams", "--to", "streams", "--release", "2.3"),
+            "write --from streams-2.3 --to streams",
+        ),
         (("--from", "range", "--via", "range", "--to", "sticky"), "are both range: nothing changes"),
         (("--from", "range", "--via", "streams", "--to", "sticky"), "--from streams --to streams"),
         (("--from", "range", "--via", "rage", "--to", "sticky"), "did you mean range"),
