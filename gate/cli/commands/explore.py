@@ -28,6 +28,7 @@ from rebalance.gate.cli.shared.options import REPORTS, add_format, add_options, 
 from rebalance.gate.cli.shared.releases import faults, releases
 from rebalance.gate.cli.shared.reports import Own, Reports
 from rebalance.gate.cli.shared.values import whole
+from rebalance.gate.traces.recognise import GROUP, right_command
 from rebalance.model.names import unknown
 
 if TYPE_CHECKING:
@@ -147,6 +148,8 @@ def _scenario(options: argparse.Namespace, usual: str = "") -> NamedScenario:
         raise UsageError(f"SCENARIO {options.group} and --scenario {options.scenario}: one of them")
     named = options.group or options.scenario or usual
     if "/" in named or "." in named:
+        if other := right_command(Path(named), GROUP):
+            raise UsageError(f"--scenario: {other}")
         if not named.endswith(".toml"):
             raise UsageError(f"--scenario: write your group to {Path(named).stem}.toml, not to {named}")
         with usage_errors(OSError, option="--scenario"):

@@ -6,10 +6,12 @@ import argparse
 import contextlib
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance.gate.cli.console.terminal import UsageError, usage_errors
 from rebalance.gate.cli.shared.values import unless_all
+from rebalance.gate.traces.recognise import right_command
 
 if TYPE_CHECKING:
     from rebalance.gate.targets.resolve import Target
@@ -30,6 +32,8 @@ def resolved(
     from rebalance.gate.targets.resolve import resolve
     from rebalance.live.assignors.hosted import TargetError
 
+    if spec and not command and (other := right_command(Path(spec))):
+        raise UsageError(other)
     with usage_errors(TargetError):
         target = resolve(spec, command)
     given = vars(options) if options else {}

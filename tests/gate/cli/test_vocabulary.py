@@ -132,4 +132,6 @@ def test_what_is_repeatable_says_so_and_may_be_repeated() -> None:
     parser = build_parser()
     for command, action in options():
         if isinstance(action, argparse._AppendAction):
-            parser.refuse_repeated([command, *(f"{name}=1" for name in action.option_strings * 2)])
+            parser.refuse_repeated(
+                [command, *(f"{name}=1" for name in (*action.option_strings, *action.option_strings))]
+            )

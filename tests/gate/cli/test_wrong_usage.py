@@ -378,3 +378,38 @@ def test_a_list_that_names_all_is_about_everything(rebalance, here) -> None:
     (here / "some.log").write_text("nothing that is known\n")
     ran = rebalance("audit", "some.log", "--check", "all", "--report", "all")
     assert (ran.code, "no check is called" in ran.err, "no format" in ran.err) == (3, False, False)
+
+
+HANDED = [line.split("  ->  ") for line in """
+replay orders.log  ->  orders.log is a log: `rebalance audit orders.log` checks it
+show orders.log  ->  orders.log is a log: `rebalance audit orders.log`
+show mine.toml  ->  mine.toml is a group in TOML: `rebalance explore --scenario mine.toml`
+replay mine.toml  ->  mine.toml is a group in TOML
+show report.json  ->  report.json is a report: the counterexamples that it names
+replay events.jsonl  ->  events.jsonl is an event log: `rebalance audit events.jsonl`
+audit trace.json  ->  trace.json is a trace: `rebalance show trace.json` draws it, `rebalance replay
+audit orders.log trace.json  ->  trace.json is a trace
+audit mine.toml  ->  mine.toml is a group in TOML
+audit report.json  ->  report.json is a report
+audit --follow trace.json  ->  trace.json is a trace
+check trace.json  ->  trace.json is a trace
+check --adapter orders.log  ->  orders.log is a log
+check mine.toml  ->  mine.toml is a group in TOML
+compare trace.json range  ->  trace.json is a trace
+explore trace.json  ->  --scenario: trace.json is a trace
+explore orders.log  ->  --scenario: orders.log is a log
+""".splitlines()[1:]]  # fmt: skip
+
+
+@pytest.mark.parametrize(("typed", "right"), HANDED, ids=[typed for typed, _ in HANDED])
+def test_a_file_for_another_command_is_recognised(rebalance, here: Path, typed: str, right: str) -> None:
+    shutil.copy(ROOT / "examples" / "audit" / "orders.log", here / "orders.log")
+    shutil.copy(ROOT / "examples" / "audit" / "orders-1-owned-twice.json", here / "trace.json")
+    (here / "mine.toml").write_text('like = "dynamic"\n')
+    suite = '"suite": {"name": "rebalance-verifier"}'
+    (here / "report.json").write_text(f'{{"schema": 1, {suite}, "verdict": "violation", "exit": 1}}')
+    (here / "events.jsonl").write_text('{"event": "joined", "group": "g", "consumer": "a"}\n' * 2)
+    ran = rebalance(*shlex.split(typed))
+    assert ran.code == 2
+    assert right in ran.out + ran.err
+    assert "Traceback" not in ran.err
