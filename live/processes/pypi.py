@@ -11,11 +11,14 @@ from rebalance.live.processes.tools import ToolError, cache, key, made_once, run
 SECONDS = 300
 """How long pip may take."""
 
-NOT_FROM_HERE = ("-P", "-m", "pip")
-"""The installed pip, not a module of that name in the current directory."""
 
-RELEASES = "releases of"
-"""Beginning of what is said of a question to the index, to which what is built from source counts too."""
+def pip() -> list[str]:
+    """Return the command of the installed pip, not of a module of that name in the current directory."""
+    return [sys.executable, "-P", "-m", "pip"]
+
+
+RELEASE = f"such release for Python {sys.version_info[0]}.{sys.version_info[1]}"
+WHEEL = f"{RELEASE} as a wheel, and builds none (`pip wheel` may)"
 
 _RELEASE = re.compile(r"[\w.!+-]+\Z")
 _NO_NETWORK = re.compile(
@@ -36,11 +39,11 @@ def installed(distribution: str, release: str) -> Path:
 
     def make(draft: Path) -> Path:
         site = draft / "site"
-        argv = [sys.executable, *NOT_FROM_HERE, "install", "--quiet", "--no-input", "--only-binary", ":all:"]
+        argv = [*pip(), "install", "--quiet", "--no-input", "--only-binary", ":all:"]
         argv += ["--disable-pip-version-check", "--target", str(site), wanted]
         ran = run(argv, SECONDS, f"{wanted}: pip")
         if ran.returncode:
-            raise ToolError(_complaint(wanted, ran.stderr), detail=ran.stderr)
+            raise ToolError(_complaint(wanted, ran.stderr, WHEEL), detail=ran.stderr)
         return site
 
     return made_once(directory, make, f"{wanted} cannot be kept in")
@@ -48,13 +51,13 @@ def installed(distribution: str, release: str) -> Path:
 
 def versions(distribution: str) -> tuple[str, ...]:
     """All releases of ``distribution`` that pip finds, whatever Python they are for. Raises ToolError."""
-    wanted = f"{RELEASES} {distribution}"
-    argv = [sys.executable, *NOT_FROM_HERE, "index", "versions", "--ignore-requires-python", "--no-input"]
+    wanted = f"releases of {distribution}"
+    argv = [*pip(), "index", "versions", "--ignore-requires-python", "--no-input"]
     # One retry: without any, pip does not say that it reached no index.
     argv += ["--disable-pip-version-check", "--retries", "1", "--timeout", "15", distribution]
     ran = run(argv, SECONDS, f"{wanted}: pip")
     if ran.returncode or _NO_NETWORK.search(ran.stderr):  # it goes on with what lies on this machine
-        raise ToolError(_complaint(wanted, ran.stderr), detail=ran.stderr)
+        raise ToolError(_complaint(wanted, ran.stderr, RELEASE), detail=ran.stderr)
     return versions_in(ran.stdout)
 
 
@@ -70,14 +73,11 @@ def versions_in(output: str) -> tuple[str, ...]:
     return tuple(one.strip() for line in listed for one in line.split(","))
 
 
-def _complaint(wanted: str, output: str) -> str:
-    """What pip has against it, in one line."""
+def _complaint(wanted: str, output: str, sought: str) -> str:
+    """Return what pip has against it, in one line; ``sought`` is what it was to find."""
     if _NO_NETWORK.search(output):
         return f"{wanted}: pip reaches no index: is there a network?"
     if "No matching distribution" in output:
-        python = f"Python {sys.version_info[0]}.{sys.version_info[1]}"
-        if wanted.startswith(RELEASES):
-            return f"{wanted}: pip finds no such release for {python}"
-        return f"{wanted}: pip finds no wheel of such a release for {python} (`pip wheel` may make one)"
+        return f"{wanted}: pip finds no {sought}"
     errors = [line.strip() for line in output.splitlines() if line.strip()]
     return f"{wanted}: pip fails: {(errors or ['it does not say why'])[-1][:300]}"
