@@ -37,8 +37,9 @@ def violated(clause: str, *kinds: str, broken: int | None = None) -> ClauseResul
 
 def judged(*rows: ClauseResult, failing: str = "", flaky: str = "", **fields: object) -> Result:
     """What lists with these lines make of the rows."""
-    lists = [known.parse(text, "known.txt") for text in (failing, flaky)]
-    return allow(result(*rows, **fields), *lists, TODAY)
+    return allow(
+        result(*rows, **fields), known.parse(failing, "known.txt"), known.parse(flaky, "flaky.txt"), TODAY
+    )
 
 
 def statuses(made: Result) -> list[Status]:
@@ -171,6 +172,10 @@ def test_a_cause_that_is_not_seen_any_more_is_stale_where_all_causes_are_known()
     assert f"{SAFETY}@never" in stale
     # Some scenarios break it for a cause that nobody looked into: it may be this one.
     assert judged(violated(SAFETY, "late", broken=2), failing=lines).stale_known == ()
+    # Each cause accounts for its scenarios.
+    third = f"{lines}\n{SAFETY}@tied # c"
+    [gone] = judged(violated(SAFETY, "late", "never"), failing=third).stale_known
+    assert f"{SAFETY}@tied" in gone
     # A line without a cause is for whatever breaks it.
     whole = f"{SAFETY}@late # a\n{LIVENESS} # b"
     assert judged(violated(SAFETY, "late"), failing=whole).stale_known == ()
