@@ -76,6 +76,7 @@ def test_directories_without_a_mode_are_removed(left):
         (where / "file").touch(0o000)
     for where in (left / "a" / "b" / "c", left / "a" / "b", left / "a", left / "d", left):
         where.chmod(0o000)
+    (left.parent / "left").chmod(0o500)  # which may be opened and not changed
     if ROOT:  # for whom a mode is none, so by a process that may no more than a user
         unshare = ["unshare", "--user", "--map-user=1000", "--map-group=1000", sys.executable, "-c", REMOVES]
         ran = subprocess.run(unshare, cwd=left.parent, capture_output=True, text=True, check=False)
