@@ -9,6 +9,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from rebalance.specs.logic.prover import (
 )
 from rebalance.specs.logic.specification import Theorem
 from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
+from rebalance.specs.refinement.coverage import NOTHING, SampleCoverage, enough
 from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled
 
 ReportProgress = Callable[[int, int], None]
@@ -137,13 +140,30 @@ class Proof:
         return ProofVerdict.UNKNOWN if reached is ProofVerdict.PROVED and self.weak(theorem) else reached
 
     @property
+    def met(self) -> SampleCoverage:
+        """What the samples came to, together."""
+        return reduce(or_, (row.met for row in self.model), NOTHING)
+
+    @property
+    def wanted(self) -> SampleCoverage:
+        """What there is in their groups."""
+        return reduce(or_, (row.wanted for row in self.model), NOTHING)
+
+    @property
+    def held_against_model(self) -> bool:
+        """Whether the sample is large enough to say that the theorems are about the model: every group was
+        looked at, every action of the model met, and of the pairs of its faults ``ENOUGH``."""
+        done = self.plan.samples and len(self.model) == len(self.plan.samples)
+        return bool(done) and enough(self.met, self.wanted)
+
+    @property
     def verdict(self) -> ProofVerdict:
         """Of all theorems together. What may be about nothing, or about something else than the model, is
         not proved; what the model breaks is refuted."""
         found = [self.judged(theorem) for theorem in self.plan.theorems]
         if self.breaches:
             found.append(ProofVerdict.REFUTED)
-        if self.deviations or len(self.model) < len(self.plan.samples):
+        if self.deviations or not self.held_against_model:
             found.append(ProofVerdict.UNKNOWN)
         if self.doubts or len(self.vacuity) < sum(len(check.names) for check in self.plan.checks):
             found.append(ProofVerdict.UNKNOWN)

@@ -6,7 +6,7 @@ caller. ``SCENARIOS`` is what ``rebalance list scenarios`` shows.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -397,60 +397,3 @@ def scenario(name: str) -> NamedScenario:
     if name not in SCENARIOS:
         raise ScenarioError(unknown("scenario", name, SCENARIOS, "rebalance list scenarios"))
     return SCENARIOS[name]
-
-
-SampledGroup = tuple[str, int, int, int, tuple[str, ...] | None]
-"""A scenario, members, partitions, faults in one run, and their kinds, None for those of the scenario."""
-
-SAMPLED: tuple[SampledGroup, ...] = (
-    ("connections", 3, 2, 3, None),
-    ("failover", 2, 2, 4, None),
-    ("eager", 2, 2, 4, None),
-    ("mixed", 2, 2, 4, (*ALWAYS_POSSIBLE, "failover")),
-    ("static", 2, 2, 4, (*ALWAYS_POSSIBLE, "failover")),
-    ("static-connections", 2, 2, 4, None),
-    ("topics", 2, 2, 4, None),
-    ("crowded", 2, 1, 3, None),
-    ("leaving", 2, 2, 3, None),
-    ("static-appends", 2, 2, 3, None),
-    ("careless", 2, 2, 3, None),
-    ("shrinking", 2, 2, 2, None),
-    ("racks", 2, 2, 2, None),
-)
-"""Groups that a proof looks at, to see that it is about them.
-
-Together they take every kind of fault, with dynamic and static members, EAGER and COOPERATIVE ones and both
-at once, with and without a failover, on connections that hold and on some that break."""
-
-
-CONSUMER_SAMPLED: tuple[SampledGroup, ...] = (
-    ("consumer", 2, 2, 4, None),
-    ("consumer", 3, 2, 3, None),
-    ("consumer-topics", 2, 2, 4, CONSUMER_FAULTS),
-    ("consumer-static", 2, 2, 3, ("close", "crash", "disconnect", "max poll", "session timeout")),
-)
-"""The same of the consumer protocol: every kind of fault, and of subscriptions that change."""
-
-
-MIGRATION_SAMPLED: tuple[SampledGroup, ...] = (
-    ("migration", 3, 2, 3, None),
-    ("migration-upgrade", 2, 2, 3, None),
-    ("migration-downgrade", 2, 2, 3, None),
-    ("migration-disabled", 2, 2, 2, None),
-)
-"""The same of groups between the protocols."""
-
-
-SAMPLED_OF: Mapping[str, tuple[SampledGroup, ...]] = {
-    "classic": SAMPLED, "consumer": CONSUMER_SAMPLED, "migration": MIGRATION_SAMPLED,
-}  # fmt: skip
-"""By the protocol."""
-
-
-def sampled_groups(sampled: Iterable[SampledGroup] = SAMPLED) -> Iterator[tuple[str, Setup]]:
-    """These groups with their titles."""
-    for name, members, partitions, budget, faults in sampled:
-        size = ScenarioSize(
-            members=members, partitions=partitions, budget=budget, faults=faults, naming="given"
-        )
-        yield f"{name}, {members} x {partitions}", SCENARIOS[name].setup(size)

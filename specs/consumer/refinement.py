@@ -8,8 +8,9 @@ steps of the logic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
+from enum import Enum
 from functools import cache
 from typing import Any, cast
 
@@ -26,9 +27,28 @@ from rebalance.specs.logic.concrete import Stepper
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.logic.universe import Structure, call
 from rebalance.specs.refinement.abstraction import NoCounterpartError
-from rebalance.specs.refinement.refinement import RefinementFailure, Report, broken
+from rebalance.specs.refinement.refinement import MOST_KNOWN, RefinementFailure, Report, broken
 from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled_by
 from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Transition
+
+_Step = tuple[int, tuple[Step, ...], int]
+"""A step between two structures, by their numbers."""
+
+LEAST = (2, 8)
+"""Ids of each slot and epochs that the universe begins with."""
+
+
+class _View:
+    """What is known in a universe of one size: the pictures, and what came of each step between them."""
+
+    def __init__(self, picture: GroupPicture, spec: Specification) -> None:
+        self.map = picture
+        self.stepper = Stepper(picture.universe, spec.actions)
+        self.pictures: dict[Numbers, int] = {}
+        self.structures: list[Structure] = []
+        self.numbers: dict[Structure, int] = {}
+        self.known: dict[_Step, tuple[tuple[str, str] | None, tuple[tuple[str, int], ...]]] = {}
+        self.whole: set[int] = set()
 
 
 class ConsumerRefinement:
@@ -55,7 +75,14 @@ class ConsumerRefinement:
         self._slots = [[position[f"{part} {letter(slot)}"] for part in parts] for slot in setup.slots]
         self._formulas = {**self.spec.invariants, **self.spec.properties}
         self._together = z3.And(*self._formulas.values())
-        self._resize(2, 8)
+        self._views: dict[tuple[int, int], _View] = {}
+        self._kinds: dict[int, Hashable] = {}
+        self._resize(*LEAST)
+
+    def anew(self) -> None:
+        """Forget which steps and states were met, not what is known of them."""
+        self.report = Report(taken=Counter(dict.fromkeys(self.report.taken, 0)))
+        self._resize(*LEAST)
 
     def covers(self, setup: Setup) -> None:
         """Raises ValueError for a group that the logic does not have."""
@@ -75,16 +102,18 @@ class ConsumerRefinement:
         return steps(move)
 
     def _resize(self, ids: int, epochs: int) -> None:
-        self.map = type(self).picture(self.setup, ids, epochs)
-        self._stepper = Stepper(self.map.universe, self.spec.actions)
-        self._structures: dict[Numbers, Structure] = {}
-        self._seen: set[tuple[Structure, tuple[Step, ...], Structure]] = set()
-        self._judged: set[Structure] = set()
+        view = self._views.get((ids, epochs))
+        if view is None or len(view.known) > MOST_KNOWN:
+            picture = type(self).picture(self.setup, ids, epochs)
+            view = self._views[ids, epochs] = _View(picture, self.spec)
+        self._view, self.map, self._stepper = view, view.map, view.stepper
+        self._seen: set[_Step] = set()
+        self._judged: set[int] = set()
 
     def begin(self) -> RefinementFailure | None:
         """Check the initial states."""
         for state in self.numbered.initial:
-            if not self._stepper.holds(self.spec.initial, self._structure(state)):
+            if not self._stepper.holds(self.spec.initial, self._view.structures[self._number(state)]):
                 return RefinementFailure("at first", "initial", "the formula does not hold at first")
         return None
 
@@ -94,20 +123,29 @@ class ConsumerRefinement:
         self.report.transitions += 1
         try:
             self._fit(before, after)
-            one, other = self._structure(before), self._structure(after)
+            one, other = self._number(before), self._number(after)
             path = tuple(self.path(self._move(transition)))
         except NoCounterpartError as reason:
             return RefinementFailure(event_text(transition.event), "", str(reason))
         self.report.silent += not path
-        if (one, path, other) in self._seen:
+        step: _Step = (one, path, other)
+        if step in self._seen:
             return None
-        self._seen.add((one, path, other))
+        self._seen.add(step)
         self.report.distinct += 1
-        wrong = self._wrong(one, path, other)
+        structures, known = self._view.structures, self._view.known
+        if step not in known:
+            taken = Counter[str]()
+            known[step] = self._wrong(structures[one], path, structures[other], taken), tuple(taken.items())
+        wrong, actions = known[step]
+        self.report.taken.update(dict(actions))
         return RefinementFailure(event_text(transition.event), *wrong) if wrong else None
 
-    def _wrong(self, state: Structure, path: tuple[Step, ...], after: Structure) -> tuple[str, str] | None:
-        """The first step that is not possible, or the last one if it ends elsewhere; and why."""
+    def _wrong(
+        self, state: Structure, path: tuple[Step, ...], after: Structure, taken: Counter[str]
+    ) -> tuple[str, str] | None:
+        """The first step that is not possible, or the last one if it ends elsewhere; and why. Counts the
+        actions of the logic that are ``taken``."""
         for names, parameters in path:
             reasons = []
             for name in names:
@@ -116,7 +154,7 @@ class ConsumerRefinement:
                 except ValueError as reason:
                     reasons.append(str(reason))
                     continue
-                self.report.taken[name] += 1
+                taken[name] += 1
                 break
             else:
                 return names[0], "; ".join(dict.fromkeys(reasons))
@@ -129,13 +167,17 @@ class ConsumerRefinement:
         """The first invariant or property that does not hold in ``state``."""
         try:
             self._fit(state)
-            structure = self._structure(state)
+            number = self._number(state)
         except NoCounterpartError as reason:
             return RefinementFailure(event, "", str(reason))
-        if structure in self._judged:
+        if number in self._judged:
             return None
-        self._judged.add(structure)
+        self._judged.add(number)
+        if number in self._view.whole:
+            return None
+        structure = self._view.structures[number]
         if self._stepper.holds(self._together, structure):
+            self._view.whole.add(number)
             return None
         return broken(self._stepper, self._formulas, structure, event)
 
@@ -143,9 +185,21 @@ class ConsumerRefinement:
         """The first property that does not hold in ``state``; None also where nothing shows it."""
         try:
             self._fit(state)
-            return broken(self._stepper, self.spec.properties, self._structure(state), event)
+            structure = self._view.structures[self._number(state)]
+            return broken(self._stepper, self.spec.properties, structure, event)
         except NoCounterpartError:
             return None
+
+    def kind(self, transition: Transition) -> Hashable:
+        """The action, and what of the states before of its client and of the group is no number."""
+        before, event, *_ = transition
+        places = [self._group, *self._slots[max(event.who, 0)]]
+        return event.action, *(self._kind(before[place]) for place in places)
+
+    def _kind(self, number: int) -> Hashable:
+        if number not in self._kinds:
+            self._kinds[number] = _without_numbers(self.numbered.values[number])
+        return self._kinds[number]
 
     # -- pictures ----------------------------------------------------------------------------------------
 
@@ -163,11 +217,16 @@ class ConsumerRefinement:
         if (ids, epochs) != (self.map.ids, self.map.epochs):
             self._resize(ids, epochs)
 
-    def _structure(self, state: Numbers) -> Structure:
-        known = self._structures.get(state)
+    def _number(self, state: Numbers) -> int:
+        """The number of the structure that is the picture of a state."""
+        view = self._view
+        known = view.pictures.get(state)
         if known is None:
             group = cast(ConsumerGroup, self.numbered.values[state[self._group]])
-            known = self._structures[state] = self.map.structure(group, self._slot_states(state))
+            structure = self.map.structure(group, self._slot_states(state))
+            known = view.pictures[state] = view.numbers.setdefault(structure, len(view.structures))
+            if known == len(view.structures):
+                view.structures.append(structure)
         return known
 
     def _move(self, transition: Transition) -> ConsumerMove:
@@ -182,6 +241,13 @@ class ConsumerRefinement:
             group_after=values[after[self._group]],
             seen=seen or (),
         )
+
+
+def _without_numbers(value: object) -> Hashable:
+    """Of a value its truth values and names, and those of its parts; of a number that there is one."""
+    if isinstance(value, tuple):
+        return type(value).__name__, *(_without_numbers(part) for part in value)
+    return value if value is None or isinstance(value, bool | Enum) else bool(value)
 
 
 def sampled(sample: ModelSample) -> SampledModel:

@@ -22,6 +22,7 @@ from functools import cache, cached_property
 from typing import Any
 
 import z3
+from rebalance.specs.logic.smtlib import declarable
 
 Term = Any
 """A z3 expression; z3 has no types for checkers."""
@@ -90,7 +91,7 @@ class Vocabulary:
 
     def sort(self, name: str, letters: str) -> tuple[Any, ...]:
         """An unbounded sort, and one variable for each of ``letters``."""
-        sort = z3.DeclareSort(name)
+        sort = z3.DeclareSort(declarable(name))
         self.sorts[name] = sort
         for letter in letters:
             self.letters[letter] = z3.Const(letter, sort)
@@ -98,7 +99,7 @@ class Vocabulary:
 
     def enumeration(self, name: str, values: Sequence[str]) -> tuple[Any, ...]:
         """A sort of exactly ``values``, and the values."""
-        sort, constants = z3.EnumSort(name, list(values))
+        sort, constants = z3.EnumSort(declarable(name), list(map(declarable, values)))
         self.sorts[name] = sort
         self.values[name] = tuple(values)
         return (sort, *constants)

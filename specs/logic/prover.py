@@ -12,6 +12,7 @@ units of the obligation are used up:
 
 from __future__ import annotations
 
+import hashlib
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -22,6 +23,7 @@ from typing import Protocol, TypeVar
 
 import z3
 from rebalance.properties.verdict import Verdict
+from rebalance.specs.logic import smtlib
 from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
 from rebalance.specs.logic.finite import Finite
 from rebalance.specs.logic.language import Term, Vocabulary
@@ -33,6 +35,9 @@ SOON = LIMIT // 5
 """Units after which the quick ways give up."""
 
 SEEDS = (0, 1, 2)
+
+MOST_LETTERS = 120
+"""In the name of a file; file systems have 255, and some 143."""
 
 
 T = TypeVar("T")
@@ -244,27 +249,30 @@ def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int 
 
 def file_name(theorem: Theorem, case: ProofCase, goal: str) -> Path:
     """Where an obligation is written to, below some directory; the same in every run."""
-    text = " ".join(filter(None, (case.kind, case.name, goal)))
-    return Path(_slug(theorem.name)) / f"{_slug(text)}.smt2"
+    text = _slug(" ".join(filter(None, (case.kind, case.name, goal))))
+    if len(text) > MOST_LETTERS:
+        end = hashlib.sha256(text.encode()).hexdigest()[:8]
+        text = f"{text[: MOST_LETTERS - 9].rstrip('-')}-{end}"
+    return Path(_slug(theorem.name)) / f"{text}.smt2"
 
 
 def written(theorem: Theorem, case: ProofCase, answer: GoalAnswer) -> str:
     """One obligation in SMT-LIB 2, with the hypotheses that were used."""
-    status = "sat" if case.possible else "unsat"
+    expected, other = ("sat", "unsat") if case.possible else ("unsat", "sat")
+    known = {ProofVerdict.PROVED: expected, ProofVerdict.REFUTED: other}
     assertion = answer.formula if case.possible else z3.Not(answer.formula)
-    context = z3.Context()  # of its own, so that the names in it are the same each time
-    solver = z3.Solver(ctx=context)
-    solver.add(*(formula.translate(context) for formula in (*answer.used.values(), assertion)))
     wanted = "the goal is consistent with them" if case.possible else "the goal, negated here, follows"
     comments = [
         f"{theorem.name}: {theorem.sentence}",
         " ".join(filter(None, ("obligation:", case.kind, case.name, answer.goal))),
         f"{len(answer.used)} hypotheses: {', '.join(answer.used)}",
-        f"expected: {status}, {wanted}; rebalance prove says: {answer.verdict}",
+        f"expected: {expected}, {wanted}; rebalance prove says: {answer.verdict}",
     ]
-    text = re.sub(r"^;.*\n|^\(set-info :status.*\n", "", solver.to_smt2(), flags=re.M)
+    text = smtlib.text_of((*answer.used.values(), assertion))
+    text = re.sub(r"^;.*\n|^\(set-info :status.*\n", "", text, flags=re.M)
     text = re.sub(r"\(_ (\w+) \1\)", r"\1", text)  # so z3 writes a value of an enumeration, for itself only
     header = "".join(f"; {comment}\n" for comment in comments)
+    status = known.get(answer.verdict, "unknown")
     return f"{header}(set-info :status {status})\n(set-logic ALL)\n{text}"
 
 

@@ -266,8 +266,12 @@ def _bounce(move: Move) -> Iterator[SpecStep]:
     yield "reconfigure", (move.c,)
 
 
-def _enforce(move: Move) -> Iterator[SpecStep]:
-    if not move.old.member.rejoin:
+def _requests_rejoin(move: Move) -> Iterator[SpecStep]:
+    """``requestRejoin``, by the application or by a poll that finds other metadata or another subscription.
+
+    Such a poll waits for its commit first; the rejoin stays called for if the change is gone by then.
+    """
+    if move.new.member.rejoin and not move.old.member.rejoin:
         yield "enforce_rebalance", (move.c,)
 
 
@@ -403,7 +407,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "polls on": of("polls_on", consumer),
     "unsubscribe midway": of("unsubscribe_midway", consumer),
     "heartbeat": _heartbeat,
-    "slow commit": _nothing,
+    "slow commit": _requests_rejoin,
     "commit done": _nothing,
     "commit refused": _commit_refused,
     "prepare": _prepare,
@@ -421,7 +425,7 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "close": _close,
     "unsubscribe": of("unsubscribe", consumer),
     "resubscribe": of("resubscribe", consumer),
-    "enforce": _enforce,
+    "enforce": _requests_rejoin,
     "disconnect": of(lambda move: "lost" if move.old.gone else "disconnect", consumer),
     "late request": of(lambda move: f"{move.new.stray.api}_late", consumer),
     # -- the leader --

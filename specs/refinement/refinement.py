@@ -90,11 +90,38 @@ Appearance = tuple[int, ...]
 """A structure: the number of what all share, and of what each slot has."""
 
 
+_Step = tuple[Appearance, tuple[SpecStep, ...], Appearance, tuple[ListenerCall, ...] | None]
+
+KINDS = (
+    "life", "state", "identified", "prepare", "rejoin", "resubscribed", "outdated", "unseen", "subscribes",
+    "received", "wire", "error", "leading", "stray", "stray_error", "group",
+)  # fmt: skip
+"""Symbols that are no numbers, and tell of what kind a state is."""
+
+MOST_KNOWN = 200_000
+"""Steps that are kept for the next sample: about 200 MB."""
+
+
+class _View:
+    """What is known in a universe of one size: the pictures, and what came of each step between them."""
+
+    def __init__(self, picture: Abstraction, spec: Specification) -> None:
+        self.map = picture
+        self.stepper = Stepper(picture.universe, spec.actions)
+        self.entries: list[Entries] = []
+        self.numbers: dict[object, int] = {}
+        self.parts: dict[tuple[int, Numbers], int] = {}
+        self.known: dict[_Step, tuple[str, str] | None] = {}
+        self.whole: set[Appearance] = set()
+        self.kinds: dict[int, Hashable] = {}
+
+
 class Refinement:
     """Checks states and transitions of one setup, each that looks different once.
 
-    The universe grows as ids and generations come; what is known is forgotten then. ``size`` is what it
-    begins with. ``build`` makes the machine of the setup: the model's, or one that is to be told from it.
+    The universe grows as ids and generations come. ``size`` is what it begins with. ``build`` makes the
+    machine of the setup: the model's, or one that is to be told from it. What is known of a step is kept for
+    the next sample (``anew``), so that many cost little more than what they differ in.
     """
 
     def __init__(
@@ -124,19 +151,23 @@ class Refinement:
             if setup.keeps_log or symbols_of(formula).isdisjoint(LOG)
         }
         self._together = z3.And(*self._formulas.values())
-        self._fits: set[int] = set()
+        self._size = size
+        self._views: dict[StructureSize, _View] = {}
         self._locals: dict[tuple[int, Numbers], Local] = {}
         self._resize(size)
 
+    def anew(self) -> None:
+        """Forget which steps and states were met, not what is known of them."""
+        self.report = Report(taken=Counter(dict.fromkeys(self.report.taken, 0)))
+        self._resize(self._size)
+
     def _resize(self, size: StructureSize) -> None:
-        self.map = Abstraction(self.setup, size)
-        self._stepper = Stepper(self.map.universe, self.spec.actions)
-        self._entries: list[Entries] = []
-        self._numbers: dict[object, int] = {}
-        self._parts: dict[tuple[int, Numbers], int] = {}
-        self._seen: set[
-            tuple[Appearance, tuple[SpecStep, ...], Appearance, tuple[ListenerCall, ...] | None]
-        ] = set()
+        view = self._views.get(size)
+        if view is None or len(view.known) > MOST_KNOWN:
+            view = self._views[size] = _View(Abstraction(self.setup, size), self.spec)
+        self._view, self.map, self._stepper = view, view.map, view.stepper
+        self._fits: set[int] = set()
+        self._seen: set[_Step] = set()
         self._judged: set[Appearance] = set()
         blank, positions = self.map.blank(), self.map.universe.positions
         self._log = {name: blank[positions[name]] for name in LOG}
@@ -180,11 +211,15 @@ class Refinement:
         for name, _ in path:
             self.report.taken[name] += 1
         calls = None if seen is None else seen_by(seen)
-        if (one, path, other, calls) in self._seen:
+        step: _Step = (one, path, other, calls)
+        if step in self._seen:
             return None
-        self._seen.add((one, path, other, calls))
+        self._seen.add(step)
         self.report.distinct += 1
-        wrong = self._wrong(self._structure(one), path, self._structure(other), calls)
+        known = self._view.known
+        if step not in known:
+            known[step] = self._wrong(self._structure(one), path, self._structure(other), calls)
+        wrong = known[step]
         return RefinementFailure(event_text(event), *wrong) if wrong else None
 
     def judge(self, state: Numbers, event: str = "") -> RefinementFailure | None:
@@ -197,8 +232,11 @@ class Refinement:
         if appearance in self._judged:
             return None
         self._judged.add(appearance)
+        if appearance in self._view.whole:
+            return None
         structure = self._structure(appearance)
         if self._stepper.holds(self._together, structure):
+            self._view.whole.add(appearance)
             return None
         return broken(self._stepper, self._formulas, structure, event)
 
@@ -255,6 +293,22 @@ class Refinement:
         symbols = self.map.universe.positions
         return tuple([self._log.get(name, entry) for name, entry in zip(symbols, state, strict=True)])
 
+    def kind(self, transition: Transition) -> Hashable:
+        """The action, and what of the states before of its consumer and of the group is no number."""
+        before, event, *_ = transition
+        try:
+            appearance = self._appearance(before)
+        except (NoCounterpartError, ValueError):
+            return event.action
+        return event.action, self._kind(appearance[0]), self._kind(appearance[max(event.who, 0) + 1])
+
+    def _kind(self, number: int) -> Hashable:
+        kinds = self._view.kinds
+        if number not in kinds:
+            entries = self._view.entries[number]
+            kinds[number] = tuple(entries[name] for name in KINDS if name in entries)
+        return kinds[number]
+
     # -- pictures ----------------------------------------------------------------------------------------
 
     def fit(self, values: Iterable[int]) -> None:
@@ -276,7 +330,7 @@ class Refinement:
 
     def _part(self, slot: int, numbers: Numbers) -> int:
         """The number of the entries for some components: of one slot, or of what all share."""
-        known = self._parts.get((slot, numbers))
+        known = self._view.parts.get((slot, numbers))
         if known is None:
             if slot < 0:
                 group, *log = [self.numbered.values[number] for number in numbers]
@@ -285,10 +339,11 @@ class Refinement:
                 entries = self.map.local(self._local_of(slot, numbers))
             # Entries that equal each other get one number, so that equal pictures are equal.
             key = (slot < 0, *entries.values())
-            known = self._numbers.setdefault(key, len(self._entries))
-            if known == len(self._entries):
-                self._entries.append(entries)
-            self._parts[slot, numbers] = known
+            view = self._view
+            known = view.numbers.setdefault(key, len(view.entries))
+            if known == len(view.entries):
+                view.entries.append(entries)
+            view.parts[slot, numbers] = known
         return known
 
     def _local(self, slot: int, state: Numbers) -> Local:
@@ -315,7 +370,7 @@ class Refinement:
         return known
 
     def _built(self, appearance: Appearance) -> Structure:
-        shared, *slots = [self._entries[number] for number in appearance]
+        shared, *slots = [self._view.entries[number] for number in appearance]
         return self.map.structure(shared, slots)
 
     def _move(self, transition: Transition) -> Move:

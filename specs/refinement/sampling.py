@@ -3,7 +3,11 @@
 All that a group can do is too much for a proof that one waits for; so each run is of a seed, and a sample
 ends after a number of different steps. It goes where it has not been: half of the time to what a step that
 nobody has seen leads to. A fault is rare in some runs and frequent in others, since one that comes early ends
-what others would have come to.
+what others would have come to. As long as two kinds of faults have not met, a run is on the way to two such:
+it goes where the one was possible before, and takes the other one meanwhile.
+
+A sample says something only if it is large enough: it has met each action of the model, and nearly each two
+kinds of faults in one run (``coverage``).
 
 Where a step is none of the logic, the theorems are not about this model. Then the sample goes on, to see
 whether what they say of the logic also breaks in the model.
@@ -11,8 +15,9 @@ whether what they say of the logic also breaks in the model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, pairwise
 from random import Random
 from typing import Protocol
 
@@ -22,6 +27,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.refinement.abstraction import StructureSize
+from rebalance.specs.refinement.coverage import NOTHING, Course, Coverage, SampleCoverage, costs, wanted
 from rebalance.specs.refinement.refinement import Refinement, RefinementFailure, Report
 from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Transition
 
@@ -30,6 +36,9 @@ RUN = 80
 
 RARE = (4, 12, 40)
 """One of so many steps of a run is a fault, where one is possible."""
+
+THOROUGH = 5
+"""In one of so many states every fault is checked, not only what is new of it."""
 
 IDLE = 20
 """Runs without anything new after which a group is known."""
@@ -40,12 +49,14 @@ SIZE = StructureSize(3, 6)
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSample:
-    """What is to be checked: ``steps`` different ones of a group, in runs of that seed."""
+    """What is to be checked: ``steps`` different ones of a group, in runs of that seed. ``ways``: events on
+    which a rare action becomes possible."""
 
     group: str
     setup: Setup
     seed: int
     steps: int
+    ways: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,13 +70,16 @@ class ModelDeviation:
 
 @dataclass(frozen=True, kw_only=True)
 class SampledModel:
-    """What came of a sample. ``steps`` are different ones, of ``runs`` runs; ``deviation`` is the first;
-    ``breach`` is a state in which a property of the theorems does not hold."""
+    """What came of a sample. ``steps`` are different ones, of ``runs`` runs; ``met`` is what they came to of
+    what the group has, ``wanted``; ``deviation`` is the first; ``breach`` is a state in which a property of
+    the theorems does not hold."""
 
     group: str
     seed: int
     steps: int
     runs: int
+    met: SampleCoverage = NOTHING
+    wanted: SampleCoverage = NOTHING
     deviation: ModelDeviation | None = None
     breach: ModelDeviation | None = None
 
@@ -76,6 +90,8 @@ class ChecksSteps(Protocol):
     numbered: NumberedMachine
     report: Report
 
+    def anew(self) -> None: ...
+    def kind(self, transition: Transition) -> Hashable: ...
     def begin(self) -> RefinementFailure | None: ...
     def check(self, transition: Transition) -> RefinementFailure | None: ...
     def judge(self, state: Numbers, event: str = "") -> RefinementFailure | None: ...
@@ -84,14 +100,22 @@ class ChecksSteps(Protocol):
 
 @dataclass(kw_only=True)
 class _Sampling:
-    """A sample as it is taken; ``run`` are the events of the present run."""
+    """A sample as it is taken; ``run`` are the events of the present run, ``faults`` its faults. ``ways`` are
+    the events to where an action was possible for the first time, the action's included; ``known`` are those
+    that the sample brings along, and ``tried`` of which of them a run has gone."""
 
     refinement: ChecksSteps
     random: Random
     budget: int
+    wanted: SampleCoverage
     deviation: ModelDeviation | None = None
     breach: ModelDeviation | None = None
     run: list[Event] = field(default_factory=list)
+    faults: list[str] = field(default_factory=list)
+    met: Coverage = field(default_factory=Coverage)
+    ways: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    tried: set[str] = field(default_factory=set)
 
     @property
     def ended(self) -> bool:
@@ -102,26 +126,52 @@ class _Sampling:
         )
 
     def play(self, state: Numbers) -> None:
-        """One run from the beginning."""
-        self.run = []
-        rare = RARE[self.random.randrange(len(RARE))]
+        """One run from the beginning, on the way to two faults that have not met."""
+        self.run, self.faults = [], []
+        course = self._course()
         while not self.ended and len(self.run) < RUN:
             self._judge(state)
             found = self._checked(state)
             if not found:
                 return
-            step = self._chosen(found, rare)
+            step = course.next(found) or self._chosen(found, course.rare)
+            failure = self.refinement.check(step)
+            self.deviation = self.deviation or (failure and self._deviation(failure, step.event))
             self.run.append(step.event)
+            if self._costs(step.event):
+                self.faults.append(step.event.action)
             [state] = self.refinement.numbered.normal(step.after)
 
+    def _course(self) -> Course:
+        """On the known way to an action that was not possible yet; or to one of two faults, and the other one
+        before, two that have not met as long as there are such."""
+        rare = RARE[self.random.randrange(len(RARE))]
+        if untried := sorted(self.known.keys() - self.tried - self.met.actions):
+            self.tried.add(untried[0])
+            return Course(rare=rare, way=self.known[untried[0]])
+        pairs = self.met.lacking(self.wanted) or sorted(self.wanted.pairs)
+        if not pairs:
+            return Course(rare=rare)
+        one, other = self.random.sample(pairs[self.random.randrange(len(pairs))], 2)
+        if (one in self.ways) > (other in self.ways):
+            one, other = other, one
+        ways = self.ways.get(other) or self.ways[self.random.choice([*self.ways])] if self.ways else ()
+        return Course(rare=rare, fault=one, since=self.random.randrange(len(ways) + 1), way=ways)
+
     def _checked(self, state: Numbers) -> list[tuple[bool, Transition]]:
-        """Every step from the state, and whether it is new."""
-        found = []
+        """Every step from the state, and whether it is new. Of faults those are checked that are so for the
+        first time; now and then all."""
+        found, every = [], self.random.randrange(THOROUGH) == 0
         for transition in self.refinement.numbered.steps(state):
-            before = self.refinement.report.distinct
-            failure = self.refinement.check(transition)
-            if failure is not None:
-                self.deviation = self.deviation or self._deviation(failure, transition.event)
+            before, event = self.refinement.report.distinct, transition.event
+            first = self.met.meets(event.action, self._costs(event), self.faults)
+            if event.action not in self.ways:
+                self.ways[event.action] = tuple(map(event_text, (*self.run, event)))
+            first |= self.met.kind(self.refinement.kind(transition))
+            if first or every or not self._costs(event):
+                failure = self.refinement.check(transition)
+                if failure is not None:
+                    self.deviation = self.deviation or self._deviation(failure, event)
             found.append((self.refinement.report.distinct > before, transition))
         return found
 
@@ -142,8 +192,7 @@ class _Sampling:
         return pool[self.random.randrange(len(pool))][1]
 
     def _costs(self, event: Event) -> bool:
-        action = self.refinement.numbered.machine.by_name[event.action, event.who]
-        return action.fault and "budget" in action.reads
+        return costs(self.refinement.numbered.machine.by_name[event.action, event.who])
 
     def _deviation(self, failure: RefinementFailure, *last: Event) -> ModelDeviation:
         return ModelDeviation(failure=failure, run=tuple(map(event_text, (*self.run, *last))))
@@ -159,8 +208,15 @@ def sampled(
 
 
 def sampled_by(sample: ModelSample, refinement: ChecksSteps) -> SampledModel:
-    """Check the sample by what is known of its protocol."""
-    sampling = _Sampling(refinement=refinement, random=Random(sample.seed), budget=sample.steps)
+    """Check the sample by what is known of its protocol; what ``refinement`` has seen before is forgotten."""
+    refinement.anew()
+    sampling = _Sampling(
+        refinement=refinement,
+        random=Random(sample.seed),
+        budget=sample.steps,
+        wanted=wanted(refinement.numbered.machine),
+        known=sample.ways,
+    )
     if failure := refinement.begin():
         sampling.deviation = ModelDeviation(failure=failure, run=())
     initial = list(refinement.numbered.initial)
@@ -175,16 +231,20 @@ def sampled_by(sample: ModelSample, refinement: ChecksSteps) -> SampledModel:
         seed=sample.seed,
         steps=refinement.report.distinct,
         runs=runs,
+        met=sampling.met.taken(),
+        wanted=sampling.wanted,
         deviation=sampling.deviation,
         breach=sampling.breach,
     )
 
 
-def shares(samples: tuple[ModelSample, ...], steps: int) -> tuple[ModelSample, ...]:
-    """The samples with as many ``steps`` together, the first ones with those that are left over."""
+def shares(samples: Sequence[ModelSample], steps: int, parts: Sequence[int] = ()) -> tuple[ModelSample, ...]:
+    """The samples with as many ``steps`` together, by their ``parts``; evenly without any."""
+    parts = parts or [1] * len(samples)
+    ends = [steps * part // sum(parts) for part in accumulate(parts, initial=0)]
     return tuple(
-        replace(sample, steps=steps // len(samples) + (number < steps % len(samples)))
-        for number, sample in enumerate(samples)
+        replace(sample, steps=end - start)
+        for sample, (start, end) in zip(samples, pairwise(ends), strict=True)
     )
 
 

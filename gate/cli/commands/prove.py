@@ -187,13 +187,16 @@ def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) ->
 
 
 def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[ModelSample, ...]:
-    """Samples of so many steps of the model together, evenly; none of no steps."""
-    from rebalance.explore.groups.scenarios import SAMPLED_OF, sampled_groups
+    """Samples of so many steps of the model together; none of no steps."""
+    from rebalance.explore.groups.sampled import SAMPLED
     from rebalance.specs.refinement.sampling import ModelSample, shares
 
-    groups = sampled_groups(SAMPLED_OF[protocol])
-    samples = (ModelSample(group=title, setup=s, seed=seed, steps=0) for title, s in groups)
-    return shares(tuple(samples), steps) if steps else ()
+    groups = SAMPLED[protocol]
+    samples = [
+        ModelSample(group=group.title, setup=group.setup(), seed=seed, steps=0, ways=group.ways)
+        for group in groups
+    ]
+    return shares(samples, steps, [group.share for group in groups]) if steps else ()
 
 
 # -- what each clause is for ---------------------------------------------------------------------------

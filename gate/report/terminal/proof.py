@@ -20,6 +20,9 @@ from rebalance.specs.refinement.sampling import ModelDeviation, SampledModel
 
 SCHEMA = 2
 
+NOT_CHECKED = "not checked against the model"
+"""Said of a proof without a sample of the model, or with one that is too small."""
+
 
 def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
     """The whole report. ``verbose``: a line for each case, every counterexample; ``page``: the HTML one."""
@@ -44,8 +47,7 @@ def headline(proof: Proof) -> str:
         return f"{start}  interrupted, {of_all}"
     if proof.verdict is ProofVerdict.PROVED:
         what = f"{count(len(theorems), 'theorem')}, {count(proof.obligations, 'obligation')}"
-        about = "" if proof.plan.samples else "; not checked against the model"
-        return f"{start}  {what}, for groups of any size{about}"
+        return f"{start}  {what}, for groups of any size"
     names = [theorem.name for theorem in theorems if proof.alone(theorem) is proof.verdict]
     if not names and proof.doubts:
         names = [f"{proof.doubts[0].kind} {proof.doubts[0].name} may say nothing"]
@@ -53,6 +55,8 @@ def headline(proof: Proof) -> str:
         names = [f"the model breaks {broken.failure.name}" for broken in _breaches(proof)][:1]
     if not names and proof.deviations:
         names = ["no theorem is about this model"]
+    if not names and not proof.held_against_model:
+        names = [NOT_CHECKED]
     return f"{start}  {', '.join(names)}; {of_all}"
 
 
@@ -120,15 +124,26 @@ def _vacuity(proof: Proof) -> Iterator[str]:
 def model_line(proof: Proof) -> str:
     """What was checked of the executable model."""
     if not proof.plan.samples:
-        return "not checked against the model: --model-steps 0"
+        return f"{NOT_CHECKED}: --model-steps 0"
     steps, runs = sum(row.steps for row in proof.model), sum(row.runs for row in proof.model)
-    missing = len(proof.plan.samples) - len(proof.model)
     looked = f"{count(steps, 'step')} of {count(len(proof.model), 'group')}, from {count(runs, 'random run')}"
     looked += f" with faults (seed {proof.plan.samples[0].seed})"
     if proof.deviations:
         wrong = f"{len(proof.deviations)} of {count(len(proof.model), 'group')}"
         return f"{looked}: in {wrong} the model does what the logic does not; no theorem is about it"
-    return f"{looked}, are steps of the logic" + (f"; {missing} not checked" if missing else "")
+    looked += f", are steps of the logic: they met {coverage(proof)}"
+    if proof.held_against_model:
+        return looked
+    if missing := len(proof.plan.samples) - len(proof.model):
+        return f"{looked}; {NOT_CHECKED}: {count(missing, 'group')} not looked at"
+    return f"{looked}; {NOT_CHECKED}: too few steps, --model-steps takes more"
+
+
+def coverage(proof: Proof) -> str:
+    """How much of the model the sample met."""
+    met, wanted = proof.met, proof.wanted
+    actions = f"{len(met.actions & wanted.actions):,} of {count(len(wanted.actions), 'action')}"
+    return f"{actions}, {len(met.pairs & wanted.pairs):,} of {count(len(wanted.pairs), 'pair')} of faults"
 
 
 def model_rows(row: SampledModel) -> Iterator[tuple[str, str]]:
@@ -208,6 +223,15 @@ def data(proof: Proof) -> dict[str, Any]:
         "model": {
             "seed": proof.plan.samples[0].seed if proof.plan.samples else None,
             "steps": sum(row.steps for row in proof.model),
+            "checked": proof.held_against_model,
+            "met": {
+                "actions": sorted(proof.met.actions),
+                "pairs_of_faults": len(proof.met.pairs & proof.wanted.pairs),
+            },
+            "missing": {
+                "actions": sorted((proof.wanted - proof.met).actions),
+                "pairs_of_faults": len((proof.wanted - proof.met).pairs),
+            },
             "groups": [
                 {
                     "group": row.group,
