@@ -38,7 +38,7 @@ LEAST = (2, 8)
 """Ids of each slot and epochs that the universe begins with."""
 
 
-class _View:
+class _KnownEpochs:
     """What is known in a universe of one size: the pictures, and what came of each step between them."""
 
     def __init__(self, picture: GroupPicture, spec: Specification) -> None:
@@ -75,7 +75,7 @@ class ConsumerRefinement:
         self._slots = [[position[f"{part} {letter(slot)}"] for part in parts] for slot in setup.slots]
         self._formulas = {**self.spec.invariants, **self.spec.properties}
         self._together = z3.And(*self._formulas.values())
-        self._views: dict[tuple[int, int], _View] = {}
+        self._views: dict[tuple[int, int], _KnownEpochs] = {}
         self._kinds: dict[int, Hashable] = {}
         self._resize(*LEAST)
 
@@ -105,7 +105,7 @@ class ConsumerRefinement:
         view = self._views.get((ids, epochs))
         if view is None or len(view.known) > MOST_KNOWN:
             picture = type(self).picture(self.setup, ids, epochs)
-            view = self._views[ids, epochs] = _View(picture, self.spec)
+            view = self._views[ids, epochs] = _KnownEpochs(picture, self.spec)
         self._view, self.map, self._stepper = view, view.map, view.stepper
         self._seen: set[_Step] = set()
         self._judged: set[int] = set()
@@ -193,8 +193,8 @@ class ConsumerRefinement:
     def kind(self, transition: Transition) -> Hashable:
         """The action, and what of the states before of its client and of the group is no number."""
         before, event, *_ = transition
-        places = [self._group, *self._slots[max(event.who, 0)]]
-        return event.action, *(self._kind(before[place]) for place in places)
+        positions = [self._group, *self._slots[max(event.who, 0)]]
+        return event.action, *(self._kind(before[position]) for position in positions)
 
     def _kind(self, number: int) -> Hashable:
         if number not in self._kinds:

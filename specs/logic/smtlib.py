@@ -71,7 +71,7 @@ def _renamed(formula: Any, wrong: set[str], names: set[str]) -> Any:
 def _free(name: str, names: set[str]) -> str:
     """A name like ``name`` that nothing else has."""
     while taken(name) or name in names:
-        name += "_"
+        name = f"_{name}"
     return name
 
 

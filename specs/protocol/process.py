@@ -114,8 +114,7 @@ def resubscribe(s: State, t: After, c: Term) -> None:
 
 
 def enforce_rebalance(s: State, t: After, c: Term) -> None:
-    """``requestRejoin``, by ``enforceRebalance()`` (KIP-568) or by a poll that waits for its commit: a flag;
-    SyncGroup's answer under way clears it."""
+    """``enforceRebalance()`` (KIP-568): a flag; SyncGroup's answer under way clears it."""
     t.when(s.life(c) == UP, s.identified(c))
     t.rejoin[c] = True
 

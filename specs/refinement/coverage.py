@@ -1,4 +1,4 @@
-"""Coverage of a sample of the model: actions, two faults in one run, kinds of states; and the way to more."""
+"""Coverage of a sample of the model: actions, two faults in one run, kinds of states."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def pair(one: str, other: str) -> Pair:
 
 
 @dataclass(kw_only=True)
-class Coverage:
+class CoverageSoFar:
     """What was met so far."""
 
     actions: set[str] = field(default_factory=set)
@@ -99,13 +99,13 @@ class Coverage:
 
 @dataclass(kw_only=True)
 class Course:
-    """Where a run goes: along ``way``, as far as its events are possible, and from its event ``since`` on to
-    the ``fault``. ``rare``: one of so many steps is a fault once that is taken."""
+    """Where a run goes: along ``route``, as far as its events are possible, and from its event ``since`` on
+    to the ``fault``. ``rare``: one of so many steps is a fault once that is taken."""
 
     rare: int
     fault: str = ""
     since: int = 0
-    way: tuple[str, ...] = ()
+    route: tuple[str, ...] = ()
     at: int = 0
 
     def next(self, found: Sequence[tuple[bool, Transition]]) -> Transition | None:
@@ -115,10 +115,10 @@ class Course:
                 if step.event.action == self.fault:
                     self.fault = ""
                     return step
-        if self.at == len(self.way):
+        if self.at == len(self.route):
             return None
         possible = {event_text(step.event): step for _, step in found}
-        for number, event in enumerate(self.way[self.at :], self.at):
+        for number, event in enumerate(self.route[self.at :], self.at):
             if event in possible:
                 self.at = number + 1
                 return possible[event]

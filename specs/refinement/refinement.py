@@ -102,7 +102,7 @@ MOST_KNOWN = 200_000
 """Steps that are kept for the next sample: about 200 MB."""
 
 
-class _View:
+class _KnownUniverse:
     """What is known in a universe of one size: the pictures, and what came of each step between them."""
 
     def __init__(self, picture: Abstraction, spec: Specification) -> None:
@@ -152,7 +152,7 @@ class Refinement:
         }
         self._together = z3.And(*self._formulas.values())
         self._size = size
-        self._views: dict[StructureSize, _View] = {}
+        self._views: dict[StructureSize, _KnownUniverse] = {}
         self._locals: dict[tuple[int, Numbers], Local] = {}
         self._resize(size)
 
@@ -164,7 +164,7 @@ class Refinement:
     def _resize(self, size: StructureSize) -> None:
         view = self._views.get(size)
         if view is None or len(view.known) > MOST_KNOWN:
-            view = self._views[size] = _View(Abstraction(self.setup, size), self.spec)
+            view = self._views[size] = _KnownUniverse(Abstraction(self.setup, size), self.spec)
         self._view, self.map, self._stepper = view, view.map, view.stepper
         self._fits: set[int] = set()
         self._seen: set[_Step] = set()

@@ -27,7 +27,7 @@ from rebalance.model.protocol.group import machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.logic.specification import Specification
 from rebalance.specs.refinement.abstraction import StructureSize
-from rebalance.specs.refinement.coverage import NOTHING, Course, Coverage, SampleCoverage, costs, wanted
+from rebalance.specs.refinement.coverage import NOTHING, Course, CoverageSoFar, SampleCoverage, costs, wanted
 from rebalance.specs.refinement.refinement import Refinement, RefinementFailure, Report
 from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Transition
 
@@ -112,7 +112,7 @@ class _Sampling:
     breach: ModelDeviation | None = None
     run: list[Event] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
-    met: Coverage = field(default_factory=Coverage)
+    met: CoverageSoFar = field(default_factory=CoverageSoFar)
     ways: dict[str, tuple[str, ...]] = field(default_factory=dict)
     known: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     tried: set[str] = field(default_factory=set)
@@ -148,7 +148,7 @@ class _Sampling:
         rare = RARE[self.random.randrange(len(RARE))]
         if untried := sorted(self.known.keys() - self.tried - self.met.actions):
             self.tried.add(untried[0])
-            return Course(rare=rare, way=self.known[untried[0]])
+            return Course(rare=rare, route=self.known[untried[0]])
         pairs = self.met.lacking(self.wanted) or sorted(self.wanted.pairs)
         if not pairs:
             return Course(rare=rare)
@@ -156,7 +156,7 @@ class _Sampling:
         if (one in self.ways) > (other in self.ways):
             one, other = other, one
         ways = self.ways.get(other) or self.ways[self.random.choice([*self.ways])] if self.ways else ()
-        return Course(rare=rare, fault=one, since=self.random.randrange(len(ways) + 1), way=ways)
+        return Course(rare=rare, fault=one, since=self.random.randrange(len(ways) + 1), route=ways)
 
     def _checked(self, state: Numbers) -> list[tuple[bool, Transition]]:
         """Every step from the state, and whether it is new. Of faults those are checked that are so for the

@@ -370,8 +370,6 @@ def _about_something(proof: Proof) -> Iterator[CiCase]:
 def _about_the_model(proof: Proof) -> Iterator[CiCase]:
     from rebalance.gate.report.terminal.proof import model_line, model_rows
 
-    if not proof.plan.samples:
-        return
     sentence = "every step of random runs of the executable model is a step of the logic"
     rule = CiRule(id="model", level=Level.SAFETY, sentence=sentence, source="a proof about the model")
     if proof.breaches:
@@ -385,7 +383,7 @@ def _about_the_model(proof: Proof) -> Iterator[CiCase]:
         )
         yield CiCase(rule=rule, status=Status.VIOLATED, evidence=evidence)
         return
-    whole = not proof.deviations and len(proof.model) == len(proof.plan.samples)
+    whole = proof.held_against_model and not proof.deviations
     yield CiCase(
         rule=rule,
         status=Status.PASSED if whole else Status.UNTESTED,

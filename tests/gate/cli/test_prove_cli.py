@@ -45,7 +45,9 @@ def toy(monkeypatch):
     from rebalance.specs.theorems import proof as module
     from rebalance.specs.theorems.theorems import theorems
 
-    def put(checks=(), samples=(), **how):
+    def put(checks=(), samples=(), held: bool | None = True, **how):
+        if held is not None:  # the samples are not what is looked at
+            monkeypatch.setattr(Proof, "held_against_model", held)
         monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
         monkeypatch.setattr(prove, "model_samples", lambda steps, seed: samples)
         monkeypatch.setattr(vacuity, "checks", lambda spec, contract: checks)
@@ -59,9 +61,7 @@ def test_the_verdict_comes_first_and_last(rebalance, toy):
     ran = rebalance("prove", "--jobs", 1)
     assert (ran.code, ran.err) == (0, "")
     first, *_, last = ran.out.splitlines()
-    assert first == (
-        "PROVED  3 theorems, 8 obligations, for groups of any size; not checked against the model"
-    )
+    assert first == "PROVED  3 theorems, 8 obligations, for groups of any size"
     assert last == "PROVED, exit 0"
     assert ran.out.splitlines()[2].startswith("  about    as specified, which no release is; ")
     assert "  assumed  of the assignor: once, member_only, newest_claim, held_back" in ran.out
@@ -236,7 +236,8 @@ def test_the_list_is_of_every_obligation(rebalance, toy):
     }  # fmt: skip
 
 
-def test_a_theorem_is_worth_what_it_rests_upon():
+def test_a_theorem_is_worth_what_it_rests_upon(monkeypatch):
+    monkeypatch.setattr(Proof, "held_against_model", True)
     spec = locks()
     base = Theorem(name="base", sentence="", source="", vocabulary=spec.vocabulary, cases=())
     top = Theorem(name="top", sentence="", source="", vocabulary=spec.vocabulary, cases=(), upon=("base",))
@@ -347,19 +348,34 @@ def test_the_steps_of_the_model_are_counted(rebalance, toy):
     document = json.loads(rebalance("prove", "--jobs", 1, "--format", "json").out)["model"]
     assert document["seed"] == 0
     (group,) = document["groups"]
-    assert group["group"] == "connections, 3 x 2"
+    assert group["group"] == "all faults, 2 x 2"
     assert group["deviation"] is group["breach"] is None
     assert document["steps"] == group["steps"] >= 100
 
 
 @pytest.mark.slow
-def test_no_steps_of_the_model_is_not_hidden(rebalance, toy):
-    toy()
-    ran = rebalance("prove", "--jobs", 1, "--model-steps", 0)
-    assert ran.code == 0
-    assert "  model    not checked against the model: --model-steps 0\n" in ran.out
-    document = json.loads(rebalance("prove", "--jobs", 1, "--format", "json").out)["model"]
-    assert document == {"seed": None, "steps": 0, "groups": []}
+@pytest.mark.parametrize(
+    ("samples", "why"), [((), "--model-steps 0"), (one_group(100), "too few steps, --model-steps takes more")]
+)
+def test_what_is_not_held_against_the_model_is_not_proved(rebalance, toy, samples, why):
+    """The verdict line, the exit code, JSON, HTML and JUnit say the same."""
+    toy(samples=samples, held=None)
+    ran = rebalance("prove", "--jobs", 1)
+    assert ran.code == 3
+    title = "UNKNOWN  not checked against the model; 8 of 8 obligations proved"
+    assert ran.out.splitlines()[0] == title
+    assert ran.out.endswith("UNKNOWN, exit 3\n")
+    assert f"not checked against the model: {why}" in " ".join(ran.out.split())
+    assert "not checked against the model" in Path(".rebalance/latest/report.html").read_text()
+    assert "UNKNOWN, exit 3" in Path(".rebalance/latest/report.html").read_text()
+    rebalance("prove", "--jobs", 1, "--report", "junit")
+    (junit,) = Path(".rebalance").resolve().parent.rglob("*.xml")
+    assert "not checked against the model" in junit.read_text()
+    document = json.loads(rebalance("prove", "--jobs", 1, "--format", "json").out)
+    assert (document["verdict"], document["exit"]) == ("unknown", 3)
+    assert document["model"]["checked"] is False
+    assert bool(document["model"]["missing"]["actions"]) == bool(samples)
+    assert {theorem["verdict"] for theorem in document["theorems"]} == {"proved"}
 
 
 @pytest.mark.slow
@@ -387,7 +403,7 @@ def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, mon
     assert ran.out.startswith(why)
     assert ran.out.splitlines()[0].endswith("; 8 of 8 obligations proved")
     assert "the model does what the logic does not; no theorem is about it" in " ".join(ran.out.split())
-    assert "\nNOT IN THE LOGIC  group connections, 3 x 2; seed 0\n  step     " in ran.out
+    assert "\nNOT IN THE LOGIC  group all faults, 2 x 2; seed 0\n  step     " in ran.out
     assert re.search(r"^  run      \w[^;]+; ", ran.out, re.M)
     assert ("breaks 'revoke before assign'" in ran.out) == breaks
     assert "✗ not in the logic" in Path(".rebalance/latest/report.html").read_text()

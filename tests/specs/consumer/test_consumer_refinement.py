@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 from rebalance.explore.groups.bugs import SHOWN
-from rebalance.explore.groups.scenarios import CONSUMER_SAMPLED, SCENARIOS, ScenarioSize, sampled_groups
+from rebalance.explore.groups.sampled import CONSUMER, SampledGroup
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.protocol.setup import Setup
 from rebalance.specs.consumer.refinement import ConsumerRefinement
 from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled_by
@@ -13,8 +14,8 @@ UNTAKEN = {"has_dropped"}
 """What these runs do not come to: a member drops what it does not subscribe to any more and has not got."""
 
 RARE = (
-    ("consumer", 2, 2, 3, ("late request", "member removed")),
-    ("consumer-topics", 2, 2, 4, ("resubscribe",)),
+    SampledGroup(scenario=SCENARIOS["consumer"], budget=3, faults=("late request", "member removed")),
+    SampledGroup(scenario=SCENARIOS["consumer-topics"], faults=("resubscribe",)),
 )
 """Groups with the faults that refused commits take, and subscriptions that change in a revocation."""
 
@@ -29,7 +30,7 @@ def looked_at(setup: Setup, steps: int, seed: int = 0) -> tuple[SampledModel, di
 def test_random_runs_are_runs_of_the_logic_and_take_every_action_but_one():
     """In step all the time, and the assignor of the model keeps what convergence assumes of it."""
     taken = set()
-    for _, setup in sampled_groups((*CONSUMER_SAMPLED, *RARE)):
+    for setup in (group.setup() for group in (*CONSUMER, *RARE)):
         found, counted = looked_at(setup, 6_000)
         assert found.deviation is None, (str(found.deviation.failure), found.deviation.run)
         assert found.steps >= 6_000
@@ -39,7 +40,7 @@ def test_random_runs_are_runs_of_the_logic_and_take_every_action_but_one():
 
 @pytest.mark.nightly
 def test_many_random_runs_are_runs_of_the_logic():
-    for _, setup in sampled_groups(CONSUMER_SAMPLED):
+    for setup in (group.setup() for group in CONSUMER):
         for seed in range(3):
             sample = ModelSample(group="", setup=setup, seed=seed, steps=100_000)
             found = sampled_by(sample, ConsumerRefinement(setup))

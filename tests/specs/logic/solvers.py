@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
+
+import pytest
 import z3
+
+needs_cvc5 = pytest.mark.skipif(
+    importlib.util.find_spec("cvc5") is None, reason="needs cvc5, an extra of dev"
+)
 
 CVC5 = {"unsat": ("enum-inst",), "sat": ("finite-model-find",)}
 """The options of cvc5 by the answer that a file expects."""

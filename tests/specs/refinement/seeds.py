@@ -56,7 +56,9 @@ def main() -> None:
         )
         actions, pairs = len(met.actions & wanted.actions), len(met.pairs & wanted.pairs)
         of = f"{actions}/{len(wanted.actions)} actions {pairs}/{len(wanted.pairs)} pairs"
-        print(protocol, seed, sum(row.steps for row in rows), of, *doubts(rows) or ["PROVED"], flush=True)
+        why = "; ".join(doubts(rows)) or "nothing against PROVED"
+        sys.stdout.write(f"{protocol} {seed} {sum(row.steps for row in rows)} steps, {of}: {why}\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.explore.groups.scenarios import SAMPLED, SCENARIOS, ScenarioSize
+from rebalance.explore.groups.sampled import CLASSIC
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.gate.cli.commands.prove import model_samples
 from rebalance.model.protocol import callbacks, errors, member
 from rebalance.model.protocol.setup import ConsumerConfig
@@ -40,11 +41,14 @@ def test_a_small_group_is_known_some_time():
 
 def test_the_samples_of_a_proof_share_its_steps():
     samples = model_samples(1003, 7)
-    assert [sample.steps for sample in samples] == [78] * 2 + [77] * 11
+    assert sum(sample.steps for sample in samples) == 1003
     assert {sample.seed for sample in samples} == {7}
-    assert len({sample.group for sample in samples}) == len(SAMPLED)
+    assert [sample.group for sample in samples] == [group.title for group in CLASSIC]
+    whole = sum(group.share for group in CLASSIC)
+    for sample, group in zip(samples, CLASSIC, strict=True):
+        assert abs(sample.steps - 1003 * group.share / whole) < 1
     assert model_samples(0, 7) == ()
-    assert shares(samples[:2], 3)[1].steps == 1
+    assert [sample.steps for sample in shares(samples[:2], 3)] == [1, 2]
 
 
 def test_the_samples_of_a_proof_have_every_kind_of_group():

@@ -6,7 +6,8 @@ import pytest
 from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups.bugs import SHOWN
-from rebalance.explore.groups.scenarios import MIGRATION_SAMPLED, SCENARIOS, ScenarioSize, sampled_groups
+from rebalance.explore.groups.sampled import MIGRATION, SampledGroup
+from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.consumer.migration.either import machine
 from rebalance.properties.group.clauses import rules
 from rebalance.specs.consumer.migration.necessity import GUARDS
@@ -21,7 +22,7 @@ from rebalance.specs.refinement.sampling import ModelSample, sampled_by
 
 from tests.tiers import tiered
 
-RARE = (("migration", 2, 2, 3, ("late request", "member removed")),)
+RARE = (SampledGroup(scenario=SCENARIOS["migration"], budget=3, faults=("late request", "member removed")),)
 """A group with the faults that refused heartbeats and commits take."""
 
 UNTAKEN = {"dissolved", "has_dropped", "must_drop", "raises", "returns_nothing", "subscribed"}
@@ -71,7 +72,7 @@ def test_a_run_of_the_model_breaks_the_same(name):
 
 def test_random_runs_of_the_model_are_runs_of_the_logic():
     taken = set()
-    for _, setup in sampled_groups((*MIGRATION_SAMPLED, *RARE)):
+    for setup in (group.setup() for group in (*MIGRATION, *RARE)):
         refinement = MigrationRefinement(setup)
         found = sampled_by(ModelSample(group="", setup=setup, seed=0, steps=3_000), refinement)
         assert found.deviation is None, (str(found.deviation.failure), found.deviation.run)
