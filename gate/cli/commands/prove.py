@@ -64,8 +64,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "in a line each, or those named, in full")  # fmt: skip
     add_options(parser, "--release", "--solver-units", "--jobs", solver_units=LIMIT)
     parser.add_argument("--model-steps", type=natural, default=MODEL_STEPS, metavar="N", help="check so many "
-                        "steps of random runs of the model, that each is one of the logic (%(default)d); with "
-                        "too few, or 0, the verdict is unknown")  # fmt: skip
+                        "steps of random runs of the model, that each is one of the logic (%(default)d); "
+                        "with too few, or 0, the verdict is unknown")  # fmt: skip
     add_options(parser, "--seed", seed=0)
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip
