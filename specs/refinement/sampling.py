@@ -135,8 +135,7 @@ class _Sampling:
             if not found:
                 return
             step = course.next(found) or self._chosen(found, course.rare)
-            failure = self.refinement.check(step)
-            self.deviation = self.deviation or (failure and self._deviation(failure, step.event))
+            self._check(step)
             self.run.append(step.event)
             if self._costs(step.event):
                 self.faults.append(step.event.action)
@@ -169,11 +168,14 @@ class _Sampling:
                 self.ways[event.action] = tuple(map(event_text, (*self.run, event)))
             first |= self.met.kind(self.refinement.kind(transition))
             if first or every or not self._costs(event):
-                failure = self.refinement.check(transition)
-                if failure is not None:
-                    self.deviation = self.deviation or self._deviation(failure, event)
+                self._check(transition)
             found.append((self.refinement.report.distinct > before, transition))
         return found
+
+    def _check(self, transition: Transition) -> None:
+        failure = self.refinement.check(transition)
+        if failure is not None and self.deviation is None:
+            self.deviation = self._deviation(failure, transition.event)
 
     def _judge(self, state: Numbers) -> None:
         """What does not hold: anything at first, and after a wrong step a property."""
