@@ -18,7 +18,9 @@ def certainty(finding: LogFinding) -> str:
     """How sure a finding is."""
     if finding.certain:
         return "certain"
-    return "uncertain" if finding.skew is None else f"within clock skew of {span(finding.skew)}"
+    return (
+        "uncertain" if finding.skew is None or finding.doubt else f"within clock skew of {span(finding.skew)}"
+    )
 
 
 def moment(at: datetime) -> str:

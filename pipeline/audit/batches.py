@@ -49,7 +49,7 @@ COMPACT = 20
 LATEST = ("group", "client", "origin", "stream", "instance", "topic", "partition", "kind")
 """Of rows that are alike in this, only the last matters once they are old."""
 
-NUMBERS = ("at", "generation", "partition", "line")
+NUMBERS = ("at", "generation", "partition", "line", "members")
 COLUMNS = {name: "BIGINT" if name in NUMBERS else "VARCHAR" for name in LineRow._fields}
 MALFORMED = {"file": "VARCHAR", "line": "BIGINT", "text": "VARCHAR", "why": "VARCHAR"}
 

@@ -28,6 +28,9 @@ KINDS = {
     "revoked": "revoked",
     "lost": "lost",
     "reset": "learns that its membership is over",
+    "rebalancing": "learns that its group rebalances",
+    "changed": "finds other partitions in its topics",
+    "unwanted": "is assigned what it does not subscribe to:",
     "leaving": "leaves",
     "closed": "ends",
     "preparing": "begins a rebalance",
@@ -105,6 +108,8 @@ class LogFinding:
     certain: bool
     places: tuple[LogEvent, ...]
     sentence: str
+    doubt: str = ""
+    """Why it is not certain, where that is not for the clocks."""
 
     @property
     def about(self) -> str:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance.pipeline.audit.diagnosis import BugLink
-from rebalance.pipeline.audit.kernel.findings import CHECKS, AuditCheck, Thresholds
+from rebalance.pipeline.audit.kernel.findings import CHECKS, OF_GROUPS, ZOMBIE, AuditCheck, Thresholds
 from rebalance.pipeline.audit.known import KnownFinding
 from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
 from rebalance.pipeline.audit.sources.reading import Unread
@@ -22,6 +22,9 @@ from rebalance.properties.verdict import Exit, Level, Verdict
 
 class InputError(ValueError):
     """Logs that cannot be read; the text says which and why."""
+
+
+NO_OWNERS = "no line says who owns which partition"
 
 
 def keep_apart(out: str | None, paths: Sequence[str]) -> None:
@@ -189,6 +192,8 @@ class Audited:
     files: int = 0
     events: int = 0
     malformed: int = 0
+    not_understood: int = 0
+    """Those of them that may be of the groups that are looked at."""
     first_malformed: tuple[Malformed, ...] = ()
     unread: tuple[Unread, ...] = ()
     notes: tuple[Note, ...] = ()
@@ -205,6 +210,12 @@ class Audited:
     """Of that list, what allows nothing that was found, or nothing any more."""
     broken: int = 0
     groups: int = 0
+    blind: int = 0
+    """Groups of which no line says who owns which partition."""
+    still: int = 0
+    """Groups of which no line says that they rebalanced."""
+    silent: int = 0
+    """Consumers that joined, and of which no line says what they own."""
     findings: tuple[LogFinding, ...] = ()
     recordings: tuple[Recording, ...] = ()
     worst: tuple[AuditedGroup, ...] = ()
@@ -236,9 +247,45 @@ class Audited:
         return next((one for one in self.tallies if one.check == check), none)
 
     def count(self, *, gating: bool, certain: bool) -> int:
-        """How many findings there are of the levels that fail the run (or the others), certain or not."""
+        """How many findings there are of the levels that fail the run (or the others), certain or not.
+
+        A zombie within what clocks differ by is none: each hand-over to the next would be one.
+        """
         rows = [t for t in self.tallies if self.plan.gates(CHECKS[t.check].level) == gating]
-        return sum(t.certain if certain else t.findings - t.certain for t in rows)
+        if certain:
+            return sum(t.certain for t in rows)
+        return sum(t.findings - t.certain for t in rows if not gating or t.check != ZOMBIE.id)
+
+    @property
+    def judged(self) -> tuple[AuditCheck, ...]:
+        """The checks that could have failed: some line says what they look at."""
+        return tuple(
+            check
+            for check in self.plan.chosen_checks
+            if self.groups > (self.still if check.id in OF_GROUPS else self.blind)
+        )
+
+    @property
+    def not_judged(self) -> tuple[AuditCheck, ...]:
+        """The others: nothing in these logs could have broken them."""
+        return tuple(check for check in self.plan.chosen_checks if check not in self.judged)
+
+    @property
+    def gap(self) -> str:
+        """Why nothing is said to be in order, though nothing is found; empty where all was judged."""
+        gravest = min((LEVELS.index(check.level) for check in self.plan.chosen_checks), default=0)
+        lacking = [check for check in self.not_judged if LEVELS.index(check.level) == gravest]
+        if not self.events:
+            return ""
+        if lacking and not any(LEVELS.index(check.level) == gravest for check in self.judged):
+            of_groups = all(check.id in OF_GROUPS for check in lacking)
+            return "no line says that the group rebalances" if of_groups else NO_OWNERS
+        if self.silent:
+            return f"of {self.silent:,} of its consumers {NO_OWNERS}"
+        if self.not_understood:
+            share = f"{self.not_understood:,} of {self.lines:,} lines"
+            return f"{share} begin like those of a client, and are not understood"
+        return ""
 
     @property
     def verdict(self) -> Verdict:
@@ -246,7 +293,8 @@ class Audited:
         if self.count(gating=True, certain=True):
             return Verdict.VIOLATION
         unfinished = self.stage or not self.events or self.count(gating=True, certain=False)
-        unclear = self.notes or self.absent or any(one.lost for one in self.unread)
+        lost = any(one.lost for one in self.unread)
+        unclear = self.notes or self.absent or lost or self.gap
         return Verdict.INCONCLUSIVE if unfinished or unclear else Verdict.CONFORMANT
 
     @property

@@ -112,8 +112,15 @@ def _read(driver: Engine, found: Audited) -> Audited:
         FROM lines GROUP BY ALL
     """
     by_lines = {row["source"]: row for row in rows(driver.connection, lines)}
-    whole, malformed = driver.connection.execute(
-        "SELECT (SELECT count(DISTINCT file) FROM lines), (SELECT count(*) FROM malformed)"
+    # Of which group a line is that is not understood, its text says at best.
+    whole, malformed, ours = driver.connection.execute(
+        """
+        SELECT
+            (SELECT count(DISTINCT file) FROM lines), count(*),
+            count_if(len($1::VARCHAR[]) = 0 OR list_bool_or([contains(text, name) FOR name IN $1::VARCHAR[]]))
+        FROM malformed
+        """,
+        [list(chosen)],
     ).fetchall()[0]
     nothing = {"files": 0, "lines": 0, "recognised": 0}
     names = sorted({*by_lines, *read.events}, key=lambda name: (not name, name))
@@ -131,6 +138,7 @@ def _read(driver: Engine, found: Audited) -> Audited:
         files=whole,
         events=sum(read.events.values()),
         malformed=malformed,
+        not_understood=ours,
         first_malformed=tuple(
             Malformed(file_name(row["file"]), int(row["line"]), row["text"] or "", row["why"] or "")
             for row in rows(driver.connection, worst)
@@ -181,13 +189,20 @@ def _summarise(driver: Engine, found: Audited) -> Audited:
     """
     order = [check.id for check in plan.chosen_checks]
     gravity = sorted(rows(connection, tallies), key=lambda row: order.index(row["check"]))
-    ((groups,),) = connection.execute("SELECT count(*) FROM groups").fetchall()
+    ((groups, blind, still, silent),) = connection.execute(
+        "SELECT count(*), count_if(partitions = 0), "
+        """count_if(rebalances = 0 AND "group" NOT IN (SELECT "group" FROM findings)), """
+        "coalesce(sum(silent), 0)::BIGINT FROM groups"
+    ).fetchall()
     ((failed,),) = connection.execute(broken, [failing]).fetchall()
     return replace(
         found,
         tallies=tuple(make(AuditTally, row) for row in gravity),
         broken=failed,
         groups=groups,
+        blind=blind,
+        still=still,
+        silent=silent,
         findings=tuple(first(connection, order, MOST_FINDINGS)),
         worst=tuple(make(AuditedGroup, row) for row in rows(connection, worst)),
         pauses=tuple(

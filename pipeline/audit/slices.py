@@ -43,7 +43,7 @@ SLICE = "bucket int, rows binary"
 HANDED = -1
 """In place of the number of a piece, for what Spark has read."""
 
-NEEDED = [name for name in COLUMNS if name not in ("instance", "detail", "source")]
+NEEDED = [name for name in COLUMNS if name not in ("detail",)]
 """What the checks look at."""
 
 

@@ -369,10 +369,12 @@ def _counted(found: Iterator[Payload]) -> pa.Table:
     """The consumers of all tasks, each once."""
     several = pa.concat_tables([unpacked(rows) for _, rows in found])
     grouped = several.group_by(["group", "consumer"])
-    summed = grouped.aggregate([("events", "sum"), ("first", "min"), ("last", "max")])
-    return summed.rename_columns({"events_sum": "events", "first_min": "first", "last_max": "last"}).select(
-        several.column_names
+    summed = grouped.aggregate(
+        [("events", "sum"), ("first", "min"), ("last", "max"), ("synced", "max"), ("owns", "max")]
     )
+    return summed.rename_columns(
+        [name.removesuffix("_sum").removesuffix("_min").removesuffix("_max") for name in summed.column_names]
+    ).select(several.column_names)
 
 
 # -- tasks ---------------------------------------------------------------------------------------------
@@ -390,6 +392,7 @@ def _at_home(part: Opened, end: int) -> Iterator[pa.RecordBatch]:
 def _seen(part: Opened, where: str) -> Iterator[pa.RecordBatch]:
     """Who there is, as ``kernel`` has it."""
     part.connection.execute(f"CREATE OR REPLACE TEMP VIEW events AS FROM given WHERE {where}")
+    part.connection.execute("CREATE OR REPLACE TEMP VIEW timed AS FROM events")
     kernel.run(part.connection, "consumers")
     yield from payloads(part.connection, ["consumers"])
 

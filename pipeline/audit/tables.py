@@ -113,6 +113,7 @@ def finding(row: Mapping[str, Any]) -> LogFinding:
         certain=row["certain"],
         places=tuple(map(_seen, row["places"])),
         sentence=row["detail"],
+        doubt=row.get("doubt") or "",
     )
 
 

@@ -19,7 +19,7 @@ from rebalance.gate.traces.files import SUITE
 from rebalance.gate.traces.recordings import finding_out
 from rebalance.model.names import LONGEST, close
 from rebalance.pipeline.audit.diagnosis import sentences
-from rebalance.pipeline.audit.kernel.findings import CHECKS
+from rebalance.pipeline.audit.kernel.findings import CHECKS, ZOMBIE
 from rebalance.pipeline.audit.records import LogEvent, LogFinding
 from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditTally
 from rebalance.pipeline.audit.sources.settling import MIXED, Note
@@ -63,11 +63,15 @@ def headline(found: Audited) -> str:
     """The verdict and what it rests on, in one line."""
     start = found.verdict.upper()
     certain = found.count(gating=True, certain=True)
+    zombies = found.tally(ZOMBIE.id)
     unsure = found.count(gating=True, certain=False)
     informs = sum(found.count(gating=False, certain=certain) for certain in (True, False))
     broken = f"{found.broken:,} of {count(found.groups, 'group')}"
     more = f", {unsure:,} more within clock skew" if unsure and certain else ""
     more += f", {informs:,} more that only {'informs' if informs == 1 else 'inform'}" if informs else ""
+    if found.verdict is Verdict.VIOLATION and certain == zombies.certain:
+        line = f"{start}  {_read_twice(found)}{more}"
+        return f"{line}; not finished" if found.stage else line
     if found.verdict is Verdict.VIOLATION:
         line = f"{start}  {count(certain, 'finding')} in {broken}{more}"
         return f"{line}; not finished" if found.stage else line
@@ -87,11 +91,14 @@ def headline(found: Audited) -> str:
     if found.absent:
         return _absent(found)
     if unsure:
-        skewed = f"{count(unsure, 'finding')}, none beyond what the clocks may differ by{more}"
-        return f"{start}  {skewed}"
+        return f"{start}  {count(unsure, 'finding')}, {_doubts(found)}{more}"
+    if found.verdict is Verdict.INCONCLUSIVE and not any(one.lost for one in found.unread):
+        return f"{start}  not judged: {found.gap}{more}"
     if found.verdict is Verdict.INCONCLUSIVE:
         return f"{start}  {count(sum(one.lost for one in found.unread), 'file')} could not be read{more}"
-    checks = count(len(found.plan.chosen_checks), "check")
+    checks = count(len(found.judged), "check")
+    if found.not_judged:
+        more = f", {len(found.not_judged)} not judged{more}"
     more = f", but for {count(found.known, 'known finding')}{more}" if found.known else more
     return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
 
@@ -104,6 +111,25 @@ def _absent(found: Audited) -> str:
     hint = f"did you mean {' or '.join(map(repr, similar[:3]))}? " if similar else ""
     absent = " or ".join(map(repr, found.absent[:3]))
     return clean(f"{found.verdict.upper()}  no event of group {absent}: {hint}{there}")
+
+
+def _read_twice(found: Audited) -> str:
+    """What a user must know of zombies: what was read twice, how long, and what that may have done."""
+    mine = [one for one in found.findings if one.check == ZOMBIE.id and one.certain]
+    partitions = count(len({(one.group, one.about) for one in mine}), "partition")
+    longest = span(max(one.seconds for one in mine))
+    return (
+        f"records of {partitions} were read by two consumers for {longest}: one is a zombie, "
+        "its commits are fenced, its side effects are not"
+    )
+
+
+def _doubts(found: Audited) -> str:
+    """Why findings that count are not certain."""
+    unsure = [one for one in found.findings if found.plan.gates(one.level) and not one.certain]
+    doubts = list(dict.fromkeys(one.doubt for one in unsure if one.check != ZOMBIE.id))
+    texts = [doubt or "none beyond what the clocks may differ by" for doubt in doubts]
+    return clean(f"not certain: {'; '.join(texts)}" if any(doubts) else texts[0])
 
 
 def _unclear(notes: Sequence[Note]) -> str:
@@ -189,6 +215,8 @@ def _finding(one: LogFinding, trace: str = "") -> list[str]:
     about = f"{_name(one.about)} of " if one.about else ""
     lines = [f"  {about}group {_name(one.group)}  {lasted(one)}  {trace}".rstrip()]
     lines += [f"    {line}" for line in fold(clean(one.sentence), page_width() - 4)]
+    if one.doubt:
+        lines += [f"    {line}" for line in fold(clean(f"not certain: {one.doubt}"), page_width() - 4)]
     rows = aligned(_event_cells(event, one) for event in one.places[:MOST_PLACES])
     lines += [f"    {row}" for row in rows]
     if len(one.places) > MOST_PLACES:
@@ -307,7 +335,14 @@ def data(found: Audited) -> dict[str, Any]:
         "unread": [one._asdict() for one in found.unread],
         "notes": [one._asdict() for one in found.notes],
         "clients": [one._asdict() for one in found.clients],
-        "groups": {"seen": found.groups, "broken": found.broken, "absent": list(found.absent)},
+        "groups": {
+            "seen": found.groups,
+            "broken": found.broken,
+            "absent": list(found.absent),
+            "without_owners": found.blind,
+            "silent_consumers": found.silent,
+        },
+        "not_judged": [check.id for check in found.not_judged],
         "known": {"findings": found.known, "unmatched": [str(entry) for entry in found.unmatched]},
         "checks": list(_checks(found)),
         "findings": [

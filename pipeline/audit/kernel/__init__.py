@@ -24,13 +24,16 @@ FOUND = ("found", "lives", "parts", "waits", "offsets")
 """What ``judge`` leaves: findings but for what clocks explain; of each group its life, its partitions and how
 long these were with nobody; by how much the clocks of hosts are apart. Those of buckets can be added up."""
 
-LIFE = ("consumers", "turns", "participants", "generations", "vanished", "lulls", "subscriptions")
+LIFE = (
+    *("consumers", "turns", "participants", "generations", "vanished", "lulls", "subscriptions"),
+    *("epochal", "told", "shifts"),
+)
 """What ``judge_life`` leaves for ``judge_partitions``."""
 
 RESULTS = ("findings", "groups", "pauses", "clocks")
 """What ``finish`` leaves. ``groups``: group, consumers, partitions (that somebody owned), events, rebalances,
-first, last, settled. ``pauses``: group, handovers, p50, p95, longest (seconds without an owner). ``clocks``:
-host, ahead, spread (seconds), samples."""
+silent (consumers of which no line says what they own), first, last, settled. ``pauses``: group, handovers,
+p50, p95, longest (seconds without an owner). ``clocks``: host, ahead, spread (seconds), samples."""
 
 AT_ONCE = 5.0
 """Seconds within which a consumer does what its new assignment says."""
@@ -84,6 +87,8 @@ def judge_life(connection: DuckDBPyConnection, end: int) -> None:
     A table ``consumers`` that is there already counts: then ``events`` need not be all.
     """
     until(connection, end)
+    run(connection, "clock")
+    _time_line(connection)
     counted = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'consumers'").fetchall()
     if not counted:
         run(connection, "consumers")
@@ -97,7 +102,15 @@ def until(connection: DuckDBPyConnection, end: int) -> None:
 
 def judge_partitions(connection: DuckDBPyConnection) -> None:
     """What happened to each partition, in the life of its group."""
+    _time_line(connection)
     run(connection, "screen", "ownership", "checks", "figures")
+
+
+def _time_line(connection: DuckDBPyConnection) -> None:
+    """Make the view ``timed`` of ``events``, by ``shifts``; of events as they are where no clock is wrong."""
+    run(connection, "timeline")
+    if not connection.execute("SELECT 1 FROM shifts LIMIT 1").fetchall():
+        connection.execute("CREATE OR REPLACE TEMP VIEW timed AS FROM events")
 
 
 def finish(connection: DuckDBPyConnection) -> None:

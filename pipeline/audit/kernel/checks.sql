@@ -3,7 +3,9 @@
 
 -- Exclusivity is a statement about the members of a generation. So of two owners the one whose partition was granted
 -- earlier counts as a member if it joined the generation of the later grant, or if the log does not say who did.
--- One that did not join had been removed; it is a zombie until it notices.
+-- One that did not join had been removed; it is a zombie until it notices. Among members of the consumer protocol, whose
+-- epochs are their own, it counts as a member if it was told that it is one, and was not told since that it was none:
+-- who gives something away is one until then, and whose log goes on says which. A log that ends there says neither.
 INSERT INTO found BY NAME
 WITH pairs AS (
     SELECT
@@ -20,21 +22,62 @@ WITH pairs AS (
     FROM meetings
     WHERE a.consumer <> b.consumer
 ),
+placed AS (
+    SELECT
+        row_number() OVER () AS pair, pairs.*, older.consumer AS elder, b.began AS "at",
+        coalesce(epochal.since <= b.began, false) AS by_epoch
+    FROM pairs
+    LEFT JOIN epochal USING ("group")
+),
+-- What the older owner was told last by then, and first after that.
+before AS (
+    SELECT pair, kind
+    FROM placed
+    ASOF JOIN told ON told."group" = placed."group" AND told.consumer = placed.elder AND told.moment <= placed."at"
+),
+after AS (
+    SELECT pair, kind, moment
+    FROM placed
+    ASOF JOIN told ON told."group" = placed."group" AND told.consumer = placed.elder AND told.moment > placed."at"
+),
+-- A member of a generation until it is removed from it.
+removed AS (SELECT "group", consumer, min(moment) AS moment FROM told WHERE kind = 'removed' GROUP BY "group", consumer),
+standing AS (
+    SELECT
+        placed.*,
+        CASE
+            WHEN NOT placed.by_epoch THEN
+                CASE
+                    WHEN known.generation IS NULL THEN 'member'
+                    WHEN joined.consumer IS NULL THEN 'removed'
+                    WHEN removed.moment BETWEEN joined.moment AND "at" THEN 'removed'
+                    ELSE 'member'
+                END
+            WHEN coalesce(before.kind, 'joined') NOT IN ('joined', 'synced') THEN 'removed'
+            WHEN older.finish = 'lost' OR (after.kind IN ('reset', 'removed') AND (older.ended > after.moment OR older.ended IS NULL)) THEN 'removed'
+            WHEN older.finish = 'revoked' OR after.kind IN ('joined', 'synced', 'leaving', 'closed') THEN 'member'
+            WHEN after.kind IS NULL AND older.finish IS NULL THEN 'silent'
+            ELSE 'removed'
+        END AS elders
+    FROM placed
+    LEFT JOIN before USING (pair)
+    LEFT JOIN after USING (pair)
+    LEFT JOIN participants AS joined
+        ON joined."group" = placed."group" AND joined.generation = placed.generation AND joined.consumer = elder
+    LEFT JOIN (SELECT DISTINCT "group", generation FROM participants) AS known
+        ON known."group" = placed."group" AND known.generation = placed.generation
+    LEFT JOIN removed ON removed."group" = placed."group" AND removed.consumer = elder
+),
 judged AS (
     SELECT
-        pairs.*,
+        standing.* REPLACE (proved AND NOT by_epoch AS proved),
         CASE
-            WHEN overlap AND (joined.consumer IS NOT NULL OR known.generation IS NULL) THEN 'owned-twice'
-            WHEN proved AND next THEN 'granted-before-revoked'
+            WHEN overlap AND elders IN ('member', 'silent') THEN 'owned-twice'
+            WHEN proved AND NOT by_epoch AND next THEN 'granted-before-revoked'
             -- An interval that ends so was believed in by its consumer until then. A killed process did not.
             WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed') THEN 'owned-by-zombie'
         END AS name
-    FROM pairs
-    LEFT JOIN participants AS joined
-        ON joined."group" = pairs."group" AND joined.generation = pairs.generation
-        AND joined.consumer = pairs.older.consumer
-    LEFT JOIN (SELECT DISTINCT "group", generation FROM generations) AS known
-        ON known."group" = pairs."group" AND known.generation = pairs.generation
+    FROM standing
 )
 SELECT
     finding_id(name, judged, written([a.start, b.start])) AS id,
@@ -42,11 +85,12 @@ SELECT
     "group", topic, partition,
     CASE WHEN overlap THEN b.began ELSE a.ended END AS began,
     CASE WHEN overlap THEN until ELSE b.began END AS ended,
-    CASE WHEN overlap THEN coalesce(until, getvariable('end')) - b.began ELSE 0 END AS lasted,
+    CASE WHEN overlap THEN coalesce(until, end_of("group")) - b.began ELSE 0 END AS lasted,
     [a.consumer, b.consumer] AS consumers,
     [a.member, b.member] AS members,
     [a.granted, b.granted] AS generations,
     proved AS certain,
+    CASE WHEN overlap AND elders = 'silent' THEN 'the log of ' || elder || ' says nothing any more by then' END AS doubt,
     a.host AS host_a,
     b.host AS host_b,
     true AS compared,
@@ -100,7 +144,7 @@ SELECT
     "group", topic, partition,
     location.moment AS began,
     greatest(a.ended, location.moment) AS ended,
-    coalesce(greatest(a.ended, location.moment), getvariable('end')) - location.moment AS lasted,
+    coalesce(greatest(a.ended, location.moment), end_of("group")) - location.moment AS lasted,
     [a.consumer, new_owner] AS consumers,
     [own, member] AS members,
     [a.granted, generation] AS generations,
@@ -140,8 +184,28 @@ dropped AS (
     FROM resting
     ASOF JOIN latest ON resting."group" = latest."group" AND stir >= latest.moment
     WHERE latest.moment >= a.began AND NOT list_contains(topics, topic)
+),
+-- In which generation it was.
+held AS (
+    SELECT resting."group", topic, partition, resting.since, held.generation, held.missing
+    FROM resting
+    ASOF LEFT JOIN generations AS held ON held."group" = resting."group" AND resting.calm >= held.began
+),
+-- Not what its plan gives to somebody whose log is not here.
+elsewhere AS (
+    SELECT held."group", held.topic, held.partition, held.since
+    FROM held
+    JOIN plans USING ("group", topic, partition, generation)
+    ANTI JOIN participants ON participants."group" = held."group" AND participants.member = plans.member
 )
-SELECT * FROM resting ANTI JOIN dropped USING ("group", topic, partition, since);
+SELECT
+    resting.*,
+    coalesce(held.missing, false) OR coalesce(since_epochs <= calm, false) AS missing
+FROM resting
+JOIN held USING ("group", topic, partition, since)
+LEFT JOIN (SELECT "group", since AS since_epochs FROM epochal) AS epochs USING ("group")
+ANTI JOIN dropped USING ("group", topic, partition, since)
+ANTI JOIN elsewhere USING ("group", topic, partition, since);
 
 INSERT INTO found BY NAME
 SELECT
@@ -155,7 +219,11 @@ SELECT
     [a.consumer] AS consumers,
     [a.member] AS members,
     [a.granted] AS generations,
-    true AS certain,
+    getvariable('clock_skew') IS NULL AS certain,
+    CASE WHEN missing THEN 'a member whose log is not here may own it' END AS doubt,
+    true AS compared,
+    a.host AS host_a,
+    b.host AS host_b,
     written([a.start, a.stop, b.start]) AS places,
     'nobody owns it since ' || a.consumer || ' did, and the group had come to rest' AS detail
 FROM unowned;
@@ -208,7 +276,9 @@ WITH moved AS (
     JOIN generations AS here ON here."group" = meetings."group" AND here.generation = a.held
     LEFT JOIN participants AS synced
         ON synced."group" = meetings."group" AND synced.generation = a.held AND synced.consumer = a.consumer
+    LEFT JOIN epochal ON epochal."group" = meetings."group"
     WHERE next
+        AND coalesce(epochal.since > a.ended, true)
         AND a.consumer <> b.consumer
         AND a.held < b.granted
         AND a.finish = 'revoked'

@@ -30,6 +30,10 @@ NEEDLESS = CHECKS["needless-movement"]
 PAUSE = CHECKS["long-pause"]
 
 
+OF_GROUPS = (UNSETTLED.id, STORM.id)
+"""What shows without a line on partitions."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Thresholds:
     """From when on something is a finding; seconds.

@@ -37,7 +37,8 @@ SELECT
     lasted / 1e6 AS seconds,
     consumers, members, generations,
     skew,
-    certain OR coalesce(lasted / 1e6 > skew, false) AS certain,
+    doubt IS NULL AND (certain OR coalesce(lasted / 1e6 > skew, false)) AS certain,
+    doubt,
     [
         struct_pack(
             "at" := make_timestamptz(one.moment), kind := one.kind, consumer := one.consumer,
@@ -50,7 +51,7 @@ JOIN levels USING ("check");
 
 CREATE TEMP TABLE groups AS
 SELECT
-    "group", consumers, coalesce(partitions, 0) AS partitions, events, rebalances,
+    "group", consumers, coalesce(partitions, 0) AS partitions, events, rebalances, silent,
     make_timestamptz(first) AS first, make_timestamp(last) AS last, settled
 FROM lives
 LEFT JOIN (SELECT "group", sum(partitions)::BIGINT AS partitions FROM parts GROUP BY "group") USING ("group");

@@ -7,8 +7,8 @@ WITH stormy AS (
         "group", since, until, count, changes,
         NULL::VARCHAR AS topic,
         NULL::INTEGER AS partition,
-        min(location(moment, kind, consumer, generation, file, line)) AS first,
-        max(location(moment, kind, consumer, generation, file, line)) AS last
+        min_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS first,
+        max_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS last
     FROM storms
     JOIN stirs USING ("group")
     WHERE kind IN ('joined', 'stable') AND moment BETWEEN since AND until
@@ -33,22 +33,37 @@ SELECT
 FROM stormy;
 
 INSERT INTO found BY NAME
-WITH restless AS (SELECT *, NULL::VARCHAR AS topic, NULL::INTEGER AS partition FROM unsettled)
+WITH leaders AS (SELECT "group", max_by(consumer, moment) AS leader FROM timed WHERE kind = 'planned' GROUP BY "group"),
+restless AS (
+    SELECT unsettled.*, leader, NULL::VARCHAR AS topic, NULL::INTEGER AS partition
+    FROM unsettled
+    LEFT JOIN leaders USING ("group")
+)
 SELECT
     finding_id('never-settles', restless, [first]) AS id,
     'never-settles' AS "check",
     "group",
     since AS began,
-    getvariable('end') - since AS lasted,
+    end_of("group") - since AS lasted,
     [] AS consumers,
     [] AS members,
     [] AS generations,
     certain,
-    [first, last] AS places,
+    CASE
+        WHEN certain THEN NULL
+        WHEN waiting THEN 'two files tie at the instant of the last rebalance'
+        ELSE 'these logs do not tell who came and went'
+    END AS doubt,
+    written([first, given.first, last]) AS places,
     CASE
         WHEN waiting THEN 'a rebalance began and did not end'
         ELSE format('{} generations for which nobody came or went, up to the end of the log', generations)
             || CASE WHEN certain THEN '' ELSE ', as far as these logs tell who the members are' END
+            || coalesce(
+                '; ' || given.consumer || ' was assigned partitions of ' || given.topic || ' in ' || given.generations
+                || ' of them, and does not subscribe to it: the assignor of the leader'
+                || coalesce(', ' || leader || ',', '') || ' gives what nobody asked for', ''
+            )
     END AS detail
 FROM restless;
 
@@ -57,6 +72,7 @@ SELECT
     "group",
     count(consumer) AS consumers,
     sum(events)::BIGINT AS events,
+    count_if(synced = 1 AND owns = 0) AS silent,
     coalesce(any_value(rebalances), 0) AS rebalances,
     min(first) AS first,
     max(last) AS last,
@@ -64,21 +80,3 @@ SELECT
 FROM consumers
 LEFT JOIN (SELECT "group", count(*) AS rebalances FROM generations GROUP BY "group") USING ("group")
 GROUP BY "group";
-
--- The coordinator answers all members of a generation at one moment, so they note at one moment that they have
--- joined it, up to the time that an answer travels. By how much each host was off the middle of them, how often.
-CREATE TEMP TABLE offsets AS
-WITH joined AS (
-    SELECT "group", generation, coalesce(host, consumer) AS host, min(moment) AS moment
-    FROM events
-    WHERE kind = 'joined' AND consumer IS NOT NULL AND generation IS NOT NULL
-    GROUP BY ALL
-),
-compared AS (
-    SELECT
-        host,
-        moment - median(moment) OVER (PARTITION BY "group", generation) AS apart,
-        count(*) OVER (PARTITION BY "group", generation) AS hosts
-    FROM joined
-)
-SELECT host, apart, count(*) AS samples FROM compared WHERE hosts > 1 GROUP BY host, apart;

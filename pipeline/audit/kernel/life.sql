@@ -5,7 +5,7 @@ CREATE TEMP TABLE turns AS
 SELECT
     "group", consumer, moment,
     min_by(location(moment, kind, consumer, generation, file, line), {file: file, line: line}) AS location
-FROM events
+FROM timed
 WHERE kind IN ('started', 'closed')
 GROUP BY "group", consumer, moment;
 
@@ -15,36 +15,87 @@ SELECT
     "group", generation, consumer,
     max(member) AS member,
     min(moment) AS moment,
-    max(moment) FILTER (kind = 'synced') AS synced
-FROM events
+    max(moment) FILTER (kind = 'synced') AS synced,
+    bool_or(protocol IS NOT DISTINCT FROM 'consumer') AS by_epoch,
+    bool_and(source = 'java') AS java
+FROM timed
 WHERE kind IN ('joined', 'synced') AND generation IS NOT NULL AND consumer IS NOT NULL
 GROUP BY "group", generation, consumer;
 
--- Each generation: `began` with its first member. `era` counts how often the members or their subscriptions had
--- changed until then, `changed` says whether they did with this one. A member id is a new one when a process has
--- started again; before the first generation in the log there may have been anything. Whose log is not at hand is
--- known by the leader's plan: `planned` says that there is one.
+-- Since when a group has members of the consumer protocol. Each of these has an epoch of its own: whose epoch is an
+-- older one is a member as much as the others, until it leaves or learns that it is none.
+CREATE TEMP TABLE epochal AS
+SELECT "group", min(moment) AS since FROM participants WHERE by_epoch GROUP BY "group";
+
+-- When who was told that it is a member, or that it is none any more.
+CREATE TEMP TABLE told AS
+SELECT "group", consumer, moment, kind
+FROM timed
+WHERE consumer IS NOT NULL AND kind IN ('joined', 'synced', 'reset', 'leaving', 'closed', 'started')
+UNION ALL
+SELECT DISTINCT "group", participants.consumer, timed.moment, 'removed'
+FROM timed
+JOIN participants USING ("group", member)
+WHERE timed.kind = 'removed';
+
+-- Whom leaders planned for and how many partitions, and how many members somebody says that there are.
+CREATE TEMP TABLE counted AS
+SELECT
+    "group", generation,
+    list_sort(list(DISTINCT member) FILTER (kind = 'planned' AND member IS NOT NULL)) AS plan,
+    count(DISTINCT hash(topic, partition)) FILTER (kind = 'planned' AND partition IS NOT NULL) AS partitions,
+    max(members) AS members,
+    min(moment) FILTER (kind = 'stable') AS stable
+FROM timed
+WHERE kind IN ('planned', 'stable', 'joined') AND generation IS NOT NULL
+GROUP BY "group", generation;
+
+-- Each generation: `began` with its first member. `era` counts how often the members, their subscriptions or their
+-- topics had changed until then, `changed` says whether they did with this one. A member id is a new one when a process
+-- has started again; before the first generation in the log there may have been anything. Whose log is not at hand is
+-- known by the leader's plan: `planned` says that there is one. Of `seen` generations there are members in the log;
+-- `missing` says that there were others: the plan or a number says so, or no Java consumer in the log has planned.
 CREATE TEMP TABLE generations AS
-WITH plans AS (
-    SELECT "group", generation, bit_xor(hash(member)) AS plan
-    FROM (SELECT DISTINCT "group", generation, member FROM events WHERE kind = 'planned' AND generation IS NOT NULL)
-    GROUP BY "group", generation
-),
-each AS (
+WITH each AS (
     SELECT
         "group", generation,
         min(moment) AS moment,
-        bit_xor(hash(consumer, coalesce(member, ''))) AS who
+        bit_xor(hash(consumer, coalesce(member, ''))) AS who,
+        count(*) AS present,
+        list(DISTINCT member) FILTER (member IS NOT NULL) AS known,
+        bool_or(by_epoch) AS by_epoch,
+        bool_and(java AND member IS NOT NULL) AS java
     FROM participants
     GROUP BY "group", generation
 ),
+all_of_them AS (
+    SELECT
+        coalesce(each."group", counted."group") AS "group",
+        coalesce(each.generation, counted.generation) AS generation,
+        coalesce(each.moment, stable) AS moment,
+        who, plan, partitions, present IS NOT NULL AS seen,
+        coalesce(
+            by_epoch
+            OR members > present
+            OR CASE
+                WHEN plan IS NULL THEN java
+                WHEN each.known IS NOT NULL THEN NOT list_has_all(each.known, plan)
+            END,
+            false
+        ) AS missing
+    FROM each
+    FULL JOIN counted
+        ON counted."group" = each."group" AND counted.generation = each.generation
+    WHERE coalesce(each.moment, stable) IS NOT NULL
+),
 compared AS (
     SELECT
-        "group", generation, moment, plan,
+        "group", generation, moment, plan, seen, missing,
         coalesce(who <> lag(who) OVER in_order, true)
-            OR coalesce(plan <> last_value(plan IGNORE NULLS) OVER former, false) AS changed
-    FROM each
-    LEFT JOIN plans USING ("group", generation)
+            OR coalesce(plan <> last_value(plan IGNORE NULLS) OVER former, false)
+            -- A topic has more partitions than any plan before had.
+            OR coalesce(partitions > max(partitions) OVER former, false) AS changed
+    FROM all_of_them
     WINDOW
         in_order AS (PARTITION BY "group" ORDER BY moment, generation),
         former AS (
@@ -52,54 +103,100 @@ compared AS (
         )
 ),
 changes AS (
-    SELECT "group", generation, moment, changed, plan IS NOT NULL AS planned FROM compared
+    SELECT "group", generation, moment, changed, plan IS NOT NULL AS planned, seen, missing FROM compared
     UNION ALL
-    SELECT "group", NULL, moment, true, false FROM events WHERE kind IN ('subscribed', 'started')
+    SELECT "group", NULL, moment, true, false, false, false
+    FROM timed
+    WHERE kind IN ('subscribed', 'started', 'changed')
 ),
-counted AS (
+eras AS (
     SELECT
-        "group", generation, moment AS began, changed, planned,
+        "group", generation, moment AS began, changed, planned, seen, missing,
         sum(changed::INT) OVER (
             PARTITION BY "group" ORDER BY moment, generation ROWS UNBOUNDED PRECEDING
         )::BIGINT AS era
     FROM changes
 )
-SELECT * FROM counted WHERE generation IS NOT NULL;
+SELECT * FROM eras WHERE generation IS NOT NULL;
 
--- Consumers that were no member of some later generation, and never came back.
+-- Consumers that were no member of some later generation, and never came back; and those that were removed, and are
+-- not heard of again.
 CREATE TEMP TABLE vanished AS
-SELECT "group", consumer, gone
-FROM (SELECT "group", consumer, max(generation) AS generation FROM participants GROUP BY "group", consumer)
-JOIN (
-    SELECT "group", generation, lead(began) OVER (PARTITION BY "group" ORDER BY generation) AS gone
+WITH shared AS (
+    SELECT generations.*
     FROM generations
-) USING ("group", generation)
-WHERE gone IS NOT NULL;
+    LEFT JOIN epochal USING ("group")
+    WHERE seen AND (since IS NULL OR began < since)
+),
+former AS (
+    SELECT "group", consumer, gone
+    FROM (SELECT "group", consumer, max(generation) AS generation FROM participants GROUP BY "group", consumer)
+    JOIN (
+        SELECT "group", generation, lead(began) OVER (PARTITION BY "group" ORDER BY generation) AS gone
+        FROM shared
+    ) USING ("group", generation)
+    WHERE gone IS NOT NULL
+),
+removed AS (
+    SELECT "group", consumer, max(moment) AS gone
+    FROM told
+    GROUP BY "group", consumer
+    HAVING max_by(kind, {moment: moment, last: kind = 'removed'}) = 'removed'
+)
+SELECT "group", consumer, min(gone) AS gone
+FROM (FROM former UNION ALL FROM removed)
+GROUP BY "group", consumer;
 
--- What happened to each group as a group, in order.
+-- What happened to each group as a group, in order. Lines of one file are in its order; which of two files was first
+-- at one instant nobody knows.
 CREATE TEMP TABLE stirs AS
 SELECT
     "group", moment, kind, consumer, generation, file, line,
-    lag(moment) OVER in_order AS before,
-    lead(moment) OVER in_order AS after
-FROM events
+    kind IN ('leaving', 'closed', 'empty', 'removed') AS gone,
+    kind IN ('joining', 'preparing', 'rebalancing') AS under_way,
+    -- JOINED is one more of those that are under way, unless nobody logs SYNCED.
+    kind = 'joined' AND protocol IS DISTINCT FROM 'consumer' AS joined
+FROM timed
 WHERE kind IN (
-    'started', 'joining', 'joined', 'synced', 'reset', 'leaving', 'closed',
+    'started', 'joining', 'joined', 'synced', 'reset', 'leaving', 'closed', 'rebalancing',
     'preparing', 'stable', 'removed', 'empty'
+);
+
+-- The instants of each group, with what its files say last at each.
+CREATE TEMP TABLE instants AS
+WITH lasts AS (
+    SELECT
+        "group", moment, file,
+        max_by(
+            {gone: gone, under_way: under_way, joined: joined},
+            -- Who replaces another removes it with the line in which it joins.
+            {line: line, last: kind <> 'removed', kind: kind}
+        ) AS last
+    FROM stirs
+    GROUP BY "group", moment, file
+),
+syncing AS (SELECT "group", bool_or(kind = 'synced') AS syncs FROM stirs GROUP BY "group"),
+each AS (
+    SELECT
+        "group", moment,
+        bool_or(last.gone) AS gone,
+        bool_and(NOT last.gone AND NOT last.under_way) AS alive,
+        bool_or(last.under_way OR (last.joined AND syncs)) AS busy,
+        bool_and(last.under_way OR (last.joined AND syncs)) AS all_busy
+    FROM lasts
+    JOIN syncing USING ("group")
+    GROUP BY "group", moment
 )
-WINDOW in_order AS (PARTITION BY "group" ORDER BY moment, generation, kind, consumer, file, line);
+SELECT *, lag(moment) OVER in_order AS before, lead(moment) OVER in_order AS after
+FROM each
+WINDOW in_order AS (PARTITION BY "group" ORDER BY moment);
 
 -- The times in which nothing happened to a group, up to the end of the log: `gone`, without members; `alive`, with
 -- members and no rebalance under way.
 CREATE TEMP TABLE lulls AS
-SELECT
-    "group",
-    moment AS since,
-    coalesce(after, getvariable('end')) AS until,
-    kind IN ('leaving', 'closed', 'empty', 'removed') AS gone,
-    kind NOT IN ('leaving', 'closed', 'empty', 'removed', 'joining', 'preparing') AS alive
-FROM stirs
-WHERE coalesce(after, getvariable('end')) - moment >= getvariable('stranded');
+SELECT "group", moment AS since, coalesce(after, end_of("group")) AS until, gone, alive
+FROM instants
+WHERE coalesce(after, end_of("group")) - moment >= getvariable('stranded');
 
 -- Runs of generations of which any `storm` came within `storm_within`.
 CREATE TEMP TABLE storms AS
@@ -141,59 +238,117 @@ FROM numbered
 WHERE within
 GROUP BY "group", storm;
 
--- Groups whose last rebalance had not ended when the log did. Either nothing at all happened for `settle` after a
--- rebalance began (`waiting`), or one came after the other, never so long apart, for that long and until the end,
--- although nobody came or went: after a change of members the first generation is due to it, and the one that
--- follows it. Where no leader's log says whom it planned for, others may have come and gone, and it is not certain.
+-- What a consumer was given and does not subscribe to, in how many generations, and by whose plan.
+CREATE TEMP TABLE unwanted AS
+SELECT
+    "group", consumer,
+    any_value(topic) AS topic,
+    count(DISTINCT generation) AS generations,
+    min_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS first
+FROM timed
+WHERE kind = 'unwanted'
+GROUP BY "group", consumer;
+
+-- Groups whose last rebalance had not ended when the log did. Either a rebalance began `settle` ago or more, and
+-- nothing since says that it ended (`waiting`), or one came after the other, never so long apart, for that long and
+-- until the end, although nobody came or went: after a change of members the first generation is due to it, and the one
+-- that follows it. `storm` of them at once are enough. Where no leader's log says whom it planned for, others may have
+-- come and gone, and it is not certain.
 CREATE TEMP TABLE unsettled AS
-WITH begun AS (
-    SELECT "group", max(moment) FILTER (coalesce(moment - before >= getvariable('settle'), true)) AS since
-    FROM stirs
-    GROUP BY "group"
-),
--- JOINED is one more of those that are under way, unless nobody logs SYNCED.
-syncing AS (SELECT "group", bool_or(kind = 'synced') AS syncs FROM stirs GROUP BY "group"),
-final AS (
+WITH calm AS (
     SELECT
         "group",
-        since,
-        min(location(moment, kind, consumer, generation, file, line)) AS first,
-        max(location(moment, kind, consumer, generation, file, line)) AS last
-    FROM stirs
-    JOIN begun USING ("group")
-    WHERE moment >= since
-    GROUP BY "group", since
+        max(moment) FILTER (NOT all_busy) AS rested,
+        max(moment) FILTER (busy AND NOT all_busy) AS mixed,
+        max(moment) AS latest
+    FROM instants
+    GROUP BY "group"
+),
+begun AS (
+    SELECT
+        "group",
+        any_value(mixed) AS mixed,
+        any_value(latest) AS latest,
+        coalesce(
+            min(moment) FILTER (all_busy AND (rested IS NULL OR moment > rested)),
+            max(moment) FILTER (moment = mixed AND mixed = latest)
+        ) AS busy_since,
+        max(moment) FILTER (coalesce(moment - before >= getvariable('settle'), true)) AS run_since
+    FROM calm
+    JOIN instants USING ("group")
+    GROUP BY "group"
 ),
 causeless AS (
+    SELECT
+        *,
+        era = lag(era, 2) OVER in_order AS causeless,
+        began - lag(began) OVER in_order AS apart
+    FROM generations
+    WINDOW in_order AS (PARTITION BY "group" ORDER BY began, generation)
+),
+pauses AS (
+    SELECT
+        "group", max(began) FILTER (NOT coalesce(causeless, false)) AS caused,
+        max(began) FILTER (apart > getvariable('storm_within') / getvariable('storm')) AS paused
+    FROM causeless
+    GROUP BY "group"
+),
+rapid AS (
+    SELECT "group", min(began) AS since, count(*) AS generations, bool_and(planned) AS planned
+    FROM causeless
+    JOIN pauses USING ("group")
+    WHERE coalesce(causeless, false) AND began > coalesce(greatest(caused, paused), 0)
+    GROUP BY "group"
+    HAVING count(*) >= getvariable('storm')
+        AND end_of("group") - max(began) <= getvariable('storm_within') / getvariable('storm')
+),
+slow AS (
     SELECT "group", count(*) AS generations, bool_and(planned) AS planned
-    FROM (
-        SELECT *, era = lag(era, 2) OVER (PARTITION BY "group" ORDER BY began, generation) AS causeless
-        FROM generations
-    )
-    JOIN final USING ("group")
-    WHERE causeless AND began >= since
+    FROM causeless
+    JOIN begun USING ("group")
+    WHERE causeless AND began >= run_since
+    GROUP BY "group"
+),
+given AS (
+    SELECT "group", max_by(unwanted, {generations: generations, consumer: consumer}) AS given
+    FROM unwanted
+    WHERE generations > 2
     GROUP BY "group"
 ),
 judged AS (
     SELECT
-        "group", since, first, last,
-        coalesce(generations, 0) AS generations,
-        coalesce(planned, false) AS planned,
-        getvariable('end') - last.moment AS quiet,
-        (last.kind IN ('joining', 'preparing') OR (last.kind = 'joined' AND syncs))
-            AND quiet >= getvariable('settle') AS waiting
-    FROM final
-    JOIN syncing USING ("group")
-    LEFT JOIN causeless USING ("group")
+        begun."group",
+        coalesce(end_of(begun."group") - busy_since >= getvariable('settle'), false) AS waiting,
+        rapid.since IS NOT NULL AS at_once,
+        CASE WHEN waiting THEN busy_since WHEN at_once THEN rapid.since ELSE run_since END AS since,
+        coalesce(CASE WHEN at_once THEN rapid.generations ELSE slow.generations END, 0) AS generations,
+        given.given AS given,
+        CASE
+            WHEN waiting THEN busy_since IS DISTINCT FROM mixed
+            ELSE coalesce(CASE WHEN at_once THEN rapid.planned ELSE slow.planned END, false) OR given.given IS NOT NULL
+        END AS certain,
+        waiting OR at_once OR (
+            end_of(begun."group") - latest < getvariable('settle')
+            AND end_of(begun."group") - run_since >= getvariable('settle')
+            AND coalesce(slow.generations, 0) > 1
+        ) AS unsettled
+    FROM begun
+    LEFT JOIN rapid USING ("group")
+    LEFT JOIN slow USING ("group")
+    LEFT JOIN given USING ("group")
 )
-SELECT "group", since, first, last, generations, waiting, waiting OR planned AS certain
+SELECT
+    "group", since, generations, waiting, certain, given,
+    min_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS first,
+    max_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS last
 FROM judged
-WHERE waiting
-    OR (quiet < getvariable('settle') AND getvariable('end') - since >= getvariable('settle') AND generations > 1);
+JOIN stirs USING ("group")
+WHERE unsettled AND moment >= since
+GROUP BY ALL;
 
 -- What each consumer subscribed to when.
 CREATE TEMP TABLE subscriptions AS
 SELECT "group", consumer, moment, list(DISTINCT topic) AS topics
-FROM events
+FROM timed
 WHERE kind = 'subscribed'
 GROUP BY "group", consumer, moment;

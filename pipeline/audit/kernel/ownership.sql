@@ -11,7 +11,7 @@ WITH chosen AS (
         kind = 'assigned' AS begins,
         location(moment, kind, consumer, generation, file, line) AS here,
         file, line
-    FROM events
+    FROM timed
     WHERE kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL
         AND hash("group", topic, partition) IN (SELECT key FROM candidates)
 ),
@@ -85,12 +85,12 @@ SELECT
     here."group", here.topic, here.partition, a,
     CASE WHEN b.key IS NOT NULL THEN b END AS b,
     here.reach.moment AS since,
-    coalesce(b.began, getvariable('end')) AS until
+    coalesce(b.began, end_of(here."group")) AS until
 FROM reaching AS here
 JOIN owned AS a ON a.key = here.key AND a.number = here.reach.number
     AND a."group" = here."group" AND a.topic = here.topic AND a.partition = here.partition
 LEFT JOIN owned AS b ON b.key = here.key AND b.number = here.number + 1
     AND b."group" = here."group" AND b.topic = here.topic AND b.partition = here.partition
-WHERE here.reach.moment < coalesce(b.began, getvariable('end'))
+WHERE here.reach.moment < coalesce(b.began, end_of(here."group"))
     -- Whose log begins with giving it away has had it, nobody knows since when.
     AND (b.key IS NULL OR b.start IS NOT NULL);

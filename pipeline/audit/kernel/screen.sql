@@ -14,7 +14,7 @@ WITH changes AS (
         2 * moment + (kind = 'assigned')::BIGINT AS time,
         hash(consumer) AS consumer,
         generation
-    FROM events
+    FROM timed
     -- A callback without partitions changes nothing.
     WHERE kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL
 ),
@@ -60,7 +60,7 @@ CREATE TEMP TABLE plans AS
 SELECT
     hash("group", topic, partition) AS key, "group", topic, partition, generation, member,
     min(location(moment, kind, consumer, generation, file, line)) AS location
-FROM events
+FROM timed
 WHERE kind = 'planned' AND partition IS NOT NULL AND generation IS NOT NULL AND member IS NOT NULL
 GROUP BY ALL;
 
@@ -101,7 +101,7 @@ SELECT key
 FROM plans
 JOIN (
     SELECT hash("group", topic, partition) AS key, generation, member AS other
-    FROM events
+    FROM timed
     WHERE kind = 'revoked' AND partition IS NOT NULL
 ) USING (key, generation)
 WHERE member IS DISTINCT FROM other

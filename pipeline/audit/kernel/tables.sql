@@ -27,9 +27,14 @@ CREATE TEMP MACRO finding_id(name, about, named) AS
 CREATE TEMP MACRO written(locations) AS
     list_filter(locations, lambda one: one IS NOT NULL);
 
+-- When the log of a group ends, by the clock that its time line has.
+CREATE TEMP MACRO end_of(one) AS
+    getvariable('end') - coalesce(map_extract(getvariable('ahead'), one)[1], 0)::BIGINT;
+
 CREATE TEMP MACRO generation_text(generation) AS coalesce(generation::VARCHAR, '?');
 
--- What the checks add to, and `finish.sql` makes the findings of. `certain`: whatever the clocks say.
+-- What the checks add to, and `finish.sql` makes the findings of. `certain`: whatever the clocks say, unless there is a
+-- `doubt`.
 CREATE TEMP TABLE found (
     id VARCHAR,
     "check" VARCHAR,
@@ -43,6 +48,7 @@ CREATE TEMP TABLE found (
     members VARCHAR[],
     generations INTEGER[],
     certain BOOLEAN,
+    doubt VARCHAR,
     compared BOOLEAN,
     host_a VARCHAR,
     host_b VARCHAR,

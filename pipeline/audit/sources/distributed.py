@@ -42,7 +42,7 @@ SMALL = 32 << 20
 """Bytes of files on this machine that are read in this process; of packed files, ``PACKED`` times as many."""
 PACKED = 10
 
-_ROW = {"at": "bigint", "generation": "int", "partition": "int", "line": "bigint"}
+_ROW = {"at": "bigint", "generation": "int", "partition": "int", "line": "bigint", "members": "int"}
 ROWS = ", ".join(f"`{name}` {_ROW.get(name, 'string')}" for name in LineRow._fields)
 """Rows as Spark sees them; ``at`` in microseconds since 1970."""
 
@@ -345,7 +345,7 @@ def settled_with_notes(rows: DataFrame) -> tuple[DataFrame, tuple[Note, ...], tu
         chunks += (
             (
                 *("client", None, None, one.group, one.consumer, one.release, one.assignor, *empty[6:9]),
-                *(one.cluster, None, one.source, None, None),
+                *(one.cluster, None, one.source, None, None, None, None),
             )
             for one in found.clients
         )

@@ -206,7 +206,7 @@ def lines_of(value: Any, outer: Mapping[str, Any] | None = None) -> Iterator[Wra
     if _first(value, MESSAGES) is None:
         for name in MANY:
             inner = value.get(name)
-            if isinstance(inner, list) or (isinstance(inner, dict) and name in ("hits", "data")):
+            if isinstance(inner, list) or (isinstance(inner, dict) and name in ("hits", "data", "result")):
                 yield from lines_of(inner, {**(outer or {}), **_scalars(value), **_resource(value)})
                 return
     pairs = value.get("values")

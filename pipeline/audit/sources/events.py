@@ -49,6 +49,12 @@ class Kind(StrEnum):
     """The coordinator completes the join phase: ``generation`` is the new one."""
     REMOVED = "removed"
     """The coordinator removes ``member``: it left, or its session ran out."""
+    REBALANCING = "rebalancing"
+    """A consumer is told, or finds, that its group rebalances, and has not joined yet."""
+    CHANGED = "changed"
+    """A consumer finds that its topics have other partitions than before: a rebalance follows."""
+    UNWANTED = "unwanted"
+    """A consumer is assigned a partition of a topic that it does not subscribe to."""
     EMPTY = "empty"
     """The coordinator has a group without members."""
 
@@ -56,6 +62,7 @@ class Kind(StrEnum):
 AT_CONSUMER = (
     *(Kind.STARTED, Kind.SUBSCRIBED, Kind.JOINING, Kind.JOINED, Kind.PLANNED, Kind.SYNCED),
     *(Kind.ASSIGNED, Kind.REVOKED, Kind.LOST, Kind.RESET, Kind.LEAVING, Kind.CLOSED),
+    *(Kind.REBALANCING, Kind.CHANGED, Kind.UNWANTED),
 )
 AT_COORDINATOR = (Kind.PREPARING, Kind.STABLE, Kind.REMOVED, Kind.EMPTY)
 
@@ -83,12 +90,14 @@ COLUMNS = (
     EventColumn("source", "text", True),  # "events", "java", "librdkafka", "broker", ...
     EventColumn("file", "text", True),
     EventColumn("line", "long", True),  # from 1
+    EventColumn("protocol", "text"),  # "consumer" of members whose epoch is their own (KIP-848)
+    EventColumn("members", "int"),  # how many the generation has, where that is said
 )
 """One row for each event and partition. An event about no partition is one row with null in its place."""
 
 NAMES = tuple(column.name for column in COLUMNS)
 
-TEXTS = ("event", "group", "consumer", "member", "instance", "detail", "host")
+TEXTS = ("event", "group", "consumer", "member", "instance", "detail", "host", "protocol")
 LISTS = ("topics", "partitions")
 """Fields of our own log besides ``at`` and ``generation``. Other fields are allowed and ignored."""
 
@@ -110,3 +119,5 @@ class EventRow(NamedTuple):
     source: str
     file: str
     line: int
+    protocol: str | None = None
+    members: int | None = None

@@ -34,7 +34,7 @@ def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
     if not isinstance(value, dict):
         raise NotOurs("not JSON")
     get = value.get
-    kind, group, consumer, member, instance, detail, host = [_text(get(name)) for name in TEXTS]
+    kind, group, consumer, member, instance, detail, host, protocol = [_text(get(name)) for name in TEXTS]
     topics, partitions = [_texts(get(name)) for name in LISTS]
     generation, stamp = get("generation"), _text(get("at"))
     if generation is not None and (type(generation) is not int or abs(generation) >= 2**31):
@@ -56,7 +56,8 @@ def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
         parts = [*[(topic, None) for topic in topics], *[named(name)[:2] for name in partitions]]
     except NoPartition:
         raise NotOurs("a partition that is not topic-number") from None
-    who, where = (at, kind, group, consumer, member, instance, generation), (host, NAME, file, line)
+    who = at, kind, group, consumer, member, instance, generation
+    where = host, NAME, file, line, protocol, None
     return [
         LineRow._make((*who, topic, partition, detail, None, "", "", *where))
         for topic, partition in parts or _NOTHING

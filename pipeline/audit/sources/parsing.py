@@ -13,7 +13,7 @@ from rebalance.pipeline.audit.sources.events import Kind
 from rebalance.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, PYTHON, RELEASE, RUNNING
 from rebalance.pipeline.audit.sources.patterns import Source, Unlike
 from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, MalformedLine, NoPartition, named, small
-from rebalance.pipeline.audit.sources.times import moment, stamp, undated, zoned
+from rebalance.pipeline.audit.sources.times import SLASHED, moment, stamp, undated, zoned
 
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
 """The kinds of logs that are read."""
@@ -25,12 +25,14 @@ BEFORE = 400
 """Characters before the message in which the time is looked for, the last ones."""
 
 UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
+SLASHES = "a date with slashes, whose order of day and month nobody knows: write it as YYYY-MM-DD"
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
 NO_TIME = "no date and time that we understand"
 STRANGE = "of a form that this reader fails on; please report it"
 BROKEN = "bytes that are not UTF-8 in what it says"
 
 ROTATED = re.compile(
+    r"[-_.](?:previous|prev)(?=\.\w+$|$)|"  # kubectl logs --previous, saved beside the other
     r"[-_.]\d{4}-\d{2}-\d{2}(?:[-_T.]\d{1,2})*(?=\.)"  # app-2024-01-02.0.log
     r"|(?:\.(?:gz|bz2|xz|zst|lz4|snappy|deflate|\d{1,4}|\d{4}-\d{2}-\d{2}(?:[-_T]\d{2}){0,3}|\d{8}))+$"
 )
@@ -208,7 +210,8 @@ class LineParser:
                 self._count(file, None)
                 return
             if at is None:
-                raise NotRead(UNDATED if undated(f"{before} {wrapped.when}") else NO_TIME)
+                around = f"{before} {wrapped.when}"
+                raise NotRead(SLASHES if SLASHED.search(around) else UNDATED if undated(around) else NO_TIME)
             generation = small(caught["generation"]) if "generation" in caught else None
             if generation is None and "generation" in caught:
                 raise NotRead("the generation is no number")
@@ -245,6 +248,8 @@ class LineParser:
                 source=source.name,
                 file=file,
                 line=number,
+                protocol=None if line is None else line.protocol,
+                members=small(caught["count"]) if "count" in caught else None,
             ),
             parts,
         )

@@ -13,7 +13,7 @@ from rebalance.pipeline.audit.sources.events import Kind
 
 CAPTURES = (
     *("group", "member", "instance", "generation", "topics", "partitions", "plan", "detail"),
-    *("topic", "number", "members", "client", "assignor", "revoked"),
+    *("topic", "number", "members", "client", "assignor", "revoked", "count"),
 )
 """What a line can hold besides its kind: the names of groups, a digit after them aside."""
 
@@ -24,6 +24,10 @@ LOGGER = re.compile(
 )
 COLOUR = re.compile(r"(?:\x1b\[[\d;]*m)+$")
 """What a layout may write after a message: the logger, as Kafka's own ``%m (%c)``; the end of a colour."""
+
+
+FOLLOWED = r"(?=[\s\"'\[\](){}<>])"
+"""Layouts write more after a message (a logger and its line, a thread, an MDC), and envelopes close."""
 
 
 @dataclass(frozen=True)
@@ -41,8 +45,18 @@ class Line:
     """Of whom, for the documentation: ``"2.4 -"``, ``"2.3"``."""
 
     @cached_property
+    def protocol(self) -> str | None:
+        """Return "consumer" for a line of that protocol's members alone: each has an epoch of its own."""
+        return "consumer" if "(consumer protocol)" in self.releases else None
+
+    @cached_property
     def regex(self) -> re.Pattern[str]:
         return re.compile(re.escape(self.start) + self.rest, re.DOTALL)
+
+    @cached_property
+    def first(self) -> re.Pattern[str]:
+        """Match the message where something follows it: a message ends where it ends."""
+        return re.compile(f"(?:{self.regex.pattern}){FOLLOWED}", re.DOTALL)
 
     def __post_init__(self) -> None:
         wrong = {name for name in self.regex.groupindex if name.rstrip("0123456789") not in CAPTURES}
@@ -105,6 +119,9 @@ class Source:
                     return line, captures(found)
                 begins = True
         if begins:
+            for line in rows.get(message[:size], ()):
+                if message.startswith(line.start) and (found := line.first.match(message)):
+                    return line, captures(found)
             raise Unlike
         return None, {}
 

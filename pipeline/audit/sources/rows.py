@@ -28,6 +28,8 @@ class LineRow(NamedTuple):
     source: str = ""
     file: str = ""
     line: int = 0
+    protocol: str | None = None
+    members: int | None = None
 
 
 class MalformedLine(NamedTuple):

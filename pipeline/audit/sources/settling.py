@@ -23,9 +23,6 @@ MIXED = "mixed"
 CLUSTERS = "clusters"
 """Kind of a note: groups of one name on several clusters, which have nothing to do with each other."""
 
-LONG = 20
-"""Characters of a member id that a coordinator made: a UUID, in hexadecimal or Base64."""
-
 
 class Note(NamedTuple):
     """Something about the logs that bears on what is found in them; ``kind`` is ``MIXED`` or ``CLUSTERS``."""
@@ -106,6 +103,7 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         several.sort(key=_in_order)
         processes, unclear = processes_of(client, several)
         notes += unclear
+        events += _replaced(several)
         for name, own in sorted(processes.items()):
             events += _filled(name, own)
             clients |= _clients(name, own, releases)
@@ -124,6 +122,7 @@ def _event(
     host: str | None,
     generation: int | None = None,
     member: str | None = None,
+    protocol: str | None = None,
 ) -> EventRow:
     if row.member is not None:
         member = row.member
@@ -144,6 +143,8 @@ def _event(
         row.source,
         row.file,
         row.line,
+        protocol,
+        row.members,
     )
 
 
@@ -196,14 +197,22 @@ def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[Line
 
     for name, rows in parts.items():
         for row in rows:
-            if row.kind in _JOINS and row.member and len(row.member) >= LONG:
+            if row.kind in _JOINS and row.member:
                 other = find(of_member.setdefault((row.group, row.member), name))
                 mine = find(name)
                 root[max(mine, other)] = min(mine, other)
     united: dict[str, list[LineRow]] = defaultdict(list)
     for name, rows in parts.items():
         united[f"{client}@{find(name)}"] += rows
-    return {name: sorted(rows, key=_in_order) for name, rows in united.items()}
+    return {name: _once(sorted(rows, key=_in_order)) for name, rows in united.items()}
+
+
+def _once(rows: list[LineRow]) -> list[LineRow]:
+    """Return rows without what another file of the same process says again: its console, or a copy."""
+    if len({row.file for row in rows}) == 1:
+        return rows
+    first: dict[tuple[object, ...], str] = {}
+    return [row for row in rows if first.setdefault((*row[:3], *row[4:9]), row.file) == row.file]
 
 
 _JOINS = (Kind.JOINED, Kind.SYNCED)
@@ -222,10 +231,10 @@ def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
     owned: dict[tuple[str | None, str, int], tuple[int | None, LineRow]] = {}
     generation: int | None = None
     for row in rows:
-        if row.kind in _ENDS:
+        if row.kind in _ENDS or _begins_anew(joined, row):
             joined.clear()
             owned.clear()
-        elif row.kind in _JOINS and row.generation is not None:
+        if row.kind in _JOINS and row.generation is not None:
             generation = row.generation
             key = row.group, "" if row.member else row.kind, row.generation
             before = joined.setdefault(key, row)
@@ -243,6 +252,14 @@ def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
         elif row.kind in (LOSING, Kind.RESET):
             owned.clear()
     return None
+
+
+def _begins_anew(joined: dict[tuple[str | None, str, int], LineRow], row: LineRow) -> bool:
+    """Return whether a static member joins with another member id: a process that has started again."""
+    if row.kind != Kind.JOINED or not row.instance or not row.member:
+        return False
+    same = (one for one in joined.values() if (one.group, one.instance) == (row.group, row.instance))
+    return any(one.member not in (None, row.member) for one in same)
 
 
 def _note(name: str, rows: Sequence[LineRow]) -> Note:
@@ -295,7 +312,14 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
             before.epoch = row.member, row.generation
         elif row.kind in _OUTSIDE:
             before.epoch = None
+        if row.protocol or row.kind == Kind.JOINED:
+            before.protocol = row.protocol
         joins, new = row.kind in _JOINS, row.kind == Kind.STARTED
+        another = before.inside and row.member and before.member not in (None, row.member)
+        if row.kind == Kind.JOINED and row.instance and another:
+            yield _event(row, Kind.STARTED, mine, consumer, row.host)
+        if row.kind in (Kind.JOINED, Kind.RESET, LOSING, OVERDUE, *_ENDS):
+            before.inside = row.kind == Kind.JOINED
         if joins:
             before.generation = row.generation if row.generation is not None else before.generation
             before.member = row.member or before.member
@@ -313,7 +337,7 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         elif kind in (LOSING, OVERDUE):
             kind = Kind.RESET
         member = None if kind == Kind.PLANNED else before.member
-        yield _event(row, kind, mine, consumer, row.host, before.generation, member)
+        yield _event(row, kind, mine, consumer, row.host, before.generation, member, before.protocol)
 
 
 class _Before:
@@ -321,7 +345,22 @@ class _Before:
         self.generation: int | None = None
         self.member: str | None = None
         self.phase: str | None = None
+        self.inside = False
+        self.protocol: str | None = None
         self.epoch: tuple[str | None, int | None] | None = None
+
+
+def _replaced(rows: Sequence[LineRow]) -> Iterable[EventRow]:
+    """Return the removal of each static member in whose place another process joins: under its instance id
+    and another member id. ``rows`` in order."""
+    members: dict[tuple[str | None, str], str] = {}
+    for row in rows:
+        if row.instance and row.member and row.group and row.kind in _JOINS:
+            before = members.get((row.group, row.instance))
+            members[row.group, row.instance] = row.member
+            if before not in (None, row.member):
+                gone = row._replace(member=before, generation=None, detail="replaced")
+                yield _event(gone, Kind.REMOVED, row.group, None, row.host)
 
 
 # -- what they are -------------------------------------------------------------------------------------

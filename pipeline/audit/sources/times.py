@@ -28,6 +28,12 @@ MONTH = re.compile(r"\b(\d{2})[ /-]" + _NAMED + r"[ /-](\d{4})[ :]" + _CLOCK + _
 AMERICAN = re.compile(r"\b" + _NAMED + r" (\d{1,2}), (\d{4})(?: @)? " + _CLOCK + _ZONE)
 """``Jan 2, 2024 @ 03:04:05.678``: Kibana's."""
 
+DOTTED = re.compile(r"(?<![\d.])(\d{2})\.(\d{2})\.(\d{4})[ T,]{1,2}" + _CLOCK + _ZONE)
+"""``02.03.2026 03:04:05,678``: the day first, wherever dots are written."""
+
+SLASHED = re.compile(r"(?<![\d/])\d{1,2}/\d{1,2}/\d{4}[ T,]{1,2}" + _CLOCK)
+"""``02/03/2026 03:04:05``: nobody knows which is the day."""
+
 MILLIS = re.compile(r"(?<![\w.])(\d{13}|\d{16}|\d{19})(?![\w.])")
 SECONDS = re.compile(r"(?<![\w.])(\d{10}(?:\.\d{1,9})?)(?![\w.])")
 """Since 1970: milliseconds, microseconds, nanoseconds; seconds."""
@@ -53,7 +59,7 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
     for layout, read in _LAYOUTS:
         if found := layout.search(text):
             return read(found, zone)
-    if date is None:
+    if date is None or SLASHED.search(text):  # its own day counts, and nobody knows it
         return None
     year, month, day = date.split("-")
     if found := SYSLOG.search(text):
@@ -135,6 +141,11 @@ def _dated(found: re.Match[str], zone: str) -> int | None:
     return _micros(year, month, day, hour, minute, second, fraction, own, zone)
 
 
+def _day_month(found: re.Match[str], zone: str) -> int | None:
+    day, month, year, hour, minute, second, fraction, own = found.groups()
+    return _micros(year, month, day, hour, minute, second, fraction, own, zone)
+
+
 def _month_first(found: re.Match[str], zone: str) -> int | None:
     named, day, year, hour, minute, second, fraction, own = found.groups()
     return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
@@ -159,6 +170,7 @@ _LAYOUTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], int | None
     (BASIC, _dated),
     (MONTH, _day_first),
     (AMERICAN, _month_first),
+    (DOTTED, _day_month),
     (MILLIS, _since_1970),
     (SECONDS, _seconds),
 )

@@ -262,7 +262,7 @@ class Made(Alone):
 
     def read(self):
         rows = [e for e in self.events if e["group"] in (self.plan.groups or [e["group"]])]
-        add(self.connection, (tuple(row[name] for name in COLUMNS) for row in rows), "events", COLUMNS)
+        add(self.connection, (tuple(row.get(name) for name in COLUMNS) for row in rows), "events", COLUMNS)
         lines = [("a.log", "java", 9, 8), ("b.log", None, 5, 0)]
         load(self.connection, lines=lines, malformed=self.malformed)
         self.groups = sorted({row["group"] for row in rows})
@@ -270,16 +270,17 @@ class Made(Alone):
 
     def judge(self, end):
         run = self.connection.execute
+        run("CREATE TEMP VIEW timed AS FROM events")
         kernel.run(self.connection, "consumers")
         run("CREATE TEMP TABLE offsets (host VARCHAR, apart DOUBLE, samples BIGINT)")
         run("CREATE TEMP TABLE waits AS SELECT 'g' AS \"group\", 1500000 AS pause, 2 AS handovers")
         run("CREATE TEMP TABLE parts AS SELECT 'g' AS \"group\", 3 AS partitions")
         run(
             'CREATE TEMP TABLE lives ("group" VARCHAR, consumers BIGINT, events BIGINT, rebalances BIGINT, '
-            "first BIGINT, last BIGINT, settled BOOLEAN)"
+            "silent BIGINT, first BIGINT, last BIGINT, settled BOOLEAN)"
         )
         for number, group in enumerate(self.groups):
-            run("INSERT INTO lives VALUES (?, 2, 9, ?, ?, ?, true)", [group, number, end, end])
+            run("INSERT INTO lives VALUES (?, 2, 9, ?, 0, ?, ?, true)", [group, number, end, end])
         for row in self.findings:
             names = ", ".join(f'"{name}"' for name in row)
             run(f"INSERT INTO found ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))

@@ -18,6 +18,8 @@ STIRS = {
     *("started", "joining", "joined", "synced", "reset", "leaving", "closed"),
     *("preparing", "stable", "removed", "empty"),
 }
+GONE = ("leaving", "closed", "empty", "removed")
+UNDER_WAY = ("joining", "preparing")
 
 
 class Event(NamedTuple):
@@ -104,13 +106,21 @@ class Group:
                 if event.kind == "synced":
                     who = event.generation, event.consumer
                     self.synced[who] = max(self.synced.get(who, event.at), event.at)
+        for event in events:  # generations that only the coordinator tells of
+            if (
+                event.kind == "stable"
+                and event.generation is not None
+                and event.generation not in self.members
+            ):
+                first[event.generation] = min(first.get(event.generation, event.at), event.at)
         self.first = first
         self.order = sorted(first, key=lambda generation: (first[generation], generation))
         self.eras()
         self.stirs = sorted(
             (event for event in events if event.kind in STIRS),
-            key=lambda event: (event.at, _null_first(event.generation), event.kind),
+            key=_log_order,
         )
+        self.syncs = any(event.kind == "synced" for event in self.stirs)
         self.owned: dict[tuple[str, int], list[Owned]] = {}
         for key in sorted({(e.topic, e.partition) for e in events if e.topic and e.partition is not None}):
             self.owned[key] = sorted(self.intervals(*key), key=lambda one: one.order)
@@ -122,8 +132,9 @@ class Group:
         self.changed: dict[int, bool] = {}
         count = 0
         for number, generation in enumerate(self.order):
-            previous = self.members[self.order[number - 1]] if number else None
-            self.changed[generation] = previous != self.members[generation]
+            previous = self.members.get(self.order[number - 1]) if number else None
+            mine = self.members.get(generation)
+            self.changed[generation] = previous is None or previous != mine
             count += self.changed[generation]
             earlier = sum(at <= self.first[generation] for at in changes)
             self.era[generation] = count + earlier
@@ -223,18 +234,25 @@ class Group:
                         first, then = sorted((a.ended, b.began))  # type: ignore[type-var]
                         yield Found("needless-movement", self.name, *key, first, then, both)  # type: ignore[arg-type]
 
-    def lulls(self) -> Iterator[tuple[datetime, datetime, str]]:
-        """When nothing happened for long, and what was last."""
-        times = [event.at for event in self.stirs[1:]] + [self.end]
-        for event, until in zip(self.stirs, times, strict=False):
-            if (until - event.at).total_seconds() >= self.limits.stranded:
-                yield event.at, until, event.kind
+    def instants(self) -> list[tuple[datetime, list[str]]]:
+        """What each file says last at each instant: which of two files was first nobody knows."""
+        found: dict[datetime, dict[str, Event]] = defaultdict(dict)
+        for event in sorted(self.stirs, key=lambda e: (e.at, e.line, e.kind != "removed", e.kind)):
+            found[event.at][event.file] = event
+        return [(at, [event.kind for event in found[at].values()]) for at in sorted(found)]
+
+    def lulls(self) -> Iterator[tuple[datetime, datetime, bool, bool]]:
+        """When nothing happened for long; whether nobody may be a member, and whether all is at rest."""
+        instants = self.instants()
+        times = [at for at, _ in instants[1:]] + [self.end]
+        for (at, kinds), until in zip(instants, times, strict=False):
+            if (until - at).total_seconds() >= self.limits.stranded:
+                gone = any(kind in GONE for kind in kinds)
+                yield at, until, gone, not any(kind in GONE + UNDER_WAY for kind in kinds)
 
     def unowned(self, key: tuple[str, int], owned: list[Owned]) -> Iterator[Found]:
         """Stranded, or without an owner for long."""
         lulls = list(self.lulls())
-        over = ("leaving", "closed", "empty", "removed")
-        under_way = ("joining", "preparing")
         for number, one in enumerate(owned):
             before = owned[: number + 1]
             if any(other.ended is None for other in before):
@@ -248,9 +266,8 @@ class Group:
                 continue
             spans = [
                 (max(since, calm), min(until, stir))
-                for calm, stir, kind in lulls
-                if kind not in over + under_way
-                and (min(until, stir) - max(since, calm)).total_seconds() >= self.limits.stranded
+                for calm, stir, _, alive in lulls
+                if alive and (min(until, stir) - max(since, calm)).total_seconds() >= self.limits.stranded
             ]
             if spans:
                 start, stop = min(span[0] for span in spans), max(span[1] for span in spans)
@@ -260,7 +277,7 @@ class Group:
                     # Where it was stranded, that says it all.
                     if any(a < until and b > since for a, b in [(start, ended or self.end)]) and after:
                         continue
-            dead = any(calm < until and stir > since for calm, stir, kind in lulls if kind in over)
+            dead = any(calm < until and stir > since for calm, stir, gone, _ in lulls if gone)
             if after and (until - since).total_seconds() >= self.limits.pause and not dead:
                 yield Found("long-pause", self.name, *key, since, until, (last.consumer, after.consumer))
             del one
@@ -301,39 +318,64 @@ class Group:
 
     def unsettled(self) -> Iterator[Found]:
         """Not at rest when the log ends."""
-        if not self.stirs:
+        instants = self.instants()
+        if not instants:
             return
-        settle = self.limits.settle
-        run = [self.stirs[-1]]
-        for event in reversed(self.stirs[:-1]):
-            if (run[0].at - event.at).total_seconds() >= settle:
+        limits, settle = self.limits, self.limits.settle
+        under_way = UNDER_WAY + (("joined",) if self.syncs else ())
+        busy = [(at, [kind in under_way for kind in kinds]) for at, kinds in instants]
+        begun = None
+        for number in range(len(busy) - 1, -1, -1):
+            at, files = busy[number]
+            if all(files) or (any(files) and number == len(busy) - 1):
+                begun = at
+            if not all(files):
                 break
-            run.insert(0, event)
-        last = max(
-            run, key=lambda e: (e.at, e.kind, e.consumer or "", _null_first(e.generation), e.file, e.line)
-        )
-        quiet = (self.end - last.at).total_seconds()
-        order = [g for g in self.order if g in self.era]
-        count = sum(
-            self.era[g] == self.era[order[number - 2]] and self.first[g] >= run[0].at
-            for number, g in enumerate(order)
-            if number >= 2
-        )
-        under_way = {"joining", "preparing"}
-        if any(event.kind == "synced" for event in self.stirs):
-            under_way.add("joined")
-        waiting = last.kind in under_way and quiet >= settle
-        restless = quiet < settle and (self.end - run[0].at).total_seconds() >= settle and count > 1
-        if waiting or restless:
+        waiting = begun is not None and (self.end - begun).total_seconds() >= settle
+        run = instants[-1][0]
+        for at, _ in reversed(instants[:-1]):
+            if (run - at).total_seconds() >= settle:
+                break
+            run = at
+        quiet = (self.end - instants[-1][0]).total_seconds()
+        causeless = [
+            number >= 2 and self.era[g] == self.era[self.order[number - 2]]
+            for number, g in enumerate(self.order)
+        ]
+        count = sum(c and self.first[g] >= run for c, g in zip(causeless, self.order, strict=True))
+        restless = quiet < settle and (self.end - run).total_seconds() >= settle and count > 1
+        # Those at the end that follow each other at once.
+        near, rapid = limits.storm_within / limits.storm, list[datetime]()
+        for number in range(len(self.order) - 1, -1, -1):
+            at = self.first[self.order[number]]
+            apart = (at - self.first[self.order[number - 1]]).total_seconds() if number else 0
+            if not causeless[number] or apart > near:
+                break
+            rapid.insert(0, at)
+        if rapid:
+            rapid = [at for at in rapid if self._after(at, causeless, near)]
+        at_once = len(rapid) >= limits.storm and (self.end - rapid[-1]).total_seconds() <= near
+        if waiting or at_once or restless:
+            began = begun if waiting else rapid[0] if at_once else run
+            assert began is not None
             yield Found(
                 check="never-settles",
                 group=self.name,
                 topic=None,
                 partition=None,
-                began=run[0].at,
+                began=began,
                 ended=None,
                 consumers=(),
             )
+
+    def _after(self, at: datetime, causeless: list[bool], near: float) -> bool:
+        """Later than each generation that has a cause, or that came after a while."""
+        for number, generation in enumerate(self.order):
+            began = self.first[generation]
+            apart = (began - self.first[self.order[number - 1]]).total_seconds() if number else 0
+            if (not causeless[number] or apart > near) and began >= at:
+                return False
+        return True
 
 
 def _null_first(number: int | None) -> int:

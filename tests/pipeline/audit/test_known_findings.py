@@ -56,8 +56,8 @@ def test_ids_stay_when_other_logs_are_read_besides(logs, tmp_path):
 @pytest.mark.parametrize(
     ("patterns", "left", "unmatched", "verdict"),
     [
-        (["ID"], [ZOMBIE], 0, Verdict.CONFORMANT),
-        ([TWICE], [ZOMBIE], 0, Verdict.CONFORMANT),
+        (["ID"], [ZOMBIE], 0, Verdict.VIOLATION),
+        ([TWICE], [ZOMBIE], 0, Verdict.VIOLATION),
         (["* group=bill*"], [], 0, Verdict.CONFORMANT),
         (["* partition=t-[1]", "stranded"], [TWICE], 1, Verdict.VIOLATION),
         ([f"{TWICE} group=other", f"{TWICE} partition=t-1"], [TWICE, ZOMBIE], 2, Verdict.VIOLATION),

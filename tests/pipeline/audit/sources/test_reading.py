@@ -243,8 +243,8 @@ def test_no_file_takes_the_verdict_of_the_others(folder, tmp_path_factory, conte
     found = run.run_audit(AuditPlan(paths=(str(folder),), out=tmp_path_factory.mktemp("out")))
     assert found.tally("owned-twice").findings == 1
     assert not any(bad.why.startswith(STRANGE) for bad in found.first_malformed)
-    named = [*found.unread, *found.first_malformed]
-    assert all(one.file.endswith("a-strange.log") for one in named)
+    named = [one.file for one in found.unread] + [one.file for one in found.first_malformed]
+    assert all(file.endswith("a-strange.log") for file in named)
 
 
 def test_a_line_that_the_reader_fails_on_is_named(folder, monkeypatch):
@@ -255,11 +255,11 @@ def test_a_line_that_the_reader_fails_on_is_named(folder, monkeypatch):
     (folder / "strange.log").write_text(LINE.format("t-7"))
     parts = parsing._parts
     monkeypatch.setattr(
-        parsing, "_parts", lambda caught, kind: [{}[1]] if "t-7" in str(caught) else parts(caught, kind)
+        parsing, "_parts", lambda caught, kind: [[][1]] if "t-7" in str(caught) else parts(caught, kind)
     )
     logs = local.read([str(folder)])
     assert [(Path(bad.file).name, bad.line, bad.why) for bad in logs.malformed] == [
-        ("strange.log", 1, f"{STRANGE}: KeyError")
+        ("strange.log", 1, f"{STRANGE}: IndexError")
     ]
     assert sorted(logs.events) == sorted(good.events)
 

@@ -9,7 +9,7 @@ from operator import itemgetter
 
 import pytest
 from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.parsing import UNDATED, LineParser
+from rebalance.pipeline.audit.sources.parsing import UNDATED, UNLIKE, LineParser
 from rebalance.pipeline.audit.sources.reading import NoInput
 from rebalance.pipeline.audit.sources.settling import settle
 
@@ -88,7 +88,7 @@ BAD = {
     json.dumps(GOOD["iso"] | {"generation": "seven"}): "a field is not of its type",
     json.dumps(GOOD["number"] | {"partitions": ["t-0", "t"]}): "a partition that is not topic-number",
     json.dumps(GOOD["number"] | {"partitions": ["t-99999999999"]}): "a partition that is not topic-number",
-    "2024-01-02 03:04:05,678 " + JAVA + ", orders": "a partition that is not topic-number",
+    "2024-01-02 03:04:05,678 " + JAVA + ", orders": UNLIKE,
     "03:04:05.678 [main] " + JAVA: UNDATED,
     JAVA: "no date and time that we understand",
     "2024-13-02 03:04:05,678 " + JAVA: "no date and time that we understand",

@@ -46,7 +46,7 @@ TEXTS = [
         BROKER,
         "Stabilized group g generation 4 (__consumer_offsets-9) with 3 members",
         "stable",
-        {"group": "g", "generation": "4"},
+        {"group": "g", "generation": "4", "count": "3"},
     ),
     (
         BROKER,
@@ -146,8 +146,8 @@ TEXTS = [
     (
         LIBRDKAFKA,
         f"{HEARTBEAT}: Broker: Group rebalance in progress",
-        None,
-        {},
+        "rebalancing",
+        {"detail": "Broker: Group rebalance in progress"},
     ),
 ]
 
