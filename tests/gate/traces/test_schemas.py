@@ -301,6 +301,7 @@ OURS = {
     "live.leaders.targets._command": "read by python -m rebalance.live.leaders itself",
     "live.leaders.user_data.LearntUserData.to_text": "read by live.leaders itself",
     "live.processes.packages.npm_program.build": "npm's package.json",
+    "live.processes.supervision.keep": "read by the keeper itself",
 }
 
 
@@ -309,6 +310,7 @@ INSIDE = {
     "live.conformance.log.seconds_of",
     "gate.traces.runs.run_id",
     "gate.traces.counterexamples.trace_id",
+    "gate.traces.trust._digest",
 }
 """What is made into JSON to be compared, hashed or named in an error."""
 
