@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rebalance.explore.groups.sampled import CLASSIC
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.commands.prove import model_samples
+from rebalance.gate.cli.commands.prove import MODEL_STEPS, model_samples
 from rebalance.model.protocol import callbacks, errors, member
 from rebalance.model.protocol.setup import ConsumerConfig
 from rebalance.model.protocol.state import NOTHING, Member, Metadata
@@ -74,7 +74,7 @@ def claims_of_the_last_generation(it: Member, config: ConsumerConfig) -> Metadat
 @pytest.mark.parametrize("metadata", [claims_nothing, claims_of_the_last_generation])
 def test_a_wrong_claim_is_none_of_the_logic(monkeypatch, metadata):
     monkeypatch.setattr(member, "metadata", metadata)
-    found = taken("static", 2500, seed=0)
+    found = sampled(model_samples(MODEL_STEPS, 0)[1])  # static members with every kind of fault
     assert found.deviation is not None
     assert found.deviation.failure.name == "join"
     assert found.deviation.run[-1] in ("A join", "B join")
