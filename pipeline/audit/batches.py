@@ -4,7 +4,8 @@ What is kept from one batch to the next lies below the output directory. ``state
 bytes of which files a batch is of, before anything of it is done, and ``state/done.json`` how far all was
 done. A batch that is run again after a crash reads the same bytes and overwrites what it wrote, so no event
 and no finding is there twice. ``state/rows`` has what the lines said, a table for each batch, until
-``state/bases`` has what may still matter of it. ``findings`` has each finding once, as it is known now;
+``state/bases`` has what may still matter of it. ``state/groups.json`` names the groups that have events.
+``findings`` has each finding once, as it is known now;
 ``malformed`` a table for each batch.
 """
 
@@ -24,6 +25,7 @@ from rebalance.explore.removal import remove
 from rebalance.live.processes.tools import write_whole
 from rebalance.model.reading import fields, json_of, listed, whole, word
 from rebalance.pipeline.audit import kernel, tail
+from rebalance.pipeline.audit.engine import groups_in
 from rebalance.pipeline.audit.kernel import events as of_kernel
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 from rebalance.pipeline.audit.records import LogFinding
@@ -130,6 +132,7 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
         listed = ", ".join(f'"{name}"' for name in COLUMNS)
         settled = settle(_rows(connection, f"SELECT {listed} FROM kept"))
         add(connection, settled.events, "events", of_kernel.COLUMNS)
+        write_whole(watch.state / "groups.json", json.dumps({"groups": groups_in(connection, "events")}))
         ((end,),) = connection.execute("SELECT max(moment) FROM events").fetchall()
         if end is None:
             return []
@@ -266,6 +269,11 @@ def _position(watch: Watch, name: str) -> tuple[int, tail.Positions] | None:
 def _reported(watch: Watch) -> tuple[int, list[str]] | None:
     """The number of a batch, and the ids of the findings that it has saved."""
     return _left(watch, "news", lambda kept: (whole(kept["number"]), [*map(word, listed(kept["ids"]))]))
+
+
+def groups(watch: Watch) -> tuple[str, ...]:
+    """Return the names of the groups that had events by now."""
+    return tuple(_left(watch, "groups", lambda kept: [*map(word, listed(kept["groups"]))]) or ())
 
 
 def _left(watch: Watch, name: str, parse: Callable[[Any], _T]) -> _T | None:

@@ -26,7 +26,7 @@ from rebalance.properties.verdict import Exit
 SETTINGS = "follow.json"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Followed:
     """What was told since the start. ``broken``: findings that are certain and of a level that counts."""
 
@@ -35,30 +35,40 @@ class Followed:
     doubtful: int = 0
     failed: str = ""
     """Why it did not come to its end: what cannot be read or written any more, in one line."""
+    absent: bool = False
+    """No event is about a group that was asked for, or about any."""
 
     def and_also(self, plan: AuditPlan, new: Sequence[LogFinding]) -> Followed:
         """With these."""
         counting = [one for one in new if plan.gates(one.level)]
         certain = sum(one.certain for one in counting)
         doubtful = self.doubtful + len(counting) - certain
-        return Followed(self.findings + len(new), self.broken + certain, doubtful, self.failed)
+        findings, broken = self.findings + len(new), self.broken + certain
+        return replace(self, findings=findings, broken=broken, doubtful=doubtful)
 
     @property
     def exit(self) -> Exit:
         """The exit code of a run that was not interrupted."""
         if self.broken:
             return Exit.VIOLATION
-        return Exit.INCONCLUSIVE if self.doubtful or self.failed else Exit.CONFORMANT
+        unsure = self.doubtful or self.failed or self.absent
+        return Exit.INCONCLUSIVE if unsure else Exit.CONFORMANT
 
 
 def follow_logs(
-    plan: AuditPlan, every: float, *, once: bool, report: Callable[[Sequence[Recording]], None]
+    plan: AuditPlan,
+    every: float,
+    *,
+    once: bool,
+    report: Callable[[Sequence[Recording]], None],
+    report_absent: Callable[[Sequence[str], Sequence[str]], None],
 ) -> Followed:
     """Follow the one directory or file of the plan until Ctrl-C, or with ``once`` to its present end.
 
     Goes on where a run with the same ``plan.out`` had come to. ``report`` gets what is found as it is found,
-    to be saved and shown. What cannot be read or written any more ends it, ``failed``. Raises InputError when
-    that directory is of another run, and Missing.
+    to be saved and shown. ``report_absent`` gets, where a group that was asked for has no event by now or
+    nothing is recognised, these groups and those that have events. What cannot be read or written any more
+    ends it, ``failed``. Raises InputError when that directory is of another run, and Missing.
     """
     (path,) = plan.absolute
     if not Path(path).exists():
@@ -85,9 +95,16 @@ def follow_logs(
     )
     try:
         (watch.state / "spill").mkdir(parents=True, exist_ok=True)
-        while batches.batch(watch) or not once:
-            if not once:
-                time.sleep(every)
+        while batches.batch(watch) and once:
+            pass  # to the present end, or once before anybody waits for more
+        there = batches.groups(watch)
+        absent = [name for name in plan.groups if name not in there]
+        if absent or not there:
+            followed = replace(followed, absent=True)
+            report_absent(absent, there)
+        while not once:
+            time.sleep(every)
+            batches.batch(watch)
     except ImportError as error:
         raise Missing(f"an audit needs DuckDB: {how_to_get('audit')}") from error
     except Exception as error:

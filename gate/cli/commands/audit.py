@@ -269,7 +269,7 @@ class _StageProgress:
 def _follow(options: argparse.Namespace) -> int:
     if len(options.paths) != 1:
         raise UsageError("--follow takes one directory, read with all below it, or one file")
-    from rebalance.gate.report.terminal.audit import finding_text
+    from rebalance.gate.report.terminal.audit import absent_text, finding_text
     from rebalance.gate.traces import recordings
     from rebalance.gate.traces.recordings import finding_out
     from rebalance.pipeline.audit.follow import follow_logs
@@ -287,7 +287,13 @@ def _follow(options: argparse.Namespace) -> int:
 
     try:
         with usage_errors(InputError, Missing):
-            ended = follow_logs(plan, options.every, once=options.once, report=report)
+            ended = follow_logs(
+                plan,
+                options.every,
+                once=options.once,
+                report=report,
+                report_absent=lambda absent, there: print_err(absent_text(plan, absent, there)),
+            )
     except KeyboardInterrupt:
         print_err(f"interrupted; the same command goes on from here, with what is in {plan.out}")
         return Exit.INTERRUPTED

@@ -80,11 +80,7 @@ def headline(found: Audited) -> str:
     if found.interrupted:
         return f"{start}  interrupted while {found.stage}"
     if not found.events:
-        names = listed(found.plan.paths, 3)
-        if found.absent:
-            return _absent(found)
-        what = f"no event of {listed(found.plan.groups, 3)}" if found.plan.groups else "nothing recognised"
-        return clean(f"{start}  {what} in {names}")
+        return _absent(found)
     if found.notes:
         more = (f", {count(unsure, 'finding')} that may be of that" if unsure else "") + more
         return f"{start}  {_unclear(found.notes)}{more}"
@@ -105,12 +101,19 @@ def headline(found: Audited) -> str:
 
 def _absent(found: Audited) -> str:
     """Which groups were asked for that the logs do not have, and which they have."""
-    most = len(found.others) if len(", ".join(found.others)) < LONGEST else 8
-    there = f"the logs have {listed(map(repr, found.others), most)}"
-    similar = [name for absent in found.absent for name in close(absent, found.others)]
+    return f"{found.verdict.upper()}  {absent_text(found.plan, found.absent, found.others)}"
+
+
+def absent_text(plan: AuditPlan, absent: Sequence[str], there: Sequence[str]) -> str:
+    """Say that no event is about the groups ``absent``, and which groups are ``there``."""
+    if not there:
+        what = f"no event of {listed(plan.groups, 3)}" if plan.groups else "nothing recognised"
+        return clean(f"{what} in {listed(plan.paths, 3)}")
+    most = len(there) if len(", ".join(there)) < LONGEST else 8
+    similar = [name for one in absent for name in close(one, there)]
     hint = f"did you mean {' or '.join(map(repr, similar[:3]))}? " if similar else ""
-    absent = " or ".join(map(repr, found.absent[:3]))
-    return clean(f"{found.verdict.upper()}  no event of group {absent}: {hint}{there}")
+    names = " or ".join(map(repr, absent[:3]))
+    return clean(f"no event of group {names}: {hint}the logs have {listed(map(repr, there), most)}")
 
 
 def _read_twice(found: Audited) -> str:

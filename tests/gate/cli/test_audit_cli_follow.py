@@ -85,12 +85,36 @@ def test_ctrl_c_and_then_on_from_there(once, tmp_path):
     assert len(list((tmp_path / "out" / "traces").iterdir())) == 2
 
 
+def test_a_group_without_an_event_does_not_pass(rebalance, tmp_path):
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "a.jsonl"
+    log.write_bytes(broken("orders"))
+    asked = (*FOLLOW, "--once", "--group", "order")
+    absent = "no event of group 'order': did you mean 'orders'? the logs have 'orders'\n"
+    assert rebalance(*asked) == (Exit.INCONCLUSIVE, "", absent)
+    assert rebalance(*asked) == (Exit.INCONCLUSIVE, "", absent), "nor where nothing was written since"
+    assert rebalance(*asked, "--group", "orders") == (Exit.INCONCLUSIVE, "", absent), "nor one of two"
+    assert rebalance(*FOLLOW, "--once", "--group", "orders") == (0, "", ""), "it was told before"
+    log.write_bytes(log.read_bytes() + broken("order"))
+    ran = rebalance(*asked)
+    assert (ran.code, ran.err, ran.out.count(" group order  ")) == (Exit.VIOLATION, "", 1)
+
+
+def test_who_waits_hears_at_once_that_a_group_has_no_event(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").write_bytes(broken("orders"))
+    with subprocess.Popen(
+        [*command(*FOLLOW, "--group", "absent")], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "no event of group 'absent': the logs have 'orders'\n"
+        process.send_signal(signal.SIGINT)
+
+
 @pytest.mark.skipif(not os.path.exists(MUTE), reason=f"has no {MUTE}")
 def test_nothing_then_what_cannot_be_read_then_garbage_and_a_log(once, tmp_path):
     logs = tmp_path / "logs"
-    ran = once()
-    assert ran.err == ""
-    assert (ran.code, ran.out) == (0, "")
+    assert once() == (Exit.INCONCLUSIVE, "", "nothing recognised in logs\n")
     (logs / "a.log").write_bytes(
         b'\0\xff\n\n{"at": \n' + b"x" * 100_000 + b'\n{"event": "joined"}\nhalf a li'
     )
