@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
+from rebalance.live.processes.supervision import noticed
 from rebalance.live.processes.tools import write_whole
 from rebalance.model.reading import fields, json_of
 from rebalance.pipeline.audit import batches
@@ -93,21 +94,25 @@ def follow_logs(
         zone=plan.zone,
         now=not once,
     )
+    signals: list[int] = []
     try:
         (watch.state / "spill").mkdir(parents=True, exist_ok=True)
-        while batches.batch(watch) and once:
-            pass  # to the present end, or once before anybody waits for more
-        there = batches.groups(watch)
-        absent = [name for name in plan.groups if name not in there]
-        if absent or not there:
-            followed = replace(followed, absent=True)
-            report_absent(absent, there)
-        while not once:
-            time.sleep(every)
-            batches.batch(watch)
+        with noticed(signals):
+            while batches.batch(watch) and once:
+                pass  # to the present end, or once before anybody waits for more
+            there = batches.groups(watch)
+            absent = [name for name in plan.groups if name not in there]
+            if absent or not there:
+                followed = replace(followed, absent=True)
+                report_absent(absent, there)
+            while not once:
+                time.sleep(every)
+                batches.batch(watch)
     except ImportError as error:
         raise Missing(f"an audit needs DuckDB: {how_to_get('audit')}") from error
     except Exception as error:
+        if signals:  # DuckDB makes an error of its own of Ctrl-C
+            raise KeyboardInterrupt from error
         if not (failed := failure(error)):
             raise
         return replace(followed, failed=failed)

@@ -144,6 +144,21 @@ CASES: Mapping[str, tuple[str, Verdict, list[str]]] = {
         OPEN,
         ["owned-twice"],
     ),
+    "848: one has no listener, so nobody knows what it owns": (
+        EPOCHS
+        + """
+        61.1 a TAKEN [orders-1]
+        61.5 b Reconciling assignment with local epoch 1
+        600 b OLD
+        """,
+        OPEN,
+        ["stranded"],
+    ),
+    "848: one has no listener, and nothing moves": (
+        EPOCHS + "61.5 b Reconciling assignment with local epoch 1\n 600 b OLD",
+        OPEN,
+        [],
+    ),
     # F. who a process is
     "a console beside the file": (
         A_HAS_BOTH + A_HAS_BOTH.replace(" a ", " a>console ") + "600 a OLD",
@@ -177,6 +192,21 @@ CASES: Mapping[str, tuple[str, Verdict, list[str]]] = {
         30.6 p/i#2 SYNCED 7
         30.7 p/i#2 GIVEN orders-0
         600 p/i#2 OLD
+        """,
+        FINE,
+        [],
+    ),
+    "a static member in place of the one that was planned for": (
+        f"""
+        3.4 p/i#1>before JOINED 7
+        3.41 p/i#1>before PLAN 7 {share(**{"i#1": "orders-0"})}
+        3.5 p/i#1>before SYNCED 7
+        3.6 p/i#1>before GIVEN orders-0
+        30.5 p/i#2 JOINED 7
+        30.6 p/i#2 SYNCED 7
+        30.7 p/i#2 GIVEN orders-0
+        300 p/i#2 TAKEN orders-0
+        300.1 p/i#2 LEAVE the consumer is being closed
         """,
         FINE,
         [],
@@ -418,6 +448,25 @@ def test_the_answer_is_right(log, verdict, checks, tmp_path):
     found = audited(log, tmp_path)
     gating = sorted(one.check for one in found.findings if found.plan.gates(one.level))
     assert (found.verdict, gating) == (verdict, checks), headline(found)
+
+
+def test_a_member_id_with_blanks_is_one_that_is_removed():
+    from rebalance.pipeline.audit.sources.parsing import LineParser
+
+    who = "orders@pod-1 (github.com/segmentio/kafka-go)-uuid"
+    left = "has left group orders through explicit `LeaveGroup`"
+    parser = LineParser()
+    texts = [
+        f"Member {who} in group orders has failed, removing it from the group",
+        f"Member MemberMetadata(memberId={who}, groupInstanceId=None, clientId=orders) {left}",
+        f"Member {who} {left} request; client reason: x",
+        f"[GroupId orders] Member {who} fenced from the group because its session expired.",
+        f"[Group orders] Dynamic Member {who} has left group through explicit `LeaveGroup` request",
+    ]
+    lines = [text(f"{second} broker {one}")[1] for second, one in enumerate(texts)]
+    parser.content("broker.log", enumerate(lines, 1))
+    assert [(row.kind, row.group, row.member) for row in parser.rows] == [("removed", "orders", who)] * 5
+    assert not parser.malformed
 
 
 def test_the_first_line_says_what_was_read_twice(tmp_path):
