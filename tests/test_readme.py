@@ -19,6 +19,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -28,6 +29,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+from rebalance.gate.cli.console.terminal import UsageError
+from rebalance.gate.cli.main import build_parser
 
 from tests.tiers import tiered
 from tools import tlc
@@ -284,6 +287,54 @@ def test_shell_blocks_name_targets_of_the_makefile() -> None:
             assert block.kind != "sh" or not block.text.count("$ ")
             for target in re.findall(r"^make (\w+)", block.text if block.kind == "sh" else "", re.M):
                 assert target in targets, block.name
+
+
+PAGES = [*DOCUMENTS, ROOT / "SECURITY.md", ROOT / "ARCHITECTURE.md"]
+OF_OTHERS = {
+    "--doctest-modules",
+    "--enum-inst",
+    "--finite-model-find",
+    "--junitxml",
+    "--network",
+    "--read-only",
+    "--timestamps",
+}
+"""Options of cvc5, pytest, Docker and kubectl."""
+
+
+def unknown_options(text: str) -> list[str]:
+    """Each command in ``text`` with an option that it does not have, and each option that no command has."""
+    shell = "".join(re.findall(r"^```sh\n(.*?)^```$", text, re.M | re.S)).replace("\\\n", " ")
+    commands = [
+        *re.findall(r"`(rebalance [a-z][^`]*)`", text),
+        *re.findall(r"^rebalance [^\n#]*", shell, re.M),
+    ]
+    wrong = [command for command in commands if not _taken(command)]
+    known = set(
+        re.findall(r"--[a-z-]+", (ROOT / "docs/reference/command-line.md").read_text(encoding="utf-8"))
+    )
+    named = re.findall(r"`(--[a-z][a-z-]*)[^`]*`", text)
+    return wrong + [o for o in named if o not in known | OF_OTHERS and not o.startswith("--rebalance-")]
+
+
+_parser = cache(build_parser)
+
+
+def _taken(command: str) -> bool:
+    try:
+        _parser().parse_args(shlex.split(command.partition(" -- ")[0])[1:])
+    except UsageError as error:
+        return "unrecognized arguments" not in str(error)
+    return True
+
+
+def test_commands_that_nothing_runs_have_options_that_exist() -> None:
+    assert unknown_options("`rebalance explore --assignor x:Y` or `--seconds`, with `--trust`") == [
+        "rebalance explore --assignor x:Y",
+        "--seconds",
+    ]
+    wrong = {page.name: unknown_options(page.read_text(encoding="utf-8")) for page in PAGES}
+    assert {page: unknown for page, unknown in wrong.items() if unknown} == {}
 
 
 def test_links_lead_somewhere() -> None:
