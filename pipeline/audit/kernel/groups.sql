@@ -51,6 +51,8 @@ SELECT
     certain,
     CASE
         WHEN certain THEN NULL
+        WHEN waiting AND "group" IN (SELECT "group" FROM epochal)
+            THEN 'members of the consumer protocol do not log that a rebalance has ended'
         WHEN waiting THEN 'two files tie at the instant of the last rebalance'
         ELSE 'these logs do not tell who came and went'
     END AS doubt,

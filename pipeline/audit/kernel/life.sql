@@ -25,7 +25,7 @@ GROUP BY "group", generation, consumer;
 -- Since when a group has members of the consumer protocol. Each of these has an epoch of its own: whose epoch is an
 -- older one is a member as much as the others, until it leaves or learns that it is none.
 CREATE TEMP TABLE epochal AS
-SELECT "group", min(moment) AS since FROM participants WHERE by_epoch GROUP BY "group";
+SELECT "group", min(moment) AS since FROM timed WHERE protocol = 'consumer' GROUP BY "group";
 
 -- When who was told that it is a member, or that it is none any more.
 CREATE TEMP TABLE told AS
@@ -180,7 +180,7 @@ each AS (
     SELECT
         "group", moment,
         bool_or(last.gone) AS gone,
-        bool_and(NOT last.gone AND NOT last.under_way) AS alive,
+        bool_and(NOT last.gone AND NOT last.under_way AND NOT (last.joined AND syncs)) AS alive,
         bool_or(last.under_way OR (last.joined AND syncs)) AS busy,
         bool_and(last.under_way OR (last.joined AND syncs)) AS all_busy
     FROM lasts
@@ -324,7 +324,8 @@ judged AS (
         coalesce(CASE WHEN at_once THEN rapid.generations ELSE slow.generations END, 0) AS generations,
         given.given AS given,
         CASE
-            WHEN waiting THEN busy_since IS DISTINCT FROM mixed
+            -- Of members of the consumer protocol no line says that a rebalance has ended.
+            WHEN waiting THEN busy_since IS DISTINCT FROM mixed AND epochal.since IS NULL
             ELSE coalesce(CASE WHEN at_once THEN rapid.planned ELSE slow.planned END, false) OR given.given IS NOT NULL
         END AS certain,
         waiting OR at_once OR (
@@ -336,6 +337,7 @@ judged AS (
     LEFT JOIN rapid USING ("group")
     LEFT JOIN slow USING ("group")
     LEFT JOIN given USING ("group")
+    LEFT JOIN epochal USING ("group")
 )
 SELECT
     "group", since, generations, waiting, certain, given,

@@ -248,7 +248,8 @@ class Group:
         for (at, kinds), until in zip(instants, times, strict=False):
             if (until - at).total_seconds() >= self.limits.stranded:
                 gone = any(kind in GONE for kind in kinds)
-                yield at, until, gone, not any(kind in GONE + UNDER_WAY for kind in kinds)
+                stirred = GONE + UNDER_WAY + (("joined",) if self.syncs else ())
+                yield at, until, gone, not any(kind in stirred for kind in kinds)
 
     def unowned(self, key: tuple[str, int], owned: list[Owned]) -> Iterator[Found]:
         """Stranded, or without an owner for long."""

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
+from itertools import takewhile
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -10,6 +13,8 @@ pytest.importorskip("duckdb")
 
 from rebalance.pipeline.audit.result import AuditPlan
 from rebalance.pipeline.audit.run import run_audit
+from rebalance.pipeline.audit.sources.times import stamp, text_of
+from rebalance.pipeline.audit.tables import micros
 from rebalance.properties.verdict import Verdict
 
 from tests.pipeline.audit.sources import shapes
@@ -93,3 +98,27 @@ def test_a_rolling_deploy_and_two_quiet_hours_are_conformant(shape, tmp_path):
     assert {one.check for one in found.findings} <= {"rebalance-storm"}, "ten generations in ten minutes"
     (group,) = found.worst
     assert group.settled
+
+
+FIXTURES = {"one client": "kip848-*.gz", "a migration": "migration/*.gz"}
+
+
+@pytest.mark.parametrize("files", FIXTURES.values(), ids=FIXTURES)
+@pytest.mark.parametrize("tenth", range(10))
+def test_a_log_of_the_consumer_protocol_that_is_cut_is_never_certain_and_wrong(files, tenth, tmp_path):
+    """Wherever it ends, and nothing is said for ten minutes: a member's epoch is just not logged again."""
+    logs = {
+        path.name: [(stamp(line), line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
+        for path in sorted(REAL.glob(files))
+    }
+    lines = sorted((at, line) for several in logs.values() for at, line in several if at)
+    first = next(at for at, line in lines if " transitioned from JOINING " in line)
+    cut = Random(tenth).choice([at for at, line in lines if "[Consumer clientId=" in line and at >= first])
+    for name, several in logs.items():
+        kept = [line for _, line in takewhile(lambda one: one[0] is None or one[0] <= cut, several)]
+        later = f"{text_of(cut + 600_000_000)} INFO application : nothing new"
+        (tmp_path / name.removesuffix(".gz")).write_text("\n".join([*kept, later]))
+    found = audit(tmp_path, tmp_path)
+    assert found.until is not None
+    assert micros(found.until) == cut + 600_000_000
+    assert not [one for one in found.findings if one.certain and one.level != "quality"]
