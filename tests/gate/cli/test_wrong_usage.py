@@ -173,10 +173,10 @@ CONTENTS = {
 GARBAGE = [line.split("  ->  ") for line in r"""
 explore --scenario wrong.toml  ->  wrong.toml:
 explore --scenario nul.toml  ->  nul.toml: Invalid statement
-explore --scenario deep.toml  ->  deep.toml: maximum recursion depth
+explore --scenario deep.toml  ->  deep.toml: not TOML that can be read: nested too deeply
 explore --scenario none.toml  ->  0 topics
 explore --scenario endless.toml  ->  1000000000 spare partitions
-explore --scenario directory.toml  ->  --scenario: directory.toml: Is a directory
+explore --scenario directory.toml  ->  directory.toml: is no file but a directory
 explore missing.toml  ->  --scenario: missing.toml: No such file
 explore --scenario mine.json  ->  write your group to mine.toml
 explore dynamic --witness follow-up-rebalances  ->  did you mean follow-up rebalance?
@@ -398,7 +398,48 @@ check mine.toml  ->  mine.toml is a group in TOML
 compare trace.json range  ->  trace.json is a trace
 explore trace.json  ->  --scenario: trace.json is a trace
 explore orders.log  ->  --scenario: orders.log is a log
+conform orders.log  ->  orders.log is a log: `rebalance audit orders.log`
+conform trace.json  ->  trace.json is a trace
+conform mine.toml  ->  mine.toml is a group in TOML
+conform recorded/run.json  ->  `rebalance conform recorded` asks the model
+conform traces  ->  traces is a directory of traces
+conform logs  ->  logs is a directory of logs
+record --again trace.json  ->  --again: trace.json is a trace
+record --again events.jsonl  ->  --again: events.jsonl is an event log
+record --again logs  ->  --again: logs is a directory of logs: `rebalance audit logs` checks them
+record --again played  ->  --again: played is a campaign: `rebalance campaign --played --out played`
+campaign trace.json  ->  trace.json is a trace
+campaign mine.toml --scenarios 1 --out c  ->  mine.toml is a group in TOML
+campaign orders.log --scenarios 1 --out c --as scenario  ->  orders.log is a log
+campaign ./logs  ->  logs is a directory of logs
+prove trace.json  ->  trace.json is a trace: `rebalance show trace.json` draws it, `rebalance replay
+prove --release java-4.1.0 report.json  ->  report.json is a report
+upgrade --from range --to sticky orders.log  ->  orders.log is a log
+bugs trace.json  ->  trace.json is a trace
+replay logs  ->  logs is a directory of logs: `rebalance audit logs` checks them
+show logs  ->  logs is a directory of logs
+show played  ->  played is a campaign: `rebalance campaign --played --out played` shows it
+replay played/campaign.json  ->  is a campaign: `rebalance campaign --played --out played`
+replay recorded  ->  recorded is what `rebalance record` writes: `rebalance conform recorded`
+show recorded/run.json  ->  `rebalance record --again recorded` plays it again
+audit traces  ->  traces is a directory of traces: `rebalance show traces` draws them, `rebalance replay
+audit logs traces  ->  traces is a directory of traces
+audit --follow traces  ->  traces is a directory of traces
+audit played  ->  played is a campaign
+audit 'two words.json'  ->  `rebalance show 'two words.json'` draws it
+check ./traces  ->  traces is a directory of traces
 """.splitlines()[1:]]  # fmt: skip
+
+
+def test_a_directory_that_a_command_takes_is_taken(rebalance, here: Path) -> None:
+    """A directory with traces beside logs, and a target whose name some directory has."""
+    for name in ("range", "mixed"):
+        (here / name).mkdir()
+        shutil.copy(ROOT / "examples" / "audit" / "orders.log", here / name / "orders.log")
+    shutil.copy(ROOT / "examples" / "audit" / "orders-1-owned-twice.json", here / "mixed" / "trace.json")
+    assert rebalance("audit", "mixed").code != 2
+    assert rebalance("show", "mixed").code == 0
+    assert rebalance("check", "range", "--profile", "smoke", "--clause", "assign/1").code == 0
 
 
 @pytest.mark.parametrize(("typed", "right"), HANDED, ids=[typed for typed, _ in HANDED])
@@ -409,7 +450,17 @@ def test_a_file_for_another_command_is_recognised(rebalance, here: Path, typed: 
     suite = '"suite": {"name": "rebalance-verifier"}'
     (here / "report.json").write_text(f'{{"schema": 1, {suite}, "verdict": "violation", "exit": 1}}')
     (here / "events.jsonl").write_text('{"event": "joined", "group": "g", "consumer": "a"}\n' * 2)
+    (here / "logs" / "old").mkdir(parents=True)
+    shutil.copy(here / "orders.log", here / "logs" / "old" / "orders.log.1")
+    (here / "traces").mkdir()
+    for copied in ("traces/trace.json", "two words.json"):
+        shutil.copy(here / "trace.json", here / copied)
+    (here / "recorded").mkdir()
+    shutil.copy(here / "events.jsonl", here / "recorded")
+    (here / "recorded" / "run.json").write_text('{"cluster": {"kind": "mock"}, "request": {}}')
+    (here / "played").mkdir()
+    (here / "played" / "campaign.json").write_text('{"schema": 1, "legs": [[1, 1]]}')
     ran = rebalance(*shlex.split(typed))
     assert ran.code == 2
-    assert right in ran.out + ran.err
+    assert right in " ".join((ran.out + ran.err).split())
     assert "Traceback" not in ran.err
