@@ -80,7 +80,7 @@ def verdict_word(result: Result) -> str:
 
 def headline(result: Result) -> str:
     """The verdict and what it rests on, in one line."""
-    stale = len(having(result, Status.FIXED)) + len(result.stale_known)
+    stale = len({row.note for row in having(result, Status.FIXED)}) + len(result.stale_known)
     more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
     return f"{verdict_word(result)}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
 

@@ -173,9 +173,13 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
 
 def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
     """The same for a consumer group (KIP-848), whose target is Kafka's to choose."""
+    for side, oldest in (
+        ("a coordinator", releases.coordinator),
+        ("a consumer", min(releases.consumers, key=version)),
+    ):
+        if version(oldest) < version(REWRITTEN):
+            raise ScenarioError(f"{scenario.name}: {side} of {oldest} has no such groups")
     chosen = scenario.setup(replace(size, naming="every"))
-    if version(releases.coordinator) < version(REWRITTEN):
-        raise ScenarioError(f"{scenario.name}: a coordinator of {releases.coordinator} has no such groups")
     if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
         raise ScenarioError(
             f"{scenario.name}: before {FOLLOWS} what a member holds does not follow its subscription "

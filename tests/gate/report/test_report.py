@@ -229,6 +229,16 @@ def test_stale_entries_are_named():
     assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; STALE, exit 1"
 
 
+def test_a_line_that_meant_several_clauses_is_one_line_to_remove():
+    note = "assign/* (known.txt:3)"
+    rows = [row(clause, status=Status.FIXED, note=note) for clause in ("assign/1", "assign/2")]
+    alone = text.render(result(*rows, exit=Exit.VIOLATION))
+    assert "list out of date, 1 line to remove" in " ".join(alone.split())
+    more = row("assign/5", status=Status.FIXED, note="assign/5 (known.txt:4)")
+    both = text.render(result(*rows, more, stale_known=("assing/2 (known.txt:5)",), exit=Exit.VIOLATION))
+    assert "list out of date, 3 lines to remove" in " ".join(both.split())
+
+
 def test_every_report_begins_with_a_word_that_the_exit_code_agrees_with():
     made = result(stale_known=("gone (known.txt:1)",), exit=Exit.VIOLATION)
     assert made.verdict is Verdict.CONFORMANT

@@ -134,5 +134,7 @@ def test_what_has_no_such_walks_is_refused() -> None:
     old = replace(NOW, coordinator="3.9.1")
     with pytest.raises(ScenarioError, match="has no such groups"):
         setup_of("consumer", old)
+    with pytest.raises(ScenarioError, match=r"a consumer of 3\.9\.1 has no such groups"):
+        setup_of("consumer", replace(NOW, consumers=("3.9.1", *NOW.consumers)))
     with pytest.raises(ScenarioError, match="KAFKA-19431"):
         setup_of("consumer-topics", replace(NOW, coordinator="4.1.1"))
