@@ -94,6 +94,20 @@ def test_no_directory_is_opened_by_a_link(left):
     assert remove(left)
 
 
+@pytest.mark.parametrize("leads_to", ["nowhere", "link", "kept"])
+def test_a_link_that_stays_is_not_gone_wherever_it_leads(left, monkeypatch, leads_to):
+    def refused(*_: object, **__: object) -> None:
+        raise PermissionError
+
+    link = left.parent / "link"
+    link.symlink_to(leads_to)
+    with monkeypatch.context() as only_here:
+        only_here.setattr(os, "unlink", refused)
+        assert not remove(link)
+    assert remove(link)
+    assert remove(left)
+
+
 def test_nothing_is_nothing_to_remove(left):
     assert remove(left)
     assert remove(left)

@@ -36,7 +36,7 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
     [
         ("members = ", "Invalid value"),
         ("\0" * 1000, "Invalid"),
-        ("a = " + "[" * 9999, "recursion"),
+        ("a = " + "[" * 9999, "nested too deeply"),
         ("members = " + "9" * 9999, "digits"),
         ('like = ["dynamic"]', "like: no scenario is called"),
         ('like = "dynamik"', "like: no scenario is called 'dynamik': did you mean dynamic"),

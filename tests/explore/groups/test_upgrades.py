@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 from rebalance.explore.groups.scenarios import ScenarioError
-from rebalance.explore.groups.upgrade_paths import STREAMS, Path, hops
+from rebalance.explore.groups.upgrade_paths import STREAMS, Path, eager_alone, hops
 from rebalance.explore.groups.upgrades import (
     MOST_MEMBERS,
     JudgedHop,
@@ -258,3 +258,10 @@ def test_two_instances_are_too_few_to_show_what_breaks() -> None:
 def test_a_release_of_streams_that_there_is_not_is_named(old: str, new: str, says: str) -> None:
     with pytest.raises(ScenarioError, match=says):
         hops(old, new)
+
+
+@pytest.mark.parametrize("release", ["2.3.1", "java-2.3", "0.10.2", "2.4", "2.4.0", "java-2.4.1", "3.9"])
+def test_a_release_that_is_eager_alone_is_older_than_2_4(release: str) -> None:
+    older = release.removeprefix("java-").startswith(("2.3", "0"))
+    assert (eager_alone(STREAMS, release) != "") is older
+    assert eager_alone("range", release) == ""

@@ -8,12 +8,14 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
 from rebalance.gate.check import findings, resume
+from rebalance.gate.check import plan as planning
+from rebalance.gate.check import search as searching
 from rebalance.gate.check.findings import IMPATIENT, PATIENCE, attribution
 from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
 from rebalance.gate.check.result import ClauseResult, Result, Status
@@ -359,6 +361,18 @@ def test_scenario_as_found_is_shown_when_the_minimised_one_does_not_hold():
     assert finding.found_size[1] > 2
 
 
+def test_a_cause_that_shows_only_as_it_was_found_is_shown_so_beside_others():
+    """Whoever has a cause that is confirmed looks at no scenario as it was found any more."""
+    groups = [tuple(ScenarioMember(id=f"m{number}", topics=("t",)) for number in range(n)) for n in (1, 2)]
+    small, large = (Scenario(protocol=EAGER, topics=Cluster.of({"t": 2}).topics, members=g) for g in groups)
+    broken = BreakingScenario(large, Found(CLAUSES["assign/1"], Breach(summary="twice"), 1), 0)
+    started: list[int] = []
+    subject = Subject.of(InProcess(Doubling()))
+    shown = findings.confirmed(CheckPlan(), subject, broken, small, lambda: started.append(1))
+    assert shown is not None
+    assert (shown.confirmed, shown.scenario, len(started)) == (True, large, 2)
+
+
 # --- levels ---------------------------------------------------------------------------------------
 
 
@@ -651,6 +665,20 @@ def test_resuming_ends_as_if_never_interrupted(assignor, tmp_path):
         assert progress.done > done
     resumed = run(assignor(), progress=resume.load(path))
     assert timeless(resumed) == timeless(run(assignor()))
+
+
+@pytest.mark.parametrize("ends", [(15,), (20,), (20, 30)])
+def test_resuming_plays_nothing_of_what_workers_have_played_ahead(monkeypatch, ends):
+    for module in (planning, searching):
+        monkeypatch.setattr(module, "SLICE", 10)
+    ahead = [CheckProgress(first=first, done=end) for first, end in pairwise((10, *ends))]
+    progress = CheckProgress(ahead=ahead)
+    played: list[int] = []
+    result = run(Tiny(), progress=progress, report_progress=lambda told, _: played.append(told.done))
+    assert (result.scenarios, progress.ahead) == (total(CheckPlan(profile=TINY)), [])
+    assert {*range(11, ends[-1])} & {*played} == {*ends[:-1]}, (
+        "what lies ahead counts as it is, a part at once"
+    )
 
 
 def test_resuming_counts_the_time_before():

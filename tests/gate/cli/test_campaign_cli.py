@@ -34,7 +34,7 @@ class Bad:
         (("range", "--as", "scenario", "--scenarios", 10, "--out", "c"), "no scenario is called 'range'"),
         (
             ("dynamic", "--release", "9.9", "--scenarios", 10, "--out", "c"),
-            "is called '9.9'",
+            "Kafka 9.9 is not known",
         ),
         (("dynamic", "--members", 99, "--scenarios", 10, "--out", "c"), "99 members"),
         (("range", "--release", "java-2.4", "--scenarios", 10, "--out", "c"), "goes with a SCENARIO"),

@@ -61,6 +61,17 @@ def test_it_sees_what_its_variables_name_but_no_home_and_no_cache(home):
     assert below(home, GO, DATA=str(home), MORE=str(home.parent), PYTHONPATH="/:/tmp:/dev/shm") == {"project"}
 
 
+def test_what_holds_a_home_or_what_is_temporary_is_not_shown_where_it_is_named(home):
+    above = {"/", "/var", str(home.parent)}
+    for named in above:
+        for found in (
+            needed([GO, named], {"HOME": str(home)}),
+            needed([GO], {"HOME": str(home), "DATA": named}),
+            needed([GO], {"HOME": str(home)}, [named]),
+        ):
+            assert above.isdisjoint(found), named
+
+
 def test_it_sees_programs_and_their_libraries_but_not_what_else_lies_beside_them(home):
     (home / ".local/bin/tool").chmod(0o755)
     (home / ".local/bin/tool").write_text("#!/usr/bin/env sh\n")

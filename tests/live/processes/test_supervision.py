@@ -234,3 +234,13 @@ def test_temporary_files_are_counted_once_and_those_without_a_name_too(tmp_path)
         os.unlink(file.name)
         assert supervision.temporary([os.getpid()], str(tmp_path)) == 3 * 2**20
         assert supervision.temporary([os.getpid()], str(tmp_path / "elsewhere")) == 0
+
+
+def test_what_a_link_leads_to_is_no_temporary_file(tmp_path):
+    """A target that links to the host's files has not written them."""
+    for name in ("scratch", "elsewhere"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_bytes(bytes(2**20))
+    (tmp_path / "scratch" / "directory").symlink_to(tmp_path / "elsewhere")
+    (tmp_path / "scratch" / "named").symlink_to(tmp_path / "elsewhere" / "file")
+    assert supervision.temporary([], str(tmp_path / "scratch")) == 2**20

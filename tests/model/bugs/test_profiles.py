@@ -16,6 +16,7 @@ from rebalance.model.bugs.profiles import (
     broker,
     client,
     decisions_in,
+    profile_of_code,
     switches_in,
 )
 from rebalance.model.bugs.releases import CURRENT, dotted, version
@@ -124,6 +125,19 @@ def test_the_newest_profile_is_as_its_code_was_observed(part: str) -> None:
         if switch not in DECISIONS or explanation(part, switch, found.found[switch, newest].seen, newest):
             continue
         assert (switch in has.decisions) is (found.found[switch, newest].seen == SHOWN), switch
+
+
+def test_code_has_the_profile_of_its_release_up_to_the_newest() -> None:
+    newest = dotted(CURRENT)
+    newer = dotted((*CURRENT[:-1], CURRENT[-1] + 1))
+    assert (profile_of_code("client", newest), profile_of_code("client", newer)) == (
+        f"java-{newest}",
+        "java-current",
+    )
+    assert (profile_of_code("broker", newest), profile_of_code("broker", newer)) == (
+        f"broker-{newest}",
+        "broker-current",
+    )
 
 
 @pytest.mark.parametrize("profile", [client("as-specified"), broker("as-specified")], ids=lambda p: p.kind)

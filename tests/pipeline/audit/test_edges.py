@@ -8,7 +8,7 @@ pytest.importorskip("duckdb")
 
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 
-from tests.pipeline.audit.logs_at_hand import events, judged
+from tests.pipeline.audit.logs_at_hand import COLUMNS, events, judged
 from tests.pipeline.audit.test_audit import FOLLOW_UP, TWO
 
 GIVEN_BACK = TWO + "11.2 a revoked 2 t-1" + FOLLOW_UP
@@ -104,12 +104,31 @@ AFTER = {
         3,
         [],
     ),
+    "removed before another is granted what it owns": (
+        joins(1, 1) + "\n2 a assigned 1 t-0\n3 - removed a:\n4 b assigned 1 t-0\n9 a revoked 1 t-0",
+        10,
+        ["owned-by-zombie"],
+    ),
+    "removed after another was granted what it owns": (
+        joins(1, 1) + "\n2 a assigned 1 t-0\n4 b assigned 1 t-0\n5 - removed a:\n9 a revoked 1 t-0",
+        10,
+        ["owned-twice"],
+    ),
 }
 
 
 @pytest.mark.parametrize(("text", "end", "expected"), AFTER.values(), ids=AFTER)
 def test_a_limit_is_where_the_check_says(text, end, expected):
     assert found(text, end)[0] == expected
+
+
+@pytest.mark.parametrize(("said", "missing"), [(1, False), (2, True)])
+def test_a_member_is_missing_where_more_are_said_to_be_there_than_the_log_has(said, missing):
+    lines = "1 a joined 1\n1 a synced 1\n1.1 a assigned 1 t-1\n2 a revoked 1 t-1\n70 z assigned other-0"
+    named = [dict(zip(COLUMNS, row, strict=True)) for row in events(lines)]
+    rows = [tuple((row | {"members": said if row["kind"] == "joined" else None}).values()) for row in named]
+    doubts = judged(rows).execute('SELECT "check", doubt FROM findings').fetchall()
+    assert doubts == [("stranded", "a member whose log is not here may own it" if missing else None)]
 
 
 TWICE = "1 a assigned t-0\n5 b assigned t-0\n9 a revoked t-0"
