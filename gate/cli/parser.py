@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NoReturn
 
 from rebalance.gate.cli.console.terminal import UsageError, print_out
@@ -93,6 +94,10 @@ class Parser(argparse.ArgumentParser):
         every = self.commands()
         option, own = given.partition("=")[0], every[command]._option_string_actions
         if not given.startswith("-"):
+            from rebalance.gate.traces.recognise import right_command
+
+            if other := right_command(Path(given)):
+                raise UsageError(other)
             own_names = [_called(action) for action in every[command]._actions if not action.option_strings]
             takes = f"takes {' '.join(own_names)} only" if own_names else "takes options only"
             raise UsageError(f"{given!r} is too much: {command} {takes}\n{every[command].short_usage()}")

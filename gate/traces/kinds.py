@@ -9,7 +9,7 @@ from rebalance.explore.groups.runs import SavedRun
 from rebalance.gate.traces import counterexamples, files, recordings, runs, trust
 from rebalance.gate.traces.counterexamples import Trace
 from rebalance.gate.traces.files import FileKind, TraceError
-from rebalance.gate.traces.recognise import REPORT, TRACE, kind_of, right_command
+from rebalance.gate.traces.recognise import TRACE, right_command
 from rebalance.pipeline.audit.records import Recording
 
 
@@ -24,8 +24,8 @@ def load(path: Path, *, trusted: bool = False) -> Trace | SavedRun | Recording:
     except TraceError as error:
         other = right_command(path, TRACE)
         raise TraceError(f"{error}; {other}" if other else str(error)) from error
-    if kind_of(path) == REPORT:
-        raise TraceError(right_command(path))
+    if other := right_command(path, TRACE):
+        raise TraceError(other)
     written = data.get("kind") if isinstance(data, dict) else None
     of_groups: tuple[FileKind[Any], ...] = (runs.FILE, recordings.FILE)
     kind: FileKind[Any] = next((one for one in of_groups if written in one.kinds), counterexamples.FILE)

@@ -30,7 +30,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.reports import Reports, results_directory
 from rebalance.gate.cli.shared.values import amount, duration, unless_all, whole
-from rebalance.gate.traces.recognise import EVENTS, LOG, right_command
+from rebalance.gate.traces.recognise import EVENTS, LOG, LOGS, RECORDED, right_command
 from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
@@ -116,7 +116,7 @@ def run(options: argparse.Namespace) -> int:
     if not options.paths:
         raise UsageError("which logs? `rebalance audit PATH...`; `rebalance list checks` says what is asked")
     for path in options.paths:
-        if other := right_command(Path(path), EVENTS, LOG):
+        if other := right_command(Path(path), EVENTS, LOG, LOGS, RECORDED):
             raise UsageError(other)
     reports = Reports.wanted(options, REPORTS)
     if options.follow:

@@ -21,6 +21,7 @@ from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.targets import clauses, resolved
 from rebalance.gate.report.frame import labelled
 from rebalance.gate.report.markup import code, table
+from rebalance.gate.traces.recognise import right_command
 from rebalance.model.names import unknown
 from rebalance.properties.verdict import Exit
 
@@ -94,6 +95,8 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
     for name in CATALOGUE if "all" in names else names:
         entries = [CATALOGUE[name.upper()]] if name.upper() in CATALOGUE else entries_of(name)[:1]
         if not entries:
+            if other := right_command(Path(name)):
+                raise UsageError(other)
             every = [*CATALOGUE, *(switch for one in CATALOGUE.values() for switch in one.switches)]
             raise UsageError(unknown("bug or switch", name, every, "rebalance bugs"))
         found |= {entry.id: entry for entry in entries}

@@ -14,7 +14,7 @@ from rebalance.gate.cli.console.terminal import UsageError, answer, print_err, u
 from rebalance.gate.cli.shared import traces
 from rebalance.gate.cli.shared.options import LIMITS, add_format, add_java, add_options, refuse
 from rebalance.gate.cli.shared.releases import AS_SPECIFIED, faults, of_code, releases
-from rebalance.gate.cli.shared.targets import clauses, protocols, resolved, session, spec
+from rebalance.gate.cli.shared.targets import clauses, protocols, refuse_files, resolved, session, spec
 from rebalance.gate.cli.shared.values import unless_all, whole
 from rebalance.properties.verdict import Exit
 
@@ -87,6 +87,7 @@ def run(options: argparse.Namespace) -> int:
     from rebalance.pipeline.campaign.campaign import CampaignError
     from rebalance.pipeline.session import SparkMissing
 
+    refuse_files(options.what)
     with usage_errors(CampaignError, SparkMissing):
         if options.played and options.out:
             return _report_only(options)

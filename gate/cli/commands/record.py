@@ -18,6 +18,7 @@ from rebalance.gate.cli.console.terminal import (
 from rebalance.gate.cli.shared.options import add_format, add_options
 from rebalance.gate.cli.shared.reports import results_directory
 from rebalance.gate.cli.shared.values import duration, whole
+from rebalance.gate.traces.recognise import RECORDED, right_command
 from rebalance.live.clusters.defaults import KAFKA, NODES, PARTITIONS, POLL, SESSION, SETTLE, STEPS
 from rebalance.model.names import unknown
 
@@ -134,6 +135,8 @@ def _again(options: argparse.Namespace) -> Request:
     from rebalance.live.record.request import again
 
     release = _release(options)
+    if other := right_command(options.again, RECORDED):
+        raise UsageError(f"--again: {other}")
     path = options.again / "run.json" if options.again.is_dir() else options.again
     try:
         request = again(files.read_json(path))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -32,12 +33,19 @@ def resolved(
     from rebalance.gate.targets.resolve import resolve
     from rebalance.live.assignors.hosted import TargetError
 
-    if spec and not command and (other := right_command(Path(spec))):
-        raise UsageError(other)
+    if not command:
+        refuse_files(spec)
     with usage_errors(TargetError):
         target = resolve(spec, command)
     given = vars(options) if options else {}
     return replace(target, variables=tuple(given.get("env", ())), sandbox=given.get("sandbox", False))
+
+
+def refuse_files(spec: str | None) -> None:
+    """Raise UsageError for a file or a directory in the place of a target that another command takes. The
+    name of a target stays one where a directory happens to be called so."""
+    if spec and (os.sep in spec or not Path(spec).is_dir()) and (other := right_command(Path(spec))):
+        raise UsageError(other)
 
 
 @contextlib.contextmanager

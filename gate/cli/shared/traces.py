@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance.gate.cli.console.terminal import ROOT, print_err, usage_errors
+from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, usage_errors
+from rebalance.gate.traces.recognise import TRACE, TRACES, right_command
 
 if TYPE_CHECKING:
     from rebalance.explore.groups.runs import SavedRun
@@ -16,6 +17,9 @@ def found(names: Sequence[str]) -> list[Path]:
     """The files that ids, files and directories name. Raises UsageError."""
     from rebalance.gate.traces import files
 
+    for name in names:
+        if Path(name).is_dir() and (other := right_command(Path(name), TRACE, TRACES)):
+            raise UsageError(other)
     with usage_errors(LookupError, ValueError, OSError):
         return [path for name in names for path in files.find(name, ROOT)]
 
