@@ -30,7 +30,7 @@ _PLACE = ("at", "kind", "consumer", "generation", "file", "line")
 
 def finding_out(finding: LogFinding) -> dict[str, Any]:
     """A finding as JSON, in reports and recordings alike."""
-    written = codec.to_json(finding)
+    written = codec.to_json(finding, ("doubt",))
     places = written.pop("places")
     return {**written, "places": [{name: event[name] for name in _PLACE} for event in places]}
 

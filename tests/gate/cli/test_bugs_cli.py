@@ -100,7 +100,7 @@ def test_the_matrix_runs_its_cells(rebalance):
             "mark": "fine",
             "expected": False,
             "agrees": True,
-            "observed": None,
+            "observed": "open",
         }
     ]
 

@@ -85,5 +85,5 @@ def test_a_check_by_the_file_alone(rebalance) -> None:
     Path("rebalance.toml").write_text(CONFIG.format(""))
     ran = rebalance("check")
     assert ran.code == 0
-    assert ran.out.startswith("CONFORMANT  cooperative-sticky keeps ")
+    assert ran.out.startswith("CONFORMANT  cooperative-sticky passes ")
     assert "profile=smoke" in ran.out

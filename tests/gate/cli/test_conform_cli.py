@@ -250,14 +250,14 @@ def test_files_that_are_no_logs(rebalance):
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        ("{", "not JSON"),
-        ("[]", "not an object"),
-        ('{"steps": ["stop"]}', "field 'steps' is not a list of objects"),
-        ('{"rests": {"number": 1}}', "field 'rests' is not a list of objects"),
+        ("{", "1:2: not JSON"),
+        ("[]", " not an object"),
+        ('{"steps": ["stop"]}', " field 'steps' is not a list of objects"),
+        ('{"rests": {"number": 1}}', " field 'rests' is not a list of objects"),
     ],
 )
 def test_a_run_json_that_is_none(rebalance, run, message):
     Path("run.json").write_text(run)
     ran = rebalance("conform", write(hand_over()))
     assert ran.code == 2
-    assert f"run.json: {message}" in ran.err
+    assert f"run.json:{message}" in ran.err

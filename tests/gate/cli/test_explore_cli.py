@@ -66,11 +66,11 @@ def test_a_group_and_a_rule_of_ones_own(rebalance):
     assert rebalance("replay") == (1, line, "")
     assert "own_rule:one_each" in rebalance("show", saved.stem).out
     elsewhere = saved.rename("elsewhere.json")
-    assert rebalance("replay", elsewhere).code == 1  # the module is one of this directory
-    Path("own_rule.py").rename("other.py")
+    assert rebalance("replay", elsewhere).code == 1  # signed by the run above, in this directory
+    Path(".rebalance/signed").unlink()
     refused = rebalance("replay", elsewhere)
     assert refused.code == 2
-    assert "runs 'own_rule:one_each', which this project does not name" in refused.out + refused.err
+    assert "names 'own_rule:one_each', which no run of yours has signed here" in refused.out + refused.err
 
 
 def test_a_rule_that_is_broken_before_anything_happens_is_replayed(rebalance):

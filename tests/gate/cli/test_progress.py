@@ -105,7 +105,7 @@ def test_every_command_that_works_for_a_while_can_be_asked_for_silence() -> None
     parser = build_parser()
     assert isinstance(parser, Parser)
     silent = {name for name, one in parser.commands().items() if "--no-progress" not in options_of(one)}
-    assert silent == {"list", "show"}
+    assert silent == {"init", "list", "show"}
 
 
 def test_a_replay_shows_which_trace(rebalance, terminal, monkeypatch) -> None:

@@ -193,7 +193,8 @@ def test_only_a_kill_between_the_two_owners_excuses_a_gap(ticks: tuple[float, ..
 
 
 def test_the_event_log_is_what_the_audit_knows_of_consumers() -> None:
-    assert {*WRITTEN, Kind.PLANNED} == set(AT_CONSUMER)
+    only_logged = {Kind.PLANNED, Kind.CHANGED, Kind.UNWANTED, Kind.REBALANCING}
+    assert {*WRITTEN, *only_logged} == set(AT_CONSUMER)
 
 
 def test_a_consumer_that_ends_by_itself() -> None:
@@ -203,7 +204,9 @@ def test_a_consumer_that_ends_by_itself() -> None:
 def test_checks_of_both_judges_are_the_same() -> None:
     shared = set(CHECKS) & set(AUDITED)
     assert {"owned-twice", "granted-before-revoked", "owned-by-zombie", "stranded", "never-settles"} <= shared
-    assert all(CHECKS[name].level == AUDITED[name].level for name in shared)
+    # A recording stops consumers itself: a zombie is no news there. In a log it is what a user has to know.
+    differ = {name for name in shared if CHECKS[name].level != AUDITED[name].level}
+    assert differ == {"owned-by-zombie"}
 
 
 def lives(draw: random.Random):
