@@ -13,10 +13,10 @@ NEVER = "partitions lost by a fence"
 """What a group without faults does not come to."""
 
 
-def explored(**limits: int) -> Explored:
+def explored(depth: int | None = None) -> Explored:
     """What a search of a member on its own finds."""
     setup = SCENARIOS["consumer"].setup(ScenarioSize(members=1, partitions=1, faults=()))
-    return run_exploration(ExplorationPlan(setup=setup, origin={}, limits=Limits(**limits)))
+    return run_exploration(ExplorationPlan(setup=setup, origin={}, limits=Limits(depth=depth)))
 
 
 def test_all_that_is_searched_and_seen_conforms() -> None:

@@ -210,11 +210,15 @@ def test_a_pushed_checkout_is_named_by_address_and_commit(checkout: Path, tmp_pa
         assert found == f"git+https://git.example.com/suite.git@{commit}"
 
 
-@pytest.mark.parametrize("untrue", ["changed", "not pushed", "ssh", "no remote", "no repository", "gone"])
+@pytest.mark.parametrize(
+    "untrue", ["changed", "not known", "not pushed", "ssh", "no remote", "no repository", "gone"]
+)
 def test_what_ci_cannot_have_is_not_named(checkout: Path, tmp_path: Path, untrue: str) -> None:
     match untrue:
         case "changed":
             (checkout / "a").write_text("2")
+        case "not known":  # git does not say what has changed
+            (checkout / ".git" / "index").write_bytes(b"no index")
         case "not pushed":
             git(checkout, "commit", "-qm", "second", "--allow-empty")
         case "ssh":

@@ -6,9 +6,10 @@ import pytest
 
 pytest.importorskip("duckdb")
 
+from rebalance.pipeline.audit.kernel.events import COLUMNS
 from rebalance.pipeline.audit.kernel.findings import Thresholds
 
-from tests.pipeline.audit.logs_at_hand import COLUMNS, events, judged
+from tests.pipeline.audit.logs_at_hand import events, judged
 from tests.pipeline.audit.test_audit import FOLLOW_UP, TWO
 
 GIVEN_BACK = TWO + "11.2 a revoked 2 t-1" + FOLLOW_UP
