@@ -37,8 +37,12 @@ RUN = 80
 RARE = (4, 12, 40)
 """One of so many steps of a run is a fault, where one is possible."""
 
-THOROUGH = 5
-"""In one of so many states every fault is checked, not only what is new of it."""
+THOROUGH, FEW = 5, 15
+"""In one of so many states every fault is checked, not only what is new of it; in each of them where there
+are so few pairs of faults."""
+
+FREE = 4
+"""One of so many runs goes anywhere, also while two kinds of faults have not met: some never do."""
 
 IDLE = 20
 """Runs without anything new after which a group is known."""
@@ -142,14 +146,14 @@ class _Sampling:
             [state] = self.refinement.numbered.normal(step.after)
 
     def _course(self) -> Course:
-        """On the known way to an action that was not possible yet; or to one of two faults, and the other one
-        before, two that have not met as long as there are such."""
+        """On the known way to an action that was not possible yet; or to one of two faults that have not met,
+        and the other one before; or anywhere."""
         rare = RARE[self.random.randrange(len(RARE))]
         if untried := sorted(self.known.keys() - self.tried - self.met.actions):
             self.tried.add(untried[0])
             return Course(rare=rare, route=self.known[untried[0]])
-        pairs = self.met.lacking(self.wanted) or sorted(self.wanted.pairs)
-        if not pairs:
+        pairs = self.met.lacking(self.wanted)
+        if not pairs or self.random.randrange(FREE) == 0:
             return Course(rare=rare)
         one, other = self.random.sample(pairs[self.random.randrange(len(pairs))], 2)
         if (one in self.ways) > (other in self.ways):
@@ -160,7 +164,8 @@ class _Sampling:
     def _checked(self, state: Numbers) -> list[tuple[bool, Transition]]:
         """Every step from the state, and whether it is new. Of faults those are checked that are so for the
         first time; now and then all."""
-        found, every = [], self.random.randrange(THOROUGH) == 0
+        few = len(self.wanted.pairs) <= FEW
+        found, every = [], few or self.random.randrange(THOROUGH) == 0
         for transition in self.refinement.numbered.steps(state):
             before, event = self.refinement.report.distinct, transition.event
             first = self.met.meets(event.action, self._costs(event), self.faults)
