@@ -23,7 +23,7 @@ from rebalance.model.consumer.migration.either import machine
 from rebalance.model.machine import Machine
 from rebalance.model.protocol.setup import Setup
 from rebalance.properties.group.clauses import CONVERGES, ROUNDS
-from rebalance.properties.group.own import gravity, milder, rules
+from rebalance.properties.group.own import WORST, gravity, milder, outranked, rules
 from rebalance.properties.group.rules import Rules
 from rebalance.properties.verdict import Exit, Verdict
 
@@ -125,8 +125,8 @@ class Explored:
     def may_be_worse(self) -> bool:
         """Whether the search ended before it was known that nothing worse than the violations is broken."""
         complete = self.search is not None and self.search.complete
-        mild = self.plan.limits.mild.issuperset(one.clause for one in self.violations)
-        return bool(self.violations) and mild and not complete
+        worst = any(one.clause == WORST for one in self.violations)
+        return bool(self.violations) and not worst and not complete
 
     @property
     def exit(self) -> Exit:
@@ -157,7 +157,9 @@ def run_exploration(
     ``checkpoint``: what an unfinished search of the fast engine is saved to, and goes on from.
     """
     built, required = machine(plan.setup), plan.rules
-    plan = replace(plan, limits=replace(plan.limits, mild=milder(required.broken_by)))
+    # Depth first a state is searched again and again beyond a breach: minutes where breadth takes seconds.
+    mild = (outranked if plan.strategy == "breadth" else milder)(required.broken_by)
+    plan = replace(plan, limits=replace(plan.limits, mild=mild))
     if plan.strategy != "breadth":
         return _walked(plan, built, required, report_progress)
     if other is not None:

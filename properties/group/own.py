@@ -137,6 +137,14 @@ def milder(names: Iterable[str]) -> frozenset[str]:
     return frozenset(n for n, level in levels.items() if level > min(levels.values()) or n in FORERUNNERS)
 
 
+def outranked(names: Iterable[str]) -> frozenset[str]:
+    """Return those of these clauses after which two owners may still be found: all of the suite, but the
+    worst. An invariant of one's own is what the user asked about, and ends a search."""
+    several = frozenset(names)
+    ordinary = frozenset(n for n in several if n != WORST and not n.startswith(OWN))
+    return ordinary if WORST in several else milder(several)
+
+
 def rules(setup: Setup, invariants: Iterable[str] = ()) -> Rules:
     """All that a group has to keep, the ``invariants`` at ``module:function`` too. Raises InvariantError."""
     own = tuple(_rule(setup, reference) for reference in invariants)

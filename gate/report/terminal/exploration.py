@@ -159,7 +159,7 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
         sure = "states compared, no collision" if found.plan.exact else _chance(found)
         ended = {
             Stop.COMPLETE: "all that can be reached",
-            Stop.BREACH: f"all up to the depth of the first violation{_of_level(found)}",
+            Stop.BREACH: f"all up to the depth of the first violation{_of_clause(found)}",
             Stop.INTERRUPTED: "what was reached before the interruption",
         }
         yield "seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}"
@@ -180,13 +180,12 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
     yield from _live(found.lively, found.unasked)
 
 
-def _of_level(found: Explored) -> str:
-    """Of which level the violation is that ended the search, where milder ones did not."""
+def _of_clause(found: Explored) -> str:
+    """Return of which clause the violation is that ended the search, where milder ones did not."""
     if found.may_be_worse:
         return ", and on from there"
-    levels = {clause_named(one.clause).level.value for one in found.violations}
-    of_level = f" of {clause_named(found.violations[0].clause).level}" if len(levels) > 1 else ""
-    return f"{of_level} (--go-on searches on)"
+    of_clause = f" of {found.violations[0].clause}" if len(found.violations) > 1 else ""
+    return f"{of_clause} (--go-on searches on)"
 
 
 def _searched_on(found: Explored) -> str:

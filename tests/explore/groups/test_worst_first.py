@@ -12,7 +12,7 @@ from rebalance.gate.report.terminal.exploration import data, render
 from rebalance.live.search.findings import CodeFinding, worst_first
 from rebalance.live.search.playing import BROKEN, CodeBreach
 from rebalance.properties.group.clauses import CLAUSES
-from rebalance.properties.group.own import OWN, gravity, milder
+from rebalance.properties.group.own import OWN, gravity, milder, outranked
 
 MEMBERS_END = "member/ends"
 
@@ -40,7 +40,7 @@ def test_two_owners_stand_first_and_milder_ones_keep_their_shortest_traces(found
     assert mild.shortest
     assert (found.search is not None and found.search.stop, found.may_be_worse) == (Stop.BREACH, False)
     assert " breaks group/owner, " in render(found, {}).splitlines()[0]
-    assert "first violation of safety (--go-on" in " ".join(render(found, {}).split())
+    assert "first violation of group/owner (--go-on" in " ".join(render(found, {}).split())
 
 
 def test_limits_end_the_search_for_a_worse_one_and_the_report_says_so() -> None:
@@ -79,15 +79,34 @@ def test_walks_go_on_after_a_mild_breach(strategy: str) -> None:
     assert few.may_be_worse == ("worse    not ruled out" in render(few, {}))
 
 
-def test_a_breach_of_the_worst_level_ends_it() -> None:
+def test_two_owners_end_it() -> None:
     setup = SCENARIOS["static"].setup(
         ScenarioSize(members=2, partitions=1, broker="broker-current", faults=("pause",))
     )
     kept = run_exploration(ExplorationPlan(setup=setup, origin={}))
-    assert [one.clause for one in kept.violations] == ["coordinator/keep"]
+    clauses = {one.clause: len(one.runs[0].events) for one in kept.violations}
+    assert clauses == {"group/owner": 14, "coordinator/keep": 9, "group/commit": 14}
     assert kept.search is not None
     assert kept.search.stop is Stop.BREACH
     assert kept.search.depth == len(kept.violations[0].runs[0].events)
+    assert not kept.may_be_worse
+
+
+def test_an_ordinary_breach_of_safety_hides_no_two_owners() -> None:
+    """The clause at depth 9 is of safety too, and ends the search where no more states are to be searched."""
+    setup = SCENARIOS["static"].setup(
+        ScenarioSize(members=2, partitions=1, broker="broker-current", faults=("pause",))
+    )
+    early = run_exploration(ExplorationPlan(setup=setup, origin={}, limits=Limits(search_on=1)))
+    assert [one.clause for one in early.violations] == ["coordinator/keep"]
+    assert early.may_be_worse
+    assert "--go-on searches to the end" in " ".join(render(early, {}).split())
+
+
+def test_what_ends_no_search() -> None:
+    names = ["group/owner", "error/old", "group/commit", MEMBERS_END, f"{OWN}mine:rule"]
+    assert outranked(names) == {"error/old", "group/commit", MEMBERS_END}, "an own rule was asked about"
+    assert outranked(["group/commit", MEMBERS_END]) == {MEMBERS_END}, "of rules without owners"
 
 
 def test_how_bad_a_breach_is() -> None:
