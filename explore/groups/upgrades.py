@@ -52,8 +52,9 @@ class UpgradeOutcome:
     """The verdict on a path. ``clause`` is the one that broke, ``trace`` the shortest run that breaks it.
 
     ``rebalances`` and ``pauses`` are of one quiet run that bounces the members one after the other:
-    generations, and partitions without an owner times steps. ``besides``: clauses that break as they do in a
-    restart that changes nothing. ``anyway``: whether ``clause`` breaks there too.
+    generations, and partitions without an owner times steps; None where that run does not settle.
+    ``besides``: clauses that break as they do in a restart that changes nothing. ``anyway``: whether
+    ``clause`` breaks there too.
     """
 
     path: Path
@@ -63,8 +64,8 @@ class UpgradeOutcome:
     clause: str | None = None
     sentence: str = ""
     trace: ModelTrace | Lasso | None = None
-    rebalances: int = 0
-    pauses: int = 0
+    rebalances: int | None = None
+    pauses: int | None = None
     besides: tuple[str, ...] = ()
     anyway: bool = False
 
@@ -180,7 +181,7 @@ def judge(
     if search.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
     report_stage("counting what it costs")
-    rebalances, pauses = cost(built, group)
+    rebalances, pauses = cost(built, group) or (None, None)
     outcome = UpgradeOutcome(
         path=path,
         setup=group,
@@ -251,13 +252,17 @@ def _anyway(path: Path, group: Setup, clauses: set[str]) -> set[str]:
     return found
 
 
-def cost(built: Machine, group: Setup) -> tuple[int, int]:
-    """Rebalances and partition-pauses of one quiet run: members start and are bounced one after the other,
-    each when the group has settled. Counted from the first bounce on. In a consumer group (KIP-848) each new
-    target counts as a rebalance."""
+def cost(built: Machine, group: Setup) -> tuple[int, int] | None:
+    """Return rebalances and partition-pauses of one quiet run, or None where a group of it does not settle.
+
+    Members start and are bounced one after the other, each when the group has settled. Counted from the first
+    bounce on. In a consumer group (KIP-848) each new target counts as a rebalance."""
     state = built.initial[0]
     for slot in group.slots:
-        state, _, _ = _settle(built, group, built.step(state, Event("start", slot)))
+        settled = _settle(built, group, built.step(state, Event("start", slot)))
+        if settled is None:
+            return None
+        state = settled[0]
     rebalances = pauses = 0
     order = [(name, slot) for slot in group.slots for name in ("bounce", "start")]
     if group.rollout == "stopped":
@@ -268,25 +273,40 @@ def cost(built: Machine, group: Setup) -> tuple[int, int]:
                 return rebalances, pauses  # turned away: the path ends here
             state = built.step(state, Event(name, slot))
             pauses += unowned(built, group, state).bit_count()
-            state, more, paused = _settle(built, group, state)
+            settled = _settle(built, group, state)
+            if settled is None:
+                return None
+            state, more, paused = settled
             rebalances, pauses = rebalances + more, pauses + paused
     return rebalances, pauses
 
 
-def _settle(built: Machine, group: Setup, state: State) -> tuple[State, int, int]:
-    """Let the group run, each member in turn, until only faults are possible; generations and pauses."""
+LATE = ("session expires", "join phase ends")
+"""Timers: in a quiet run everything else happens before they fire."""
+
+MAX_QUIET_STEPS = 2_000
+"""Steps after which a quiet run counts as one that does not settle; one that does takes some tens."""
+
+
+def _settle(built: Machine, group: Setup, state: State) -> tuple[State, int, int] | None:
+    """Let the group run, each member in turn, until only faults are possible.
+
+    Returns the state, generations and pauses; None where it goes on for ever.
+    """
     rebalances = pauses = turn = 0
-    while True:
+    for _ in range(MAX_QUIET_STEPS):
         steps = [(event, outcome) for event, outcome in built.outcomes(state, faults=False)]
         if not steps:
             return state, rebalances, pauses
-        # In turn, so that the run is fair; the end of the join phase waits for everybody else.
-        order = sorted(steps, key=lambda s: (s[0].action == "join phase ends", (s[0].who - turn) % 97))
+        # In turn, so that the run is fair. Timers come last: members of 2.4 leave an id behind when they
+        # join, and one whose session always expired before the next SyncGroup made them join anew, for ever.
+        order = sorted(steps, key=lambda s: (s[0].action in LATE, (s[0].who - turn) % 97))
         event, outcome = order[0]
         before, state = state, built.apply(state, event, outcome)
         turn = event.who + 1 if event.who >= 0 else turn
         rebalances += event.action == "join phase ends" or _new_target(built, before, state)
         pauses += unowned(built, group, state).bit_count()
+    return None
 
 
 def _new_target(built: Machine, before: State, after: State) -> bool:

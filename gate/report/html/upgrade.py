@@ -47,7 +47,10 @@ def _paths(report: UpgradeReport) -> Markup:
             one.path.name,
             page.badge(one.verdict.value, _KINDS.get(one.verdict, "bad")),
             "; ".join((one.path.sentence, *remarks(one))),
-            *(f"{figure:,}" for figure in (one.rebalances, one.pauses, one.search.distinct)),
+            *(
+                "" if figure is None else f"{figure:,}"
+                for figure in (one.rebalances, one.pauses, one.search.distinct)
+            ),
         )
         for one in report.outcomes
     ]

@@ -151,7 +151,9 @@ def render(report: UpgradeReport, *, color: bool = False, page: str = "") -> str
 
 def _outcome(outcome: UpgradeOutcome, width: int, *, color: bool) -> Iterator[str]:
     states = f"{count(outcome.search.distinct, 'state')}"
-    cost = f"{count(outcome.rebalances, 'rebalance')}, {count(outcome.pauses, 'partition-pause')}"
+    cost = "a quiet run does not settle"
+    if outcome.rebalances is not None and outcome.pauses is not None:
+        cost = f"{count(outcome.rebalances, 'rebalance')}, {count(outcome.pauses, 'partition-pause')}"
     word = outcome.verdict.value.upper()
     painted = _paint(f"{word:<16}", outcome.verdict is UpgradeVerdict.SAFE, color)
     yield f"  {painted} {outcome.path.name:<{width}}  {cost}; {states}"
