@@ -26,13 +26,19 @@ from rebalance.specs.logic.prover import (
     verdict,
     worst,
 )
-from rebalance.specs.logic.specification import Theorem
+from rebalance.specs.logic.specification import ASSUMPTIONS, Theorem
 from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
 from rebalance.specs.refinement.coverage import NOTHING, SampleCoverage, enough
 from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled
 
-ReportProgress = Callable[[int, int], None]
-"""Gets how many obligations and checks of how many are done."""
+ReportProgress = Callable[[float, float], None]
+"""Gets how much of how much work is done, in seconds of some processor."""
+
+OBLIGATION_SECONDS, POSSIBLE_SECONDS, STEP_SECONDS = 0.006, 0.04, 0.001
+CHECK_SECONDS = {"assumption": 0.24, "action": 0.12, "lemma": 0.3, "clause": 0.13}
+FORMULA_SECONDS = 0.02
+"""What an obligation costs, one that a small group shows, a step of the model, a check of some kind and of
+another one: as measured of the classic protocol. Only what they are to each other matters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,6 +186,24 @@ class Proof:
         return Exit.of(self.judgement, interrupted=self.interrupted)
 
 
+def workload(plan: ProofPlan) -> float:
+    """What a plan costs, in seconds of some processor."""
+    cases = [case for theorem in plan.theorems for case, _ in theorem.goals]
+    return (
+        sum(_cost(case.kind == ASSUMPTIONS) for case in cases)
+        + sum(_checks(check.kind, len(check.names)) for check in plan.checks)
+        + STEP_SECONDS * sum(sample.steps for sample in plan.samples)
+    )
+
+
+def _cost(possible: bool) -> float:
+    return POSSIBLE_SECONDS if possible else OBLIGATION_SECONDS
+
+
+def _checks(kind: str, number: int = 1) -> float:
+    return CHECK_SECONDS.get(kind, FORMULA_SECONDS) * number
+
+
 def run_proof(
     plan: ProofPlan, report_progress: ReportProgress | None = None, spread: Spread = in_turn
 ) -> Proof:
@@ -192,12 +216,14 @@ def run_proof(
     found: list[ProofOutcome] = []
     rows: dict[int, Sequence[Vacuity]] = {}
     model: dict[int, SampledModel] = {}
-    total = sum(theorem.obligations for theorem in plan.theorems)
-    total += sum(len(check.names) for check in plan.checks) + len(plan.samples)
+    total = workload(plan)
 
     def report() -> None:
         if report_progress:
-            report_progress(len(found) + sum(map(len, rows.values())) + len(model), total)
+            obligations = sum(_cost(one.kind == ASSUMPTIONS) for one in found)
+            checks = sum(_checks(row.kind) for some in rows.values() for row in some)
+            steps = STEP_SECONDS * sum(plan.samples[number].steps for number in model)
+            report_progress(obligations + checks + steps, total)
 
     try:
         for outcomes in prove(plan.theorems, limit=plan.limit, smt2=plan.smt2, spread=spread):

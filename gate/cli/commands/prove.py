@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance.gate.cli.console.progress import counted, progress
+from rebalance.gate.cli.console.progress import estimated, progress
 from rebalance.gate.cli.console.terminal import (
     UsageError,
     answer,
@@ -96,8 +96,8 @@ def run(options: argparse.Namespace) -> int:
     reports = Reports.wanted(options, ("html", "json")).open()
     began = time.monotonic()
 
-    def line(done: int, total: int) -> str:
-        return counted("obligations and checks", done, total, time.monotonic() - began)
+    def line(done: float, total: float) -> str:
+        return estimated("of the proof", done, total, time.monotonic() - began)
 
     with progress(options) as show:
         proof = proving.run_proof(

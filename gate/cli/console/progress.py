@@ -19,6 +19,9 @@ EVERY = 0.3
 ENOUGH, ENOUGH_SECONDS = 0.02, 2.0
 """Which part of a job has to be done, in how much time, before it is said how long the rest takes."""
 
+ENOUGH_WORK = 0.1
+"""The same of work that is not alike; before it the estimate of a proof was twice what the rest took."""
+
 Line = Callable[[], str]
 """Makes the line; asked only when one is shown."""
 
@@ -138,3 +141,15 @@ def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -
         return text
     rate = (done - before) / seconds
     return f"{text}, {rate:,.0f}/s, about {span((total - done) / rate)} left"
+
+
+def estimated(noun: str, done: float, total: float, seconds: float) -> str:
+    """Which part of the work is done, in so many seconds, and how long the rest will take.
+
+    >>> estimated("of the proof", 30.0, 60.0, 20.0), estimated("of the proof", 0.1, 60.0, 0.1)
+    ('50% of the proof, about 20 s left', '0% of the proof')
+    """
+    text = f"{done / total if total else 1:.0%} {noun}"
+    if seconds < ENOUGH_SECONDS or done < total * ENOUGH_WORK:
+        return text
+    return f"{text}, about {span((total - done) * seconds / done)} left"

@@ -9,6 +9,8 @@ import shutil
 import signal
 import subprocess
 import sys
+from argparse import Namespace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -269,9 +271,23 @@ def test_progress_on_a_terminal(rebalance, toy, monkeypatch, capfd):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setattr("rebalance.gate.cli.console.progress.time.monotonic", iter(range(1000)).__next__)
     err = rebalance("prove", "--jobs", 1).err
-    assert re.search(r"\r\x1b\[K4 of 8 obligations and checks, \S+/s, about \d+ s left", err)
+    assert re.search(r"\r\x1b\[K\d+% of the proof, about \d+ s left", err)
     assert err.endswith("\r\x1b[K")
     assert rebalance("prove", "--jobs", 1, "--no-progress").err == ""
+
+
+def test_progress_counts_what_costs():
+    """Not obligations alike: the checks and the model are half of the work, and a twentieth of the pieces."""
+    from rebalance.gate.cli.commands import prove
+
+    options = Namespace(
+        without=[], theorem=[], solver_units=1, model_steps=prove.MODEL_STEPS, seed=0, smt2=None
+    )
+    plan = prove._plan(options)
+    obligations = proving.workload(replace(plan, checks=(), samples=()))
+    assert 0.3 < obligations / proving.workload(plan) < 0.7
+    assert proving.workload(replace(plan, samples=())) - obligations > 10
+    assert proving.workload(plan) - proving.workload(replace(plan, samples=())) == pytest.approx(20)
 
 
 # -- the protocol --------------------------------------------------------------------------------------
