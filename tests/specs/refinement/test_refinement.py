@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ from rebalance.explore.engine import fast
 from rebalance.explore.engine.search import Limits
 from rebalance.explore.groups import upgrade_paths, upgrades
 from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
+from rebalance.explore.groups.sampled import CLASSIC as CLASSIC_SAMPLED
 from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance.model.protocol import observations
 from rebalance.model.protocol import state as values
@@ -92,6 +94,10 @@ SMALL = {
     "unsent leave": group("unsent-leave", 1, 1, 2),
     "midway": group("midway", 1, 1, 2),
     "racks": group("racks", 1, 1, 2),
+    "topics that change, slow commits": group(
+        "growing", 1, 1, 2, ("topic shrinks", "topic grows", "slow commit")
+    ),
+    "other topics, slow commits": group("topics", 1, 2, 2, ("resubscribe", "slow commit")),
 }
 COVERING = {
     "alone, two faults": group("dynamic", 1, 1, 2),
@@ -129,6 +135,18 @@ NEVER = (  # test_by_hand.py takes each of them
 def test_every_step_of_a_small_group(name):
     report = holds(check_exploration(SMALL[name]))
     assert 0 < report.distinct <= report.transitions
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("static", [False, True])
+def test_every_two_kinds_of_faults(static):
+    """Everything that one consumer reaches when each of them may happen once, or one of them twice."""
+    alone = [group for group in CLASSIC_SAMPLED if group.members == 1]
+    like = next(group for group in alone if ("static" in group.title) is static)
+    setup = replace(like.setup(), budget=2)
+    for pair in combinations(setup.faults, 2):
+        report = check_exploration(replace(setup, faults=pair))
+        assert report.failure is None, (pair, str(report.failure))
 
 
 @pytest.mark.nightly
