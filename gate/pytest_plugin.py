@@ -15,8 +15,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import hashlib
-import os
-import sys
 from collections.abc import Callable, Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
@@ -241,7 +239,7 @@ def _shared(request: pytest.FixtureRequest, target: Any) -> tuple[Result | _NotJ
 def _check(config: pytest.Config, target: Any) -> Result | _NotJudged:
     from rebalance.gate.check.judgement import allow
     from rebalance.gate.check.search import check, describe
-    from rebalance.gate.targets.resolve import resolve
+    from rebalance.gate.targets.resolve import resolve, shared_path
     from rebalance.gate.targets.session import Session
     from rebalance.gate.traces import counterexamples
     from rebalance.live.assignors.hosted import TargetError
@@ -250,7 +248,7 @@ def _check(config: pytest.Config, target: Any) -> Result | _NotJudged:
     spec = target if isinstance(target, str) else _name(target)
     try:
         with (
-            _python_path(),
+            shared_path(),
             Session(resolve(target)) if isinstance(target, str) else InProcess(target) as session,
         ):
             info = describe(spec, session.hello)
@@ -290,20 +288,6 @@ def _name(target: Any) -> str:
     """An object as ``module:attribute``, the way ``rebalance replay`` may find it again."""
     named = target if hasattr(target, "__qualname__") else type(target)
     return f"{named.__module__}:{named.__qualname__}"
-
-
-@contextlib.contextmanager
-def _python_path() -> Iterator[None]:
-    """Let the target's process find what this one finds: pytest adds the folders of the tests to the path."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
 
 
 def _settle_search(result: Result) -> None:

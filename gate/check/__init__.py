@@ -10,14 +10,14 @@ def assert_conforms(target_spec: str, scenario: dict[str, object], clause_id: st
     ``scenario`` is as in a trace. Raises TargetError where the target does not start.
     """
     from rebalance.gate.check.search import replay
-    from rebalance.gate.targets.resolve import resolve
+    from rebalance.gate.targets.resolve import resolve, shared_path
     from rebalance.gate.targets.session import Session
     from rebalance.properties.assignors.clause import violation
     from rebalance.properties.assignors.clauses import CLAUSES
     from rebalance.properties.assignors.scenarios import from_json
 
     clause = CLAUSES[clause_id]
-    with Session(resolve(target_spec)) as session:
+    with shared_path(), Session(resolve(target_spec)) as session:
         record = replay(session, from_json(scenario), clause)
     if record.skipped is not None:
         raise RuntimeError(f"{target_spec} declined the scenario: {record.skipped}")

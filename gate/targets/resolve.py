@@ -29,7 +29,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rebalance.live.assignors.hosted import TargetError, adapter, adapters, reference, target_errors
+from rebalance.live.assignors.hosted import (
+    TargetError,
+    adapter,
+    adapters,
+    looked_up,
+    reference,
+    target_errors,
+)
 from rebalance.model.names import meant
 
 _COMMAND = "-- "
@@ -68,6 +75,21 @@ class Target:
         if not self.heap:
             return self.command
         return (self.command[0], f"{self.heap}{max(16, memory_mib * 5 // 8)}m", *self.command[1:])
+
+
+@contextlib.contextmanager
+def shared_path() -> Iterator[None]:
+    """Let the target's process find what this one finds: pytest adds the folders of the tests to the path,
+    and what its ``pythonpath`` names."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
 
 
 @target_errors()
@@ -175,7 +197,7 @@ def _check_module(spec: str, module: str, attribute: str) -> None:
     if not all(part.isidentifier() for part in parts):
         raise TargetError(f"{spec!r} is no target", meant(module, known()) or f"a target is {_FORMS}")
     try:
-        here = importlib.machinery.PathFinder.find_spec(parts[0], [os.getcwd()])
+        here = importlib.machinery.PathFinder.find_spec(parts[0], looked_up(os.getcwd()))
         found = here or importlib.util.find_spec(parts[0])
     except (ImportError, ValueError):
         found = None
@@ -183,7 +205,7 @@ def _check_module(spec: str, module: str, attribute: str) -> None:
         raise TargetError(
             f"{spec!r}: no module and no adapter is called {parts[0]!r}",
             meant(module, [*known(), *adapters()])
-            or f"modules are looked up in {os.getcwd()} and on PYTHONPATH, and of adapters there are "
+            or f"modules are looked up in {os.getcwd()}, its src, and on PYTHONPATH; of adapters there are "
             + (", ".join(sorted(adapters())) or "none"),
         )
 

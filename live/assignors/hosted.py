@@ -115,11 +115,23 @@ def is_ours(spec: str) -> bool:
     return found is not None and release is None and found.value.startswith("rebalance.")
 
 
+def looked_up(directory: str) -> list[str]:
+    """Return where a project in this directory has its modules: there, and in its ``src``, if it has one, as
+    pip, hatch and setuptools take it."""
+    src = os.path.join(directory, "src")
+    return [directory, src] if os.path.isdir(src) else [directory]
+
+
 def look_here(spec: str) -> None:
-    """Let the modules of the current directory come first for a target that may be one of them. For one of
-    ours they do not: its own imports would find them too."""
-    if not is_ours(spec) and os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
+    """Let the modules of the current directory come first for a target that may be one of them, and those of
+    its ``src`` behind all that is installed. For one of ours they do not: its own imports would find them
+    too."""
+    if is_ours(spec):
+        return
+    here, *src = looked_up(os.getcwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    sys.path += [one for one in src if one not in sys.path]
 
 
 def adapters() -> dict[str, EntryPoint]:

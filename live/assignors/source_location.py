@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from rebalance.live.assignors.hosted import looked_up
 from rebalance.live.assignors.java import JAVA, parse
 from rebalance.live.assignors.java.class_file import class_bytes, source_of
 from rebalance.live.processes.tools import ToolError
@@ -89,8 +90,9 @@ def _program(command: Sequence[str], root: Path) -> SourceLocation | None:
 
 def _module(names: Sequence[str], root: Path) -> Path | None:
     """The source of a module below ``root``: there, or where the search path leads, as ``src`` layouts do."""
+    places = [*map(Path, looked_up(str(root)))]
     below = (Path(entry).resolve() for entry in sys.path if entry)
-    for base in (root, *(entry for entry in below if entry.is_relative_to(root))):
+    for base in (*places, *(entry for entry in below if entry.is_relative_to(root))):
         package = base.joinpath(*names)
         for path in (package / "__init__.py", package.with_suffix(".py")):
             if path.is_file():
