@@ -141,7 +141,7 @@ def test_the_steps_of_the_action_install_judge_and_annotate(runner: Runner) -> N
     assert "kip429/leader/4" in (runner.where / "summary.md").read_text()
 
     (runner.where / "rebalance.toml").write_text('[check]\ntarget = "range"\nclause = ["assign/1"]\n')
-    runner.inputs = {"profile": "smoke", "args": "--seed 3 --env '$(touch run)' --report-dir 'of its own'"}
+    runner.inputs = {"profile": "smoke", "args": "--seed 3 --env '$(touch run)'", "report-dir": "of its own"}
     good = runner.run("Check")
     assert (good.returncode, runner.outputs("check")["exit-code"]) == (0, "0"), good.stderr
     assert (runner.where / "of its own" / "report.sarif").exists()
