@@ -270,7 +270,6 @@ def written(theorem: Theorem, case: ProofCase, answer: GoalAnswer) -> str:
     ]
     text = smtlib.text_of((*answer.used.values(), assertion))
     text = re.sub(r"^;.*\n|^\(set-info :status.*\n", "", text, flags=re.M)
-    text = re.sub(r"\(_ (\w+) \1\)", r"\1", text)  # so z3 writes a value of an enumeration, for itself only
     header = "".join(f"; {comment}\n" for comment in comments)
     status = known.get(answer.verdict, "unknown")
     return f"{header}(set-info :status {status})\n(set-logic ALL)\n{text}"

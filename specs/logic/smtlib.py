@@ -1,6 +1,8 @@
 """Names in files of SMT-LIB. z3 writes each name as it is, also one that SMT-LIB gives another meaning: a
 file with a function ``exists`` is refused by cvc5, and z3 itself answers about another formula.
 
+So it is where a constant has the name of an enumeration's value, which z3 tells apart and nobody else can.
+
 Functions and constants are renamed; sorts and values of enumerations are refused as they are declared.
 """
 
@@ -23,6 +25,8 @@ PREFIXES = tuple(_NAMES["prefixes"])
 """Beginnings of more of them; the first two are the solver's by the standard."""
 
 _DECLARED = re.compile(r"^\(declare-fun (\|[^|]*\||\S+) ", re.M)
+_ENUMERATIONS = re.compile(r"^\(declare-datatypes .*", re.M)
+_VALUE = re.compile(r"\((\|[^|]*\||[^\s()|]+)\)")
 
 
 def taken(name: str) -> bool:
@@ -46,8 +50,9 @@ def text_of(formulas: Iterable[Any]) -> str:
     asserted = tuple(formulas)
     text = _written(asserted)
     names = {name.strip("|") for name in _DECLARED.findall(text)}
-    if wrong := {name for name in names if taken(name)}:
-        text = _written([_renamed(formula, wrong, names) for formula in asserted])
+    values = {name.strip("|") for line in _ENUMERATIONS.findall(text) for name in _VALUE.findall(line)}
+    if wrong := {name for name in names if taken(name) or name in values}:
+        text = _written([_renamed(formula, wrong, names | values) for formula in asserted])
     return text
 
 
@@ -55,7 +60,8 @@ def _written(formulas: Iterable[Any]) -> str:
     context = z3.Context()  # of its own, so that the names in it are the same each time
     solver = z3.Solver(ctx=context)
     solver.add(*(formula.translate(context) for formula in formulas))
-    return str(solver.to_smt2())
+    # So z3 writes a value of an enumeration, for itself only: (_ UP UP).
+    return re.sub(r"\(_ (\|[^|]*\||[^\s()|]+) \1\)", r"\1", str(solver.to_smt2()))
 
 
 def _renamed(formula: Any, wrong: set[str], names: set[str]) -> Any:

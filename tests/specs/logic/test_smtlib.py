@@ -55,6 +55,20 @@ def test_a_new_name_is_not_one_that_is_there():
     assert answer_of_z3(text) == "sat"
 
 
+@needs_cvc5
+def test_a_constant_is_not_taken_for_a_value():
+    """``none`` is an epoch of the consumer protocol, and a kind of a group between the protocols."""
+    kind, (nothing, _) = z3.EnumSort("Kind of test", ["none", "no call"])
+    one, none = z3.Const("one", kind), z3.Const("none", THING)
+    other = z3.Const("no call", THING)
+    text = _text(one == nothing, none == other)
+    told = f"(set-info :status sat)\n(set-logic ALL)\n{text}"
+    assert {"_none", "_no call"} <= {
+        name.strip("|") for name in re.findall(r"declare-fun (\|.*?\||\S+)", text)
+    }
+    assert answer_of_z3(told) == answer_of_cvc5(told) == "sat"
+
+
 def test_a_sort_or_a_value_cannot_be_renamed():
     vocabulary = Vocabulary()
     with pytest.raises(ValueError, match="'String' is a word of SMT-LIB"):
