@@ -379,11 +379,13 @@ def test_looking_for_a_target_runs_nothing_of_it(here):
 
 
 def test_a_source_that_the_search_path_leads_to_is_found(here, monkeypatch):
-    (here / "src" / "acme").mkdir(parents=True)
-    (here / "src" / "acme" / "__init__.py").write_text(SOURCE)
+    for folder, name in (("lib", "acme"), ("src", "other")):
+        (here / folder / name).mkdir(parents=True)
+        (here / folder / name / "__init__.py").write_text(SOURCE)
+    assert locate("other:assign") == SourceLocation("src/other/__init__.py", 11), "which needs no path"
     assert locate("acme:assign") is None
-    monkeypatch.syspath_prepend(here / "src")
-    assert locate("acme:assign") == SourceLocation("src/acme/__init__.py", 11)
+    monkeypatch.syspath_prepend(here / "lib")
+    assert locate("acme:assign") == SourceLocation("lib/acme/__init__.py", 11)
 
 
 @pytest.mark.usefixtures("here")
