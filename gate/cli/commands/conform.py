@@ -13,7 +13,7 @@ from rebalance.gate.cli.console.terminal import UsageError, answer, json_text, u
 from rebalance.gate.cli.console.text import clean, count
 from rebalance.gate.cli.shared.options import add_format, add_options, refuse
 from rebalance.gate.cli.shared.values import comma_separated, duration
-from rebalance.gate.traces.recognise import EVENTS, RECORDED, right_command
+from rebalance.gate.traces.recognise import EVENTS, right_command
 from rebalance.properties.verdict import Exit
 
 if TYPE_CHECKING:
@@ -84,7 +84,8 @@ def run(options: argparse.Namespace) -> int:
     refuse(options, OF_CODE, "goes with --code only")
     if len(options.group) > 1:
         raise UsageError("--group: one group is asked about")
-    if other := right_command(options.events, EVENTS, *[RECORDED] * options.events.is_dir()):
+    recording = (options.events / "events.jsonl").exists()  # whatever its run.json says, or lacks
+    if not recording and (other := right_command(options.events, EVENTS)):
         raise UsageError(other)
     try:
         recorded = read(options.events, *options.group)

@@ -765,6 +765,9 @@ def by_deal_at_once(question: Question) -> Reply | Written:
 def test_nonsense_is_judged_never_fatal():
     """Answers that are well-typed and nothing else: breaches come out of it, exceptions do not."""
     found: Counter[str] = Counter()
+    promises = set(Promise) - {
+        Promise.STOP_THE_WORLD
+    }  # it excuses from two clauses
     for seed in range(150):
         rnd = random.Random(seed)
         draw = Seeded(seed)
@@ -785,11 +788,12 @@ def test_nonsense_is_judged_never_fatal():
                 hands.pop(rnd.choice(sorted(hands)))
             return Answer({m: tuple(ps) for m, ps in hands.items()}, rnd.choice((None, "topics of A")))
 
-        record = play(scenario, ask, writer, TABLE, Promise)
+        record = play(scenario, ask, writer, TABLE, promises)
         found.update(f.clause.id for f in record.found)
         assert len({f.clause.id for f in record.found}) == len(record.found)
         assert record.failure is None
-    unsound = {c.id for c in TABLE if c.level is not Level.QUALITY} - {"assign/4", "kip792/claim/1"}
+    asked = [c for c in TABLE if not c.promises or c.promises & promises]
+    unsound = {c.id for c in asked if c.level is not Level.QUALITY} - {"assign/4", "kip792/claim/1"}
     assert set(found) >= unsound  # quality is judged on sound answers only
 
 
