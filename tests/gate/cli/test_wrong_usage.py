@@ -191,7 +191,7 @@ explore dynamic --witness nothing  ->  no situation is called 'nothing'
 audit x --known @nul.txt  ->  nul.txt:1:
 audit x --known @big.txt  ->  is too long for a pattern
 audit x --known @garbage.txt  ->  is not UTF-8
-audit x --known @directory.toml  ->  Is a directory
+audit x --known @directory.toml  ->  directory.toml: is no file but a directory
 audit x --known @missing  ->  no file 'missing'
 audit x --known ""  ->  is no id of a finding
 prove --group-protocol nothing  ->  called 'nothing': there are classic, consumer, migration

@@ -432,7 +432,9 @@ def test_json_is_as_its_schema_says(found):
 
 def test_json_schema_names_every_field():
     """Fields may be added, but not without a word about them."""
-    found = audited(finding(), malformed=1, first_malformed=(Malformed("a", 1, "x", "y"),))
+    found = audited(
+        finding(doubt="a log is missing"), malformed=1, first_malformed=(Malformed("a", 1, "x", "y"),)
+    )
     document, published = data(found), schema().schema
     assert list(document) == list(published["properties"])
     for name, kind in (

@@ -765,9 +765,7 @@ def by_deal_at_once(question: Question) -> Reply | Written:
 def test_nonsense_is_judged_never_fatal():
     """Answers that are well-typed and nothing else: breaches come out of it, exceptions do not."""
     found: Counter[str] = Counter()
-    promises = set(Promise) - {
-        Promise.STOP_THE_WORLD
-    }  # it excuses from two clauses
+    promises = set(Promise) - {Promise.STOP_THE_WORLD}  # it excuses from two clauses
     for seed in range(150):
         rnd = random.Random(seed)
         draw = Seeded(seed)
