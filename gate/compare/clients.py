@@ -61,8 +61,8 @@ class PinnedClient:
         if "all" in wanted:
             wanted = self.chosen(existing)
         elif "newest" in wanted:
-            named, newest = [one for one in wanted if one != "newest"], self.chosen(existing)[-1:]
-            wanted = released((*named, *newest)) if named else newest  # some clients have none but ""
+            named, last = [one for one in wanted if one != "newest"], self.chosen(existing)[-1:]
+            wanted = released((*named, *last)) if named else last  # some clients have none but ""
         newest = existing[-1] if existing else UNKNOWN if self.package else ""
         since = dict(self.since)
         return [
