@@ -25,9 +25,9 @@ from tests.tiers import tiered
 RARE = (SampledGroup(scenario=SCENARIOS["migration"], budget=3, faults=("late request", "member removed")),)
 """A group with the faults that refused heartbeats and commits take."""
 
-UNTAKEN = {"has_dropped", "must_drop", "raises", "returns_nothing", "subscribed"}
-"""What these runs do not come to: subscriptions and topics that change, and a JoinGroup that is on its way
-through a conversion."""
+UNTAKEN = {"has_dropped", "must_drop", "raises", "returns_nothing"}
+"""Actions that these runs do not come to: topics that change, callbacks that end oddly, and a JoinGroup that is
+on its way through a conversion."""
 
 
 def test_all_obligations_are_proved():
