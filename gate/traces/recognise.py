@@ -41,7 +41,7 @@ _WHOLE = {"campaign.json": (CAMPAIGN, "legs"), "run.json": (RECORDED, "request")
 
 def kind_of(path: Path) -> str:
     """Return what a file or a directory is, "" for what is none of ours, not ordinary, or not there."""
-    if path.is_dir():
+    if os.path.isdir(path):  # not by its method, which raises for a name that is too long
         return _kind_of_directory(path)
     try:
         if not stat.S_ISREG(path.stat().st_mode):
@@ -70,7 +70,7 @@ def right_command(path: Path, *taken: str) -> str:
     kind = kind_of(path)
     if not kind or kind in taken:
         return ""
-    named = path.parent if path.name in _WHOLE and not path.is_dir() else path
+    named = path.parent if path.name in _WHOLE and not os.path.isdir(path) else path
     return f"{path} is {kind}: {_COMMANDS[kind].format(shlex.quote(str(named)))}"
 
 

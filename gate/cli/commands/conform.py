@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,7 +85,7 @@ def run(options: argparse.Namespace) -> int:
     refuse(options, OF_CODE, "goes with --code only")
     if len(options.group) > 1:
         raise UsageError("--group: one group is asked about")
-    recording = (options.events / "events.jsonl").exists()  # whatever its run.json says, or lacks
+    recording = os.path.exists(options.events / "events.jsonl")  # whatever its run.json says, or lacks
     if not recording and (other := right_command(options.events, EVENTS)):
         raise UsageError(other)
     try:

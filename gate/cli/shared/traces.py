@@ -18,7 +18,7 @@ def found(names: Sequence[str]) -> list[Path]:
     from rebalance.gate.traces import files
 
     for name in names:
-        if Path(name).is_dir() and (other := right_command(Path(name), TRACE, TRACES)):
+        if os.path.isdir(name) and (other := right_command(Path(name), TRACE, TRACES)):
             raise UsageError(other)
     with usage_errors(LookupError, ValueError, OSError):
         return [path for name in names for path in files.find(name, ROOT)]

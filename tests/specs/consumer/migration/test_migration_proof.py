@@ -26,8 +26,7 @@ RARE = (SampledGroup(scenario=SCENARIOS["migration"], budget=3, faults=("late re
 """A group with the faults that refused heartbeats and commits take."""
 
 UNTAKEN = {"has_dropped", "must_drop", "raises", "returns_nothing"}
-"""Actions that these runs do not come to: topics that change, callbacks that end oddly, and a JoinGroup that is
-on its way through a conversion."""
+"""Actions that no run here takes: topics change, callbacks end oddly, a JoinGroup crosses a conversion."""
 
 
 def test_all_obligations_are_proved():
