@@ -722,6 +722,8 @@ class PlantedGroup:
                 sources.take(pa.array(writer)),
                 files.take(pa.array(writer)),
                 pa.array(line_numbers(file, writer, at, kind) + self.number * LINES),
+                pa.nulls(len(at), pa.string()),  # protocol: classic
+                pa.nulls(len(at), pa.int32()),  # members
             ],
             schema=to_arrow_schema(EVENTS, timezone="UTC"),
         )
