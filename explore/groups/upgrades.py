@@ -248,6 +248,8 @@ def _anyway(path: Path, group: Setup, clauses: set[str]) -> set[str]:
         consumers = tuple(replace(consumer, stages=(stage, stage)) for consumer in group.consumers)
         same = replace(group, consumers=consumers)
         search = fast.explore(machine(same), rules(same).about(*left), Limits(go_on=len(left) > 1))
+        if search.stop is Stop.INTERRUPTED:
+            raise KeyboardInterrupt
         found |= {breach.clause for breach in search.breaches}
     return found
 

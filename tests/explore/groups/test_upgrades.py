@@ -59,6 +59,19 @@ def test_a_quiet_run_of_every_client_settles(profile: str) -> None:
             assert cost(machine(group), group) is not None
 
 
+def test_ctrl_c_in_the_comparison_with_a_plain_restart_passes_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was taken for a restart that breaks nothing, and the rest of the paths went on."""
+    path = path_of("cooperative-sticky", "range", "double-bounce")
+    group = setup(path)
+    stopped = upgrades.fast.explore(machine(group), upgrades.rules(group), upgrades.Limits(states=1))
+    interrupted = replace(stopped, stop=upgrades.Stop.INTERRUPTED)
+    monkeypatch.setattr(upgrades.fast, "explore", lambda *_, **__: interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        upgrades._anyway(path, group, {"group/owner"})
+
+
 def test_a_quiet_run_that_goes_on_for_ever_has_no_cost(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(upgrades, "MAX_QUIET_STEPS", 3)
     group = setup(path_of("range", "cooperative-sticky", "single-bounce"))
