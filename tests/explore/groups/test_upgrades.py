@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from rebalance.explore.engine import fast
+from rebalance.explore.engine.search import Limits, Stop
 from rebalance.explore.groups import upgrades
 from rebalance.explore.groups.scenarios import ScenarioError
 from rebalance.explore.groups.upgrade_paths import STREAMS, Path, eager_alone, hops
@@ -21,6 +23,7 @@ from rebalance.explore.groups.upgrades import (
 from rebalance.model.bugs.profiles import CLIENTS
 from rebalance.model.bugs.releases import CURRENT, KAFKA, dotted, kafka
 from rebalance.model.consumer.migration.either import machine
+from rebalance.properties.group.clauses import rules
 
 LEGAL = [
     ("range", "cooperative-sticky", "double-bounce"),
@@ -65,9 +68,9 @@ def test_ctrl_c_in_the_comparison_with_a_plain_restart_passes_through(
     """It was taken for a restart that breaks nothing, and the rest of the paths went on."""
     path = path_of("cooperative-sticky", "range", "double-bounce")
     group = setup(path)
-    stopped = upgrades.fast.explore(machine(group), upgrades.rules(group), upgrades.Limits(states=1))
-    interrupted = replace(stopped, stop=upgrades.Stop.INTERRUPTED)
-    monkeypatch.setattr(upgrades.fast, "explore", lambda *_, **__: interrupted)
+    stopped = fast.explore(machine(group), rules(group), Limits(states=1))
+    interrupted = replace(stopped, stop=Stop.INTERRUPTED)
+    monkeypatch.setattr(fast, "explore", lambda *_, **__: interrupted)
     with pytest.raises(KeyboardInterrupt):
         upgrades._anyway(path, group, {"group/owner"})
 
