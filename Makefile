@@ -23,7 +23,7 @@ BEFORE = $(MAKE) --no-print-directory -j 2 lint compiled
 TARGET := cooperative-sticky
 
 # A .venv that does not run, or belongs to another checkout (a copied tree), is made again.
-OURS := $(shell $(BIN)/python -c 'import os, pip, rebalance.model as m; \
+OURS := $(shell $(BIN)/python -c 'import os, pip, rebalance_verifier.model as m; \
 	print(os.path.samefile(m.__path__[0], "model"))' 2>/dev/null)
 ifneq ($(OURS),True)
 .PHONY: $(BIN)/python $(REQUIRED) $(STAMP)

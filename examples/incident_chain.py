@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from textwrap import wrap
 
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.explore.random.judge import Judge
-from rebalance.model.machine import Machine, State
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.properties.group.clauses import CLAUSES, rules
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.explore.random.judge import Judge
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Machine, State
+from rebalance_verifier.properties.group.clauses import CLAUSES, rules
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from enum import StrEnum
 from typing import Protocol
 
-from rebalance.model.values import (
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,

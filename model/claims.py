@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance.model.values import NO_GENERATION, Partitions, Subscription
-from rebalance.model.wire import WireError, decode_cooperative_user_data, decode_sticky_user_data
+from rebalance_verifier.model.values import NO_GENERATION, Partitions, Subscription
+from rebalance_verifier.model.wire import WireError, decode_cooperative_user_data, decode_sticky_user_data
 
 NOBODY = -1
 """Row entry of a partition that no member claims."""

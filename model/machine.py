@@ -3,9 +3,9 @@
 A state is one immutable value per component. An action reads some components, is a plain function of
 their values, and writes some components; everything it may depend on is in ``reads``. That is what lets
 one readable definition run in two engines: one that calls every action on every state, and one that calls
-it once per distinct value of what it reads (``rebalance.explore``).
+it once per distinct value of what it reads (``explore``).
 
-Nothing here knows of Kafka. The consumer group is built in ``rebalance.model.protocol``.
+Nothing here knows of Kafka. The consumer group is built in ``model.classic``.
 """
 
 from __future__ import annotations

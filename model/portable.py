@@ -2,7 +2,7 @@
 
 A document lists the classes and the parts, each distinct part once and after what it is made of::
 
-    {"classes": [["rebalance.model.protocol.state", "Life"]], "parts": [3, "a", ["t", 0, 1]], "values": [2]}
+    {"classes": [["model.classic.state", "Life"]], "parts": [3, "a", ["t", 0, 1]], "values": [2]}
 
 A part is None, true, false, a number or a text as JSON has it, or a list: ``t`` and the places of its items
 for a tuple, ``s`` for a frozenset, ``r`` and the place of its class for a named tuple, ``e`` for a member of
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from enum import Enum
 from typing import Any
 
-from rebalance.model.machine import Value
-from rebalance.model.reading import fields, listed, parsed_json, whole, word
+from rebalance_verifier.base.reading import fields, listed, parsed_json, whole, word
+from rebalance_verifier.model.machine import Value
 
 MOST_PARTS, MOST_DEEP = 1_000_000, 100
 """Of one value, those that are there twice counted twice: to hash it goes through them all, by recursion."""

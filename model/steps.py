@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rebalance.model.machine import Event, Machine, Outcome, State, StepDetails, StepOwner
+from rebalance_verifier.model.machine import Event, Machine, Outcome, State, StepDetails, StepOwner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,7 +15,7 @@ import struct
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from rebalance.model.values import (
+from rebalance_verifier.model.values import (
     NEWEST_VERSION,
     NO_GENERATION,
     Partitions,

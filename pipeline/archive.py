@@ -17,8 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.engine.drafts import scratch
-from rebalance.live.processes.tools import cache, key
+from rebalance_verifier.base.files import scratch
+from rebalance_verifier.base.processes.tools import cache, key
 
 KEPT = 3
 """So many files, each of one Java and one Spark; each has some 100 MB."""

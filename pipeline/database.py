@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rebalance.explore.engine.drafts import scratch
+from rebalance_verifier.base.files import scratch
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance.explore.engine.drafts import scratch
-from rebalance.pipeline.archive import archived
-from rebalance.pipeline.installation import how_to_get
+from rebalance_verifier.base.files import scratch
+from rebalance_verifier.base.installation import how_to_get
+from rebalance_verifier.pipeline.archive import archived
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,7 +145,7 @@ def _classic(
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             DEFAULT_OPTIONS: JVM,
-            "spark.python.daemon.module": "rebalance.pipeline.daemon",
+            "spark.python.daemon.module": "rebalance_verifier.pipeline.daemon",
             # A stage has few tasks for few cores; adaptive execution merges what is still too small.
             "spark.sql.shuffle.partitions": str(4 * cores(master)),
             "spark.default.parallelism": str(cores(master)),

@@ -1,7 +1,7 @@
 """One proof from end to end: the theorems, what became of their obligations, whether they say anything at
 all, whether they are about the executable model, and the verdict that follows.
 
-Nothing here prints; ``gate.report.terminal.proof`` renders what comes out.
+Nothing here prints; ``report.terminal.proof`` renders what comes out.
 """
 
 from __future__ import annotations
@@ -14,9 +14,12 @@ from operator import or_
 from pathlib import Path
 from typing import Any
 
-from rebalance.properties.verdict import Exit, Verdict
-from rebalance.specs.logic.limit import LIMIT
-from rebalance.specs.logic.prover import (
+from rebalance_verifier.base.verdict import Exit, Verdict
+from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, examined
+from rebalance_verifier.specs.classic.refinement.coverage import NOTHING, SampleCoverage, enough
+from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled
+from rebalance_verifier.specs.logic.limit import LIMIT
+from rebalance_verifier.specs.logic.prover import (
     ProofOutcome,
     ProofVerdict,
     Spread,
@@ -26,10 +29,7 @@ from rebalance.specs.logic.prover import (
     verdict,
     worst,
 )
-from rebalance.specs.logic.specification import ASSUMPTIONS, Theorem
-from rebalance.specs.necessity.vacuity import Vacuity, VacuityCheck, examined
-from rebalance.specs.refinement.coverage import NOTHING, SampleCoverage, enough
-from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled
+from rebalance_verifier.specs.logic.specification import ASSUMPTIONS, Theorem
 
 ReportProgress = Callable[[float, float], None]
 """Gets how much of how much work is done, in seconds of some processor."""

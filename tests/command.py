@@ -23,7 +23,7 @@ Rebalance = Callable[..., Ran]
 
 def command(*argv: object) -> list[str]:
     """The command as a process."""
-    return [sys.executable, "-m", "rebalance.gate.cli.start", *map(str, argv)]
+    return [sys.executable, "-m", "rebalance_verifier.cli.start", *map(str, argv)]
 
 
 def process(

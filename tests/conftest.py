@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
-from rebalance.gate.cli import main as cli
+from rebalance_verifier.cli import main as cli
 
 from tests.command import Ran, Rebalance
-from tests.gate.traces.published import hold_printed
+from tests.traces.published import hold_printed
 
 pytest_plugins = ["pytester"]
 

@@ -14,16 +14,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).parents[1]))  # `tests.mutants` is also what users would write
 
 import pytest
-from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
-from rebalance.gate.check.result import Finding, Result, Status
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.live.assignors.hosted import load
-from rebalance.live.assignors.inside import InProcess
-from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile
+from rebalance_verifier.gate.search.result import Finding, Result, Status
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.targets.hosts.hosted import load
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors.clauses import TABLE
 
 from tests.mutants import MUTANTS, Mutant
 

@@ -133,7 +133,7 @@ def test_nothing_is_fetched_by_a_name_that_is_anybodys() -> None:
         "action.yml",
         "pyproject.toml",
         "docs/how-to/put-the-gate-into-ci.md",
-        "gate/cli/main.py",
+        "cli/main.py",
     } <= found.keys()
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile, scenario_at
-from rebalance.gate.check.result import Result, Status
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.check.subject import Subject
-from rebalance.gate.report.facts import headline
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.live.assignors.inside import InProcess
-from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.verdict import Level, Verdict
+from rebalance_verifier.base.verdict import Level, Verdict
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile, scenario_at
+from rebalance_verifier.gate.search.result import Result, Status
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.search.subject import Subject
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.report.facts import headline
 
 odd: Any = import_module("examples.odd_assignors")
 

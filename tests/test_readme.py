@@ -29,8 +29,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from rebalance.gate.cli.console.terminal import UsageError
-from rebalance.gate.cli.main import build_parser
+from rebalance_verifier.cli.console.terminal import UsageError
+from rebalance_verifier.cli.main import build_parser
 
 from tests.tiers import tiered
 from tools import tlc
@@ -166,9 +166,9 @@ def skip_without(note: str) -> None:
 @cache
 def no_repository() -> str:
     """Why Maven cannot fetch kafka-clients here, "" where it can: a network is not ours to test."""
-    from rebalance.live.processes import maven
-    from rebalance.live.processes.maven import CLIENTS
-    from rebalance.live.processes.tools import ToolError
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.live.artifacts import maven
+    from rebalance_verifier.live.artifacts.maven import CLIENTS
 
     try:
         maven.classpath([f"{CLIENTS}:4.1.0"])
@@ -262,7 +262,7 @@ DEEP = (
 @pytest.mark.parametrize("command", tiered(FINDINGS, [one for one in FINDINGS if not one.endswith(DEEP)]))
 def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
     skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))
-    argv = [sys.executable, "-m", "rebalance.gate.cli.main", *command.split(), "--fail-fast"]
+    argv = [sys.executable, "-m", "rebalance_verifier.cli.main", *command.split(), "--fail-fast"]
     hangs = HANGS_BY_NIGHT if command.endswith(DEEP) else HANGS
     found = subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=hangs, check=False)
     assert found.returncode == 1, found.stdout + found.stderr

@@ -126,7 +126,7 @@ def test_lint_and_types_come_before_the_tests(clone: Path, target: str) -> None:
     [
         (["model/values.py"], "import os", "F401"),
         (["tests/processes.py"], "x  =  1", "would be reformatted"),
-        (["gate/cli/commands/listing.py", "tests/test_wheel.py"], 'COUNT: int = "one"', "Incompatible types"),
+        (["cli/commands/listing.py", "tests/test_wheel.py"], 'COUNT: int = "one"', "Incompatible types"),
     ],
 )
 def test_an_error_of_lint_format_or_types_ends_it(

@@ -9,8 +9,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from rebalance.live.processes import maven, packages, pypi
-from rebalance.live.processes.tools import ToolError
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.live.artifacts import maven, packages, pypi
 
 ROOT = Path(__file__).parents[1]
 PRODUCT = ("explore", "gate", "live", "model", "pipeline", "properties", "specs")
@@ -115,7 +115,7 @@ def test_nothing_is_unpickled_but_what_pytest_workers_share(calls):
         for module, function, _ in calls
         if (match := named.match(function)) and (match[2] in readers or match[1] in ("shelve", "marshal"))
     }
-    assert found == {("live/processes/once.py", "pickle.loads")}
+    assert found == {("base/processes/compute_once.py", "pickle.loads")}
 
 
 def test_no_name_of_a_temporary_file_can_be_guessed(calls):

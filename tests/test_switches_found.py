@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.gate.check.plan import PROFILES, CheckPlan
-from rebalance.gate.check.result import Status
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
+from rebalance_verifier.gate.search.result import Status
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.bugs.switches import SWITCHES
+from rebalance_verifier.properties.assignors.clauses import CLAUSES
 
 from tests.tiers import tiered
 

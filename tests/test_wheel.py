@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
 
 
-NAMESPACE = "gate/cli/namespace"
+NAMESPACE = "cli/namespace"
 """What lies here is right below ``rebalance``: its `__init__.py`, and `python -m rebalance`."""
 
 

@@ -20,8 +20,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from rebalance.gate.cli.init import workflows
-from rebalance.gate.cli.init.workflows import Project
+from rebalance_verifier.cli.init import workflows
+from rebalance_verifier.cli.init.workflows import Project
 
 from tools import pictures, released_page
 from tools.paper import page, tables
@@ -82,7 +82,7 @@ def results() -> str:
 
 def command_line() -> str:
     """What each command takes: from the parser, since the layout of ``--help`` follows Python's release."""
-    from rebalance.gate.cli.main import build_parser
+    from rebalance_verifier.cli.main import build_parser
 
     commands = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
     parts = []
@@ -122,11 +122,11 @@ def meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
 
 def clauses() -> str:
     """What is asked of assignors, of the group, of logs and of recordings."""
-    from rebalance.gate.report.terminal import catalogue
-    from rebalance.live.record import judge
-    from rebalance.pipeline.audit.kernel import findings
-    from rebalance.properties.assignors import clauses
-    from rebalance.properties.group import clauses as protocol
+    from rebalance_verifier.live.clients.record import judge
+    from rebalance_verifier.pipeline.audit.kernel import findings
+    from rebalance_verifier.properties.assignors import clauses
+    from rebalance_verifier.properties.group import clauses as protocol
+    from rebalance_verifier.report.terminal import catalogue
 
     head = ("clause", "level", "sentence", "rule")
     parts = (
@@ -161,11 +161,11 @@ def clauses() -> str:
 
 def profiles() -> str:
     """How much is searched, in which groups, behaving like which releases, with which mistakes."""
-    from rebalance.gate.check.plan import PROFILES, count
-    from rebalance.model.bugs.decisions import DECISIONS
-    from rebalance.model.bugs.profiles import BROKERS, CLIENTS
-    from rebalance.model.bugs.switches import SWITCHES
-    from rebalance.model.values import RebalanceProtocol as Protocol
+    from rebalance_verifier.gate.search.plan import PROFILES, count
+    from rebalance_verifier.model.bugs.decisions import DECISIONS
+    from rebalance_verifier.model.bugs.profiles import BROKERS, CLIENTS
+    from rebalance_verifier.model.bugs.switches import SWITCHES
+    from rebalance_verifier.model.values import RebalanceProtocol as Protocol
 
     searches = (
         (f"`{p.name}`", *(f"{count(p, (one,)):,}" for one in (Protocol.EAGER, Protocol.COOPERATIVE)),
@@ -219,8 +219,8 @@ def profiles() -> str:
 
 def groups() -> str:
     """The scenarios of ``rebalance explore``."""
-    from rebalance.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS
-    from rebalance.model.consumer.migration.either import FAULTS
+    from rebalance_verifier.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS
+    from rebalance_verifier.model.protocols import FAULTS
 
     rare = [fault for fault in FAULTS if fault not in ALWAYS_POSSIBLE]
 
@@ -246,8 +246,8 @@ def groups() -> str:
 
 def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
-    from rebalance.pipeline.audit.sources.events import Kind
-    from rebalance.pipeline.audit.sources.loggers import EPOCH, LOGGED, REBOOTSTRAPPING
+    from rebalance_verifier.pipeline.audit.sources.events import Kind
+    from rebalance_verifier.pipeline.audit.sources.loggers import EPOCH, LOGGED, REBOOTSTRAPPING
 
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "python": "kafka-python and aiokafka"}
     titles["broker"] = "Broker"
@@ -290,8 +290,8 @@ def message(start: str, rest: str) -> str:
 
 def tlc() -> str:
     """The finite groups that TLC searches, with what it has to find."""
-    from rebalance.specs.tla.configurations import GROUPS
-    from rebalance.specs.tla.modern import MODERN_GROUPS
+    from tools.tla.configurations import GROUPS
+    from tools.tla.modern import MODERN_GROUPS
 
     rows = [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in GROUPS]
     rows += [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in MODERN_GROUPS]
@@ -305,9 +305,9 @@ def tlc() -> str:
 
 def contract() -> str:
     """Each clause of the contract that the proof assumes, and the clauses of the gate it follows from."""
-    from rebalance.specs.protocol.contract import LIVENESS, SAFETY
-    from rebalance.specs.protocol.gate import COUNTERPARTS
-    from rebalance.specs.theorems.boundary import GIVEN
+    from rebalance_verifier.specs.classic.boundary import GIVEN
+    from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
+    from rebalance_verifier.specs.classic.gate import COUNTERPARTS
 
     rows = []
     for name, clause in {**SAFETY, **LIVENESS}.items():
@@ -319,7 +319,7 @@ def contract() -> str:
 
 def released() -> str:
     """What was observed of Kafka's own code."""
-    from rebalance.model.bugs.observed import OBSERVED
+    from rebalance_verifier.model.bugs.observed import OBSERVED
 
     return released_page.page(OBSERVED)
 

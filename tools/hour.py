@@ -22,14 +22,14 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rebalance.live.conformance.ask import ask
-from rebalance.live.conformance.clients.table import DEVIATIONS, DIAGNOSES, diagnosis
-from rebalance.live.conformance.clients.traits import Diagnosis, FindingContext
-from rebalance.live.conformance.log import LogError, read
-from rebalance.live.conformance.question import Choices, build_question
-from rebalance.live.record.judge import QuiescencePoint, judge
-from rebalance.live.record.request import Request
-from rebalance.live.record.request import clients as parsed
+from rebalance_verifier.live.clients.record.judge import QuiescencePoint, judge
+from rebalance_verifier.live.clients.record.request import Request
+from rebalance_verifier.live.clients.record.request import clients as parsed
+from rebalance_verifier.live.conformance.ask import ask
+from rebalance_verifier.live.conformance.clients.table import DEVIATIONS, DIAGNOSES, diagnosis
+from rebalance_verifier.live.conformance.clients.traits import Diagnosis, FindingContext
+from rebalance_verifier.live.conformance.log import LogError, read
+from rebalance_verifier.live.conformance.question import Choices, build_question
 
 CLIENTS = ("confluent", "kafka-python", "aiokafka", "java:4.1.0")
 CLUSTERS = ("mock", "kafka")
@@ -124,7 +124,7 @@ def _played(into: Path, client: str, cluster: str) -> list[float]:
 
 def _record(client: str, cluster: str, seed: int, into: Path) -> float:
     out = into / f"{lane(client, cluster)}-{seed}"
-    argv = [sys.executable, "-c", "import sys; from rebalance.gate.cli import main; sys.exit(main())"]
+    argv = [sys.executable, "-c", "import sys; from rebalance_verifier.cli import main; sys.exit(main())"]
     argv += ["record", "--cluster", cluster, "--clients", f"{client}:{MEMBERS}", "--scenario", "random"]
     argv += ["--seed", str(seed), "--steps", str(STEPS), "--out", str(out)]
     began = time.monotonic()

@@ -20,18 +20,18 @@ from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 
-import rebalance.model.protocol as package
+import rebalance_verifier.model.classic as package
 from coverage import Coverage
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.live.code.cell import KafkaCell
-from rebalance.live.lockstep.both import Lockstep
-from rebalance.live.lockstep.walks import NOT_PLAYED, drawn, lines_of, lockstep_setup, walk
-from rebalance.live.processes.workers import stream
-from rebalance.live.replay.attempts import code_releases
-from rebalance.model.bugs import catalogue
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.releases import parse, version
-from rebalance.model.protocol.group import FAULTS, machine
+from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.live.code.lockstep.classic import Lockstep
+from rebalance_verifier.live.code.lockstep.walks import NOT_PLAYED, drawn, lines_of, lockstep_setup, walk
+from rebalance_verifier.live.code.replay.attempts import code_releases
+from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.bugs import catalogue
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.releases import parse, version
+from rebalance_verifier.model.classic.group import FAULTS, machine
 
 from tools.mutation.mutants import is_switch
 
@@ -39,7 +39,7 @@ MODULES = (
     "application", "callbacks", "coordinator", "environment", "errors", "expiry", "join_group", "leader",
     "member",
 )  # fmt: skip
-"""The steps of the model. The others of model/protocol/ put them together, describe them, or hold values."""
+"""The steps of the model. The others of model/classic/ put them together, describe them, or hold values."""
 
 OLD, NOW = "2.4.1", "4.4.0"
 MIXED = f"coordinator:{NOW},consumer:{OLD},consumer:{NOW},consumer:2.8.1"

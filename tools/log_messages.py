@@ -21,11 +21,11 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rebalance.live.processes import maven, pypi
-from rebalance.live.processes.tools import ToolError
-from rebalance.model.bugs.releases import ranges, released
-from rebalance.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA, PYTHON
-from rebalance.pipeline.audit.sources.patterns import Line, Source, Unlike
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.live.artifacts import maven, pypi
+from rebalance_verifier.model.bugs.releases import ranges, released
+from rebalance_verifier.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA, PYTHON
+from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source, Unlike
 
 from tools.arguments import writable
 

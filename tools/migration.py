@@ -1,6 +1,6 @@
 """``python -m tools.migration``: what conversions between the protocols break, docs/results/migration.md.
 
-Each finding of live/migration/findings.toml is played on the coordinators of ``--releases``, unchanged, and
+Each finding of live/code/migration/findings.toml is played on the coordinators of ``--releases``, unchanged, and
 written up as one would report it. ``--search RUNS`` plays as many drawn runs on the newest of them instead,
 makes small what breaks something, and prints it.
 """
@@ -12,10 +12,16 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rebalance.gate.report.markup import table
-from rebalance.live.code.cell import KafkaCell
-from rebalance.live.migration.findings import RELEASES, MigrationFinding, ShownFinding, findings, shown
-from rebalance.live.migration.search import PLANS, drawn, plan_of, smaller
+from rebalance_verifier.live.code.migration.findings import (
+    RELEASES,
+    MigrationFinding,
+    ShownFinding,
+    findings,
+    shown,
+)
+from rebalance_verifier.live.code.migration.search import PLANS, drawn, plan_of, smaller
+from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.report.markup import table
 
 from tools.arguments import writable
 

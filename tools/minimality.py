@@ -16,16 +16,17 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from rebalance.gate.check.search import replay
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.traces import files, kinds
-from rebalance.gate.traces.counterexamples import Trace
-from rebalance.gate.traces.files import TraceError
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.properties.assignors.clause import Breach, Clause
-from rebalance.properties.assignors.minimise import deletions
-from rebalance.properties.assignors.scenarios import Scenario
+from rebalance_verifier.base import saved as files
+from rebalance_verifier.base.saved import TraceError
+from rebalance_verifier.gate.scenarios.minimise import deletions
+from rebalance_verifier.gate.search.counterexamples import Trace
+from rebalance_verifier.gate.search.search import replay
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.properties.assignors.clause import Breach, Clause
+from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.traces import kinds
 
 Breaks = Callable[[Scenario, Clause], Breach | None]
 

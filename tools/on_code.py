@@ -17,16 +17,23 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from rebalance.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
-from rebalance.explore.groups.bugs import SERVED_SHOWN
-from rebalance.explore.groups.released import runs_for_code
-from rebalance.gate.cli.console.terminal import print_err
-from rebalance.gate.traces import files
-from rebalance.live.code import releases
-from rebalance.live.lockstep.shown import observe_served
-from rebalance.live.replay.on_code import observe_part
-from rebalance.model.bugs import observed
-from rebalance.model.bugs.observed import CLIENT, CONSUMER, COORDINATOR, SERVED, Observations, concerns
+from rebalance_verifier.base import saved as files
+from rebalance_verifier.cli.console.terminal import print_err
+from rebalance_verifier.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
+from rebalance_verifier.explore.groups.bugs import SERVED_SHOWN
+from rebalance_verifier.explore.groups.released import runs_for_code
+from rebalance_verifier.live.code import releases
+from rebalance_verifier.live.code.lockstep.reproduce import observe_served
+from rebalance_verifier.live.code.replay.on_code import observe_part
+from rebalance_verifier.model.bugs import observed
+from rebalance_verifier.model.bugs.observed import (
+    CLIENT,
+    CONSUMER,
+    COORDINATOR,
+    SERVED,
+    Observations,
+    concerns,
+)
 
 FILE = Path(observed.__file__).with_suffix(".toml")
 
@@ -68,8 +75,8 @@ def together(before: Observations, now: Observations) -> Observations:
 
 
 def toml(found: Mapping[str, Observations]) -> str:
-    """The file's text; ``rebalance.model.bugs.observed`` reads it."""
-    lines = ["# Made by `make code`; rebalance.model.bugs.observed says what it means."]
+    """The file's text; ``model.bugs.observed`` reads it."""
+    lines = ["# Made by `make code`; rebalance_verifier.model.bugs.observed says what it means."]
     for part, row in observed.rows(found).items():
         switches = row.pop("switch")
         assert isinstance(switches, dict)

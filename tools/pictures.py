@@ -3,7 +3,7 @@
     python -m tools.pictures              write what is stale
     python -m tools.pictures --into DIR   write all of them into DIR instead
 
-tests/gate/report/test_pictures.py fails where one is stale. Each is drawn from a trace that is made here:
+tests/report/test_pictures.py fails where one is stale. Each is drawn from a trace that is made here:
 calls of a reference assignor with a known mistake, the search for a known bug, the recording of an audited
 log.
 """
@@ -14,18 +14,15 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from rebalance.explore.groups.bugs import SHOWN
-from rebalance.explore.groups.reproduction import reproduce
-from rebalance.gate.check.result import Finding
-from rebalance.gate.report.diagram import log_diagram, run_diagram, scenario_diagram, svg
-from rebalance.gate.report.diagram.diagram import OwnershipDiagram
-from rebalance.gate.traces import recordings
-from rebalance.model.bugs.switches import switched
-from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Reply
-from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.histories import play
-from rebalance.properties.assignors.scenarios import (
+from rebalance_verifier.explore.groups.bugs import SHOWN
+from rebalance_verifier.explore.groups.reproduction import reproduce
+from rebalance_verifier.gate.scenarios.player import play
+from rebalance_verifier.gate.search.result import Finding
+from rebalance_verifier.model.bugs.switches import switched
+from rebalance_verifier.model.values import Cluster, GroupSubscription, RebalanceProtocol, TopicPartition
+from rebalance_verifier.properties.assignors.calls import Answer, Reply
+from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
     Fault,
     FaultKind,
@@ -34,6 +31,9 @@ from rebalance.properties.assignors.scenarios import (
     ScenarioMember,
     uniform,
 )
+from rebalance_verifier.report.diagram import log_diagram, run_diagram, scenario_diagram, svg
+from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
+from rebalance_verifier.traces import recordings
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "pictures"

@@ -19,9 +19,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from rebalance.live.record.request import clients as parsed
-from rebalance.pipeline.audit.result import Audited, AuditPlan
-from rebalance.pipeline.audit.run import run_audit
+from rebalance_verifier.live.clients.record.request import clients as parsed
+from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
 
 from tools.arguments import directory, writable
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rebalance.explore.groups import bugs
-from rebalance.explore.groups.released import SPELLED
-from rebalance.gate.report.markup import escaped, table
-from rebalance.model.bugs.catalogue import CATALOGUE, Entry, entries_of
-from rebalance.model.bugs.observed import (
+from rebalance_verifier.explore.groups import bugs
+from rebalance_verifier.explore.groups.released import SPELLED
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, Entry, entries_of
+from rebalance_verifier.model.bugs.observed import (
     ABSENT,
     CLIENT,
     CONSUMER,
@@ -19,6 +18,7 @@ from rebalance.model.bugs.observed import (
     SHOWN,
     Observations,
 )
+from rebalance_verifier.report.markup import escaped, table
 
 BEFORE_240 = """\
 2.4.0 is the first consumer with incremental rebalancing, and the oldest that a cell runs: J11, J14 and J15 \

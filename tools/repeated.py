@@ -18,9 +18,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check.result import Status
-from rebalance.gate.cli.shared.values import whole
-from rebalance.properties.verdict import Exit
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.cli.shared.values import whole
+from rebalance_verifier.gate.search.result import Status
 
 RUNS = 20
 
@@ -56,7 +56,7 @@ def run(check: Sequence[str], directory: Path) -> None:
     """One check, whose report is in ``directory`` then. Raises SystemExit with what it says otherwise."""
     head, *target = check
     ours = ("--report", "json", "--report-dir", str(directory), "--no-progress")
-    command = [sys.executable, "-m", "rebalance.gate.cli.start", head, *ours, *target]
+    command = [sys.executable, "-m", "rebalance_verifier.cli.start", head, *ours, *target]
     ran = subprocess.run(command, capture_output=True, text=True, check=False)
     if ran.returncode not in (Exit.CONFORMANT, Exit.VIOLATION, Exit.INCONCLUSIVE):
         raise SystemExit(ran.stderr)

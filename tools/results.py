@@ -13,21 +13,22 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from rebalance.gate.check.plan import PROFILES
-from rebalance.gate.cli.commands import compare as command
-from rebalance.gate.cli.console.terminal import ROOT, UsageError, print_err, usage_errors
-from rebalance.gate.compare import compare
-from rebalance.gate.compare.compare import UNKNOWN, CellMark, Judged
-from rebalance.gate.compare.newest import newest
-from rebalance.gate.report.facts import UNUSUAL
-from rebalance.gate.report.markup import escaped, table
-from rebalance.gate.report.terminal import comparison as report
-from rebalance.gate.traces import counterexamples, files
-from rebalance.live.leaders.targets import CLIENT
-from rebalance.properties.assignors.clause import Clause
-from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.assignors.rounds import unusual_preconditions
-from rebalance.properties.verdict import Exit, Level
+from rebalance_verifier.base import saved as files
+from rebalance_verifier.base.verdict import Exit, Level
+from rebalance_verifier.cli.commands import compare as command
+from rebalance_verifier.cli.console.terminal import ROOT, UsageError, print_err, usage_errors
+from rebalance_verifier.gate.compare import compare
+from rebalance_verifier.gate.compare.compare import UNKNOWN, CellMark, Judged
+from rebalance_verifier.gate.compare.newest import newest
+from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
+from rebalance_verifier.gate.search import counterexamples
+from rebalance_verifier.gate.search.plan import PROFILES
+from rebalance_verifier.live.clients.leaders.targets import CLIENT
+from rebalance_verifier.properties.assignors.clause import Clause
+from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.report.facts import UNUSUAL
+from rebalance_verifier.report.markup import escaped, table
+from rebalance_verifier.report.terminal import comparison as report
 
 _UNKNOWN = (
     f"`{UNKNOWN}` as the newest: the registry could not be asked, and the releases judged are those that are "

@@ -10,10 +10,10 @@ import sys
 from functools import partial
 from pathlib import Path
 
-from rebalance.live.processes.workers import processors, spread
-from rebalance.specs.logic.prover import ProofVerdict
-from rebalance.specs.necessity.repairs import ShippedTheorem, examine_shipped
-from rebalance.specs.necessity.shipped import released
+from rebalance_verifier.base.processes.workers import processors, spread
+from rebalance_verifier.specs.classic.necessity.repairs import ShippedTheorem, examine_shipped
+from rebalance_verifier.specs.classic.necessity.shipped import released
+from rebalance_verifier.specs.logic.prover import ProofVerdict
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "shipped.md"
 MARK = "<!-- generated from here on: python -m tools.shipped -->\n"

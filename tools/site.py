@@ -15,13 +15,13 @@ from functools import partial
 from itertools import groupby
 from pathlib import Path
 
-from rebalance.gate.cli.console.text import count
-from rebalance.gate.report.diagram.scenario_diagram import of_trace
-from rebalance.gate.report.html import page
-from rebalance.gate.report.html.page import Markup, tag
-from rebalance.gate.traces import counterexamples
-from rebalance.gate.traces.counterexamples import Trace
-from rebalance.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.base.text import count
+from rebalance_verifier.gate.search import counterexamples
+from rebalance_verifier.gate.search.counterexamples import Trace
+from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.report.diagram.scenario_diagram import of_trace
+from rebalance_verifier.report.html import page
+from rebalance_verifier.report.html.page import Markup, tag
 
 from tools.arguments import directory
 

@@ -12,7 +12,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from rebalance.specs.logic.compiled import (
+from rebalance_verifier.specs.logic.compiled import (
     Binding,
     Exists,
     FunctionWriter,
@@ -22,9 +22,9 @@ from rebalance.specs.logic.compiled import (
     negation,
     translate,
 )
-from rebalance.specs.logic.concrete import Parameters, Stepper, tuple_of
-from rebalance.specs.logic.language import NEXT, SpecAction, Term, free
-from rebalance.specs.logic.universe import Structure, Universe, Value
+from rebalance_verifier.specs.logic.concrete import Parameters, Stepper, tuple_of
+from rebalance_verifier.specs.logic.language import NEXT, SpecAction, Term, free
+from rebalance_verifier.specs.logic.universe import Structure, Universe, Value
 
 
 @dataclass(frozen=True)

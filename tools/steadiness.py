@@ -11,9 +11,9 @@ from __future__ import annotations
 import argparse
 import sys
 
-from rebalance.gate.cli.shared.values import whole
-from rebalance.gate.traces.files import TraceError
-from rebalance.live.assignors.hosted import TargetError
+from rebalance_verifier.base.saved import TraceError
+from rebalance_verifier.cli.shared.values import whole
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 
 from tools.minimality import named_traces, on_targets
 

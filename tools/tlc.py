@@ -1,6 +1,6 @@
 """``make tlc``: TLC and our own search count the states of the same finite groups.
 
-    python -m tools.tlc              every group of rebalance.specs.tla.configurations, and of modern
+    python -m tools.tlc              every group of tools.tla.configurations, and of modern
     python -m tools.tlc two_members  this one
 
 TLC is a Java program and not ours to ship. It is taken from where the environment variable TLA2TOOLS says
@@ -23,14 +23,13 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from rebalance.specs.tla.configurations import GROUPS as OF_CLASSIC
-from rebalance.specs.tla.modern import MODERN_GROUPS
-from rebalance.specs.tla.names import camel
-from rebalance.specs.tla.searched import TlcGroup
-
 from tools.state_space import StateSpace, explore
+from tools.tla.configurations import GROUPS as OF_CLASSIC
+from tools.tla.modern import MODERN_GROUPS
+from tools.tla.names import camel
+from tools.tla.searched import TlcGroup
 
-SPECS = Path(__file__).parents[1] / "specs" / "tla"
+SPECS = Path(__file__).parents[1] / "tools" / "tla"
 
 GROUPS: tuple[TlcGroup, ...] = (*OF_CLASSIC, *MODERN_GROUPS)
 """All that are searched."""

@@ -1,4 +1,4 @@
-"""Searches for a run to each action: how ``specs/necessity/witnesses.json`` was made.
+"""Searches for a run to each action: how ``specs/classic/necessity/witnesses.json`` was made.
 
     python -m tools.witness_search
 
@@ -16,9 +16,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from rebalance.specs.logic.specification import Specification
-from rebalance.specs.logic.universe import Structure, Universe
-from rebalance.specs.theorems.safety import specification
+from rebalance_verifier.specs.classic.safety import specification
+from rebalance_verifier.specs.logic.specification import Specification
+from rebalance_verifier.specs.logic.universe import Structure, Universe
 
 from tools.state_space import StateSpace
 
@@ -148,7 +148,7 @@ class Replays:
 
 def chained(paths: Mapping[str, ActionPath]) -> dict[str, ActionPath]:
     """Each path without the beginning that is the path of another action, and that action; as
-    ``specs.necessity.witnesses`` has them."""
+    ``specs.classic.necessity.witnesses`` has them."""
     short = {}
     for action, path in sorted(paths.items(), key=lambda item: (len(item[1]), item[0])):
         cuts = (i for i in range(len(path) - 1, -1, -1) if paths.get(path[i]) == path[:i])
@@ -157,7 +157,7 @@ def chained(paths: Mapping[str, ActionPath]) -> dict[str, ActionPath]:
 
 
 def main(visits: int = 100_000, seeds: int = 2) -> None:
-    """Prints ``specs/necessity/witnesses.json``. Takes a quarter of an hour."""
+    """Prints ``specs/classic/necessity/witnesses.json``. Takes a quarter of an hour."""
     spec = specification()
     groups = [
         universe(spec, [True]), universe(spec, [False]), universe(spec, [False], honest=False),

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from rebalance.explore.engine.search import ModelTrace
-from rebalance.model.machine import Event, Machine, Outcome, State
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.search import ModelTrace
+from rebalance_verifier.model.machine import Event, Machine, Outcome, State
+from rebalance_verifier.properties.group.rules import Rules
 
 Shows = Callable[[State, Event, Outcome], bool]
 """Whether a step out of a state is one that is looked for."""

@@ -20,15 +20,15 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
-from rebalance.explore.engine.drafts import whole
-from rebalance.explore.engine.memo import Columns
-from rebalance.explore.engine.search import ExplorationBreach, Witness
-from rebalance.explore.engine.space import Space
-from rebalance.explore.engine.tally import Tally
-from rebalance.model import portable
-from rebalance.model.machine import Value
-from rebalance.model.reading import Unreadable, fields, listed, parsed_json, regular, word
-from rebalance.model.reading import whole as integer
+from rebalance_verifier.base.files import whole
+from rebalance_verifier.base.reading import Unreadable, fields, listed, parsed_json, regular, word
+from rebalance_verifier.base.reading import whole as integer
+from rebalance_verifier.explore.engine.memo import Columns
+from rebalance_verifier.explore.engine.search import ExplorationBreach, Witness
+from rebalance_verifier.explore.engine.space import Space
+from rebalance_verifier.explore.engine.tally import Tally
+from rebalance_verifier.model import portable
+from rebalance_verifier.model.machine import Value
 
 VERSION = 4
 """Raised when older readers would misread the file, or values be of classes by other names."""

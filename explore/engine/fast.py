@@ -1,7 +1,7 @@
 """The fast engine: whole levels as columns of numbers, every action called once per distinct footprint.
 
 A successor that is known already is dropped by its hash before any of its columns exist
-(``rebalance.explore.engine.space``). What remains is built, given its normal form, and looked up again. Two
+(``explore.engine.space``). What remains is built, given its normal form, and looked up again. Two
 different states have the same hash with probability 2^-64; the result says what that comes to for all of
 them together, and ``exact`` compares the states themselves.
 
@@ -15,17 +15,17 @@ from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.checkpoint import Checkpoint, Snapshot
-from rebalance.explore.engine.history import LevelHistory
-from rebalance.explore.engine.memo import Columns
-from rebalance.explore.engine.memory import resident
-from rebalance.explore.engine.search import Exploration, Limits, Progress, Stop
-from rebalance.explore.engine.space import BLOCK, Candidates, Space
-from rebalance.explore.engine.tables import Growing, narrow
-from rebalance.explore.engine.tally import Tally
-from rebalance.explore.engine.visited import Hashes, Index, Visited, firsts, grouped
-from rebalance.model.machine import Machine
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.checkpoint import Checkpoint, Snapshot
+from rebalance_verifier.explore.engine.history import LevelHistory
+from rebalance_verifier.explore.engine.memo import Columns
+from rebalance_verifier.explore.engine.memory import resident
+from rebalance_verifier.explore.engine.search import Exploration, Limits, Progress, Stop
+from rebalance_verifier.explore.engine.space import BLOCK, Candidates, Space
+from rebalance_verifier.explore.engine.tables import Growing, narrow
+from rebalance_verifier.explore.engine.tally import Tally
+from rebalance_verifier.explore.engine.visited import Hashes, Index, Visited, firsts, grouped
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
 

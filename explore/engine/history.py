@@ -6,12 +6,12 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.backtrace import shown_by, unfold
-from rebalance.explore.engine.memo import Columns, Remark
-from rebalance.explore.engine.search import DEADLOCK, Graph, ModelTrace
-from rebalance.explore.engine.space import BLOCK, Candidates, Space
-from rebalance.explore.engine.visited import Hashes, Index
-from rebalance.model.machine import State
+from rebalance_verifier.explore.engine.backtrace import shown_by, unfold
+from rebalance_verifier.explore.engine.memo import Columns, Remark
+from rebalance_verifier.explore.engine.search import DEADLOCK, Graph, ModelTrace
+from rebalance_verifier.explore.engine.space import BLOCK, Candidates, Space
+from rebalance_verifier.explore.engine.visited import Hashes, Index
+from rebalance_verifier.model.machine import State
 
 
 class LevelHistory:

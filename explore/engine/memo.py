@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.tables import Array, Column, Growing, Lookup
-from rebalance.model.machine import Action, Event, Machine, Value, When
-from rebalance.model.numbered import Numbered
-from rebalance.properties.group.rules import Always, Rules
+from rebalance_verifier.base.interning import Numbered
+from rebalance_verifier.explore.engine.tables import Array, Column, Growing, Lookup
+from rebalance_verifier.model.machine import Action, Event, Machine, Value, When
+from rebalance_verifier.properties.group.rules import Always, Rules
 
 Columns = list[Array]
 """States as a struct of arrays: for each component the numbers of its values."""

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.memo import Columns
-from rebalance.explore.engine.tables import Array, Column
-from rebalance.model.machine import Labels, dense
+from rebalance_verifier.explore.engine.memo import Columns
+from rebalance_verifier.explore.engine.tables import Array, Column
+from rebalance_verifier.model.machine import Labels, dense
 
 ONE = np.uint64(1)
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.memo import Columns
-from rebalance.explore.engine.tables import Array, Column
-from rebalance.model.machine import Machine, Value
+from rebalance_verifier.explore.engine.memo import Columns
+from rebalance_verifier.explore.engine.tables import Array, Column
+from rebalance_verifier.model.machine import Machine, Value
 
 ORBIT_ROWS = 2048
 """States whose orbits are hashed at a time, so that the hashes stay in the processor's cache."""

@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-from rebalance.explore.engine.backtrace import Shows, shown_by, unfold
-from rebalance.explore.engine.memory import resident
-from rebalance.explore.engine.search import DEADLOCK, Exploration, Graph, Limits, ModelTrace, Stop
-from rebalance.explore.engine.tally import Tally
-from rebalance.model.machine import Machine, State
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.backtrace import Shows, shown_by, unfold
+from rebalance_verifier.explore.engine.memory import resident
+from rebalance_verifier.explore.engine.search import DEADLOCK, Exploration, Graph, Limits, ModelTrace, Stop
+from rebalance_verifier.explore.engine.tally import Tally
+from rebalance_verifier.model.machine import Machine, State
+from rebalance_verifier.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
 

@@ -2,7 +2,7 @@
 
 The engines differ in how they search, never in what they say: ``distinct``, ``generated``, ``depth``, the
 sizes of the levels, coverage, breaches and witnesses are equal, whichever ran.
-``rebalance.explore.engine.plain`` is the one to read, ``rebalance.explore.engine.fast`` the one to run.
+``explore.engine.plain`` is the one to read, ``explore.engine.fast`` the one to run.
 
 Depth counts steps: an initial state has depth 0, a step out of a state of depth d arrives at depth d + 1,
 and what is wrong with the step is found at depth d + 1 too. So the depth of a breach is the length of its
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.model.machine import Event, State
+from rebalance_verifier.model.machine import Event, State
 
 DEADLOCK = "deadlock"
 """Name of the goal "a state out of which no step leads", for ``Exploration.traces``."""

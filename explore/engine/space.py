@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from rebalance.explore.engine.memo import ActionTable, AlwaysTable, Columns, Steps
-from rebalance.explore.engine.normal import Relabeller
-from rebalance.explore.engine.orbits import Orbits
-from rebalance.explore.engine.tables import Column
-from rebalance.explore.engine.visited import Hashes, grouped
-from rebalance.model.machine import Machine, State, Value
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.memo import ActionTable, AlwaysTable, Columns, Steps
+from rebalance_verifier.explore.engine.normal import Relabeller
+from rebalance_verifier.explore.engine.orbits import Orbits
+from rebalance_verifier.explore.engine.tables import Column
+from rebalance_verifier.explore.engine.visited import Hashes, grouped
+from rebalance_verifier.model.machine import Machine, State, Value
+from rebalance_verifier.properties.group.rules import Rules
 
 BLOCK = 1 << 16
 """States that are expanded at a time."""

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
-from rebalance.model.machine import Labels, Value
-from rebalance.model.numbered import Numbered
+from rebalance_verifier.base.interning import Numbered
+from rebalance_verifier.model.machine import Labels, Value
 
 Array = NDArray[Any]
 

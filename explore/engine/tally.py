@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass, field
 
-from rebalance.explore.engine.search import (
+from rebalance_verifier.explore.engine.search import (
     Exploration,
     ExplorationBreach,
     Limits,
@@ -15,8 +15,8 @@ from rebalance.explore.engine.search import (
     Taken,
     Witness,
 )
-from rebalance.model.machine import Machine
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.properties.group.rules import Rules
 
 
 @dataclass(kw_only=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.bugs import decisions, switches
-from rebalance.model.bugs.catalogue import Entry
-from rebalance.model.bugs.profiles import AS_SPECIFIED
-from rebalance.model.data import table
-from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.clauses import CLAUSES
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.bugs import decisions, switches
+from rebalance_verifier.model.bugs.catalogue import Entry
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.properties.group.clauses import CLAUSES
 
 LASSO = "group/converges"
 

@@ -9,32 +9,40 @@ from importlib.metadata import version
 from itertools import islice
 from typing import Any, NamedTuple
 
-from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.checkpoint import Checkpoint
-from rebalance.explore.engine.search import Coverage, Exploration, Limits, ModelTrace, Progress, Stop, merge
-from rebalance.explore.groups.floors import due
-from rebalance.explore.groups.runs import SavedRun, of_lasso, play
-from rebalance.explore.liveness import liveness
-from rebalance.explore.liveness.lasso import Lasso
-from rebalance.explore.liveness.liveness import Liveness
-from rebalance.explore.random import walks
-from rebalance.explore.random.minimise import minimise
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.machine import Machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.clauses import CONVERGES, ROUNDS
-from rebalance.properties.group.own import WORST, gravity, milder, outranked, rules
-from rebalance.properties.group.rules import Rules
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance_verifier.base.verdict import Exit, Verdict
+from rebalance_verifier.explore.engine import fast, plain
+from rebalance_verifier.explore.engine.checkpoint import Checkpoint
+from rebalance_verifier.explore.engine.search import (
+    Coverage,
+    Exploration,
+    Limits,
+    ModelTrace,
+    Progress,
+    Stop,
+    merge,
+)
+from rebalance_verifier.explore.groups.floors import due
+from rebalance_verifier.explore.groups.runs import SavedRun, of_lasso, play
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.explore.liveness.lasso import Lasso
+from rebalance_verifier.explore.liveness.liveness import Liveness
+from rebalance_verifier.explore.random import walks
+from rebalance_verifier.explore.random.minimise import minimise
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
+from rebalance_verifier.properties.group.own import WORST, gravity, milder, outranked, rules
+from rebalance_verifier.properties.group.rules import Rules
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExplorationPlan:
     """What to explore and how. ``origin`` goes into the traces.
 
-    ``strategy`` is "breadth" (the engines), "depth" or "swarm" (``rebalance.explore.random.walks``). ``most``
+    ``strategy`` is "breadth" (the engines), "depth" or "swarm" (``explore.random.walks``). ``most``
     is how many shortest traces of a clause are wanted; ``walks`` and ``steps`` are for the last two of these.
-    ``invariants`` are asked besides the clauses (`rebalance.properties.group.own`), and of the situations
+    ``invariants`` are asked besides the clauses (`properties.group.own`), and of the situations
     ``witnesses`` a trace is wanted.
     ``engine`` is "fast", "plain", or the name of an engine that is handed in.
     """

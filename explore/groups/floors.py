@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rebalance.model.assignors import reference
-from rebalance.model.consumer.conversion import may_downgrade, may_upgrade
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import Topics
-from rebalance.model.values import RebalanceProtocol
+from rebalance_verifier.model.assignors import reference
+from rebalance_verifier.model.classic.state import Topics
+from rebalance_verifier.model.consumer.conversion import may_downgrade, may_upgrade
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.values import RebalanceProtocol
 
 
 def _first(setup: Setup, *, eager: bool) -> bool:

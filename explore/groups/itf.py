@@ -14,9 +14,9 @@ from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
 
-from rebalance.explore.groups.runs import SavedRun
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.machine import NOBODY, Event, Machine, State
+from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.model.machine import NOBODY, Event, Machine, State
+from rebalance_verifier.model.protocols import machine
 
 ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 NO_NAMES: Mapping[str, str] = {}

@@ -10,16 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits, Stop
-from rebalance.explore.groups.bugs import LASSO, SHOWN, Shown, without
-from rebalance.explore.liveness import liveness
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.observed import hidden
-from rebalance.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.properties.group.clauses import rules
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits, Stop
+from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN, Shown, without
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.observed import hidden
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import rules
 
 STATES = 400_000
 """Most states that one cell may take; the smallest groups that show the bugs have far fewer."""

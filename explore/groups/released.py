@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 
-from rebalance.explore.groups.bugs import SHOWN, Shown
-from rebalance.explore.groups.reproduction import reproduce
-from rebalance.explore.groups.runs import SavedRun
-from rebalance.model.data import table
-from rebalance.model.machine import NOBODY, Event
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.explore.groups.bugs import SHOWN, Shown
+from rebalance_verifier.explore.groups.reproduction import reproduce
+from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.model.machine import NOBODY, Event
 
 
 @dataclass(frozen=True, kw_only=True)

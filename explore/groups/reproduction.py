@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.bugs import LASSO, Shown
-from rebalance.explore.groups.exploration import ExplorationPlan, run_exploration
-from rebalance.explore.groups.runs import SavedRun
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.bugs import LASSO, Shown
+from rebalance_verifier.explore.groups.exploration import ExplorationPlan, run_exploration
+from rebalance_verifier.explore.groups.runs import SavedRun
 
 STATES = 5_000_000
 """Most states of one group that shows a bug; the largest has a tenth of that."""

@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.liveness.lasso import Lasso, confirm
-from rebalance.explore.random.judge import Judge, quiet
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.machine import Event
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.steps import Step, StepView, owner_text, views
-from rebalance.properties.group.clauses import CONVERGES, ROUNDS
-from rebalance.properties.group.own import rules_about
+from rebalance_verifier.explore.liveness.lasso import Lasso, confirm
+from rebalance_verifier.explore.random.judge import Judge, quiet
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.model.steps import Step, StepView, owner_text, views
+from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
+from rebalance_verifier.properties.group.own import rules_about
 
 FOR_EVER = {
     CONVERGES.id: "nothing goes wrong any more, and the group does not settle",

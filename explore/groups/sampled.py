@@ -12,17 +12,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rebalance.explore.groups.scenarios import (
+from rebalance_verifier.explore.groups.scenarios import (
     ALWAYS_POSSIBLE,
     CONSUMER_FAULTS,
     SCENARIOS,
     NamedScenario,
     ScenarioSize,
 )
-from rebalance.model.consumer.group import FAULTS as CONSUMER_KINDS
-from rebalance.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
-from rebalance.model.protocol.group import FAULTS as CLASSIC_KINDS
-from rebalance.model.protocol.setup import Setup
+from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_KINDS
+from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
+from rebalance_verifier.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
+from rebalance_verifier.model.group.setup import Setup
 
 BROAD = 3
 """How many times as many steps a broad group gets as another one."""

@@ -7,12 +7,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.groups.scenarios import SCENARIOS, UNIFORM, NamedScenario, ScenarioError
-from rebalance.model.assignors import NAMES
-from rebalance.model.consumer.migration.either import FAULTS
-from rebalance.model.names import unknown
-from rebalance.model.protocol.setup import POLICIES
-from rebalance.model.reading import Unreadable, toml_of
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.base.reading import Unreadable, toml_of
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, UNIFORM, NamedScenario, ScenarioError
+from rebalance_verifier.model.assignors import NAMES
+from rebalance_verifier.model.group.setup import POLICIES
+from rebalance_verifier.model.protocols import FAULTS
 
 BASE = "like"
 """The key that names the scenario of which everything is that the file does not say."""

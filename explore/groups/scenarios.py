@@ -10,16 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance.model.assignors import reference
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
-from rebalance.model.bugs.switches import SWITCHES, switched
-from rebalance.model.consumer.group import FAULTS as CONSUMER_KINDS
-from rebalance.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
-from rebalance.model.consumer.migration.either import FAULTS, faults_of
-from rebalance.model.names import unknown
-from rebalance.model.protocol.group import FAULTS as CLASSIC_FAULTS
-from rebalance.model.protocol.setup import (
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.model.assignors import reference
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
+from rebalance_verifier.model.bugs.switches import SWITCHES, switched
+from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_FAULTS
+from rebalance_verifier.model.classic.state import Parts, Topics
+from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
+from rebalance_verifier.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
+from rebalance_verifier.model.group.setup import (
     CLASSIC,
     CONNECTION_FAULTS,
     CONSUMER,
@@ -29,7 +29,7 @@ from rebalance.model.protocol.setup import (
     ConsumerConfig,
     Setup,
 )
-from rebalance.model.protocol.state import Parts, Topics
+from rebalance_verifier.model.protocols import FAULTS, faults_of
 
 COOPERATIVE = ("cooperative-sticky",)
 BOTH = ("range", "cooperative-sticky")

@@ -11,12 +11,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from rebalance.explore.groups.scenarios import BOTH, COOPERATIVE, UNIFORM, ScenarioError, runs
-from rebalance.model.assignors import NAMES
-from rebalance.model.bugs.profiles import AS_SPECIFIED, client, consumer_protocol_trouble
-from rebalance.model.bugs.releases import CURRENT, Version, dotted, kafka, version
-from rebalance.model.names import unknown
-from rebalance.model.protocol.setup import CONSUMER, ConsumerConfig
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.explore.groups.scenarios import BOTH, COOPERATIVE, UNIFORM, ScenarioError, runs
+from rebalance_verifier.model.assignors import NAMES
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, client, consumer_protocol_trouble
+from rebalance_verifier.model.bugs.releases import CURRENT, Version, dotted, kafka, version
+from rebalance_verifier.model.group.setup import CONSUMER, ConsumerConfig
 
 STREAMS = "streams"
 """A Kafka Streams application: one assignor name for ever, EAGER before 2.4 and COOPERATIVE after."""

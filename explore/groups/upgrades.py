@@ -17,24 +17,24 @@ from enum import StrEnum
 from math import factorial
 from typing import Any
 
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.checkpoint import Checkpoint
-from rebalance.explore.engine.search import Exploration, Limits, ModelTrace, Progress, Stop
-from rebalance.explore.groups.exploration import saved_run
-from rebalance.explore.groups.runs import SavedRun
-from rebalance.explore.groups.scenarios import ScenarioError
-from rebalance.explore.groups.upgrade_paths import Hop, Path
-from rebalance.explore.liveness import liveness
-from rebalance.explore.liveness.lasso import Lasso
-from rebalance.model.bugs.profiles import AS_SPECIFIED, broker, consumer_protocol_trouble
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.consumer.state import ConsumerGroup, GroupKind
-from rebalance.model.machine import Event, Machine, State
-from rebalance.model.protocol.group import MOST_NAMINGS
-from rebalance.model.protocol.setup import CONSUMER, Consumer, Setup, letter
-from rebalance.model.protocol.state import Error, Parts, Topics
-from rebalance.properties.group.clauses import CONVERGES, rules
-from rebalance.properties.group.own import gravity
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.checkpoint import Checkpoint
+from rebalance_verifier.explore.engine.search import Exploration, Limits, ModelTrace, Progress, Stop
+from rebalance_verifier.explore.groups.exploration import saved_run
+from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.explore.groups.scenarios import ScenarioError
+from rebalance_verifier.explore.groups.upgrade_paths import Hop, Path
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.explore.liveness.lasso import Lasso
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, consumer_protocol_trouble
+from rebalance_verifier.model.classic.group import MOST_NAMINGS
+from rebalance_verifier.model.classic.state import Error, Parts, Topics
+from rebalance_verifier.model.consumer.state import ConsumerGroup, GroupKind
+from rebalance_verifier.model.group.setup import CONSUMER, Consumer, Setup, letter
+from rebalance_verifier.model.machine import Event, Machine, State
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import CONVERGES, rules
+from rebalance_verifier.properties.group.own import gravity
 
 
 class UpgradeVerdict(StrEnum):

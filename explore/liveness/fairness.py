@@ -10,7 +10,16 @@ from collections.abc import Iterator
 from typing import NamedTuple, TypeVar
 
 import numpy as np
-from rebalance.explore.liveness.digraph import Flags, Ints, Rows, components, core, induced, reach, rows
+from rebalance_verifier.explore.liveness.digraph import (
+    Flags,
+    Ints,
+    Rows,
+    components,
+    core,
+    induced,
+    reach,
+    rows,
+)
 
 
 class ActionGraph(NamedTuple):

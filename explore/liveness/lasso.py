@@ -1,7 +1,7 @@
 """A run that never ends, written down: a stem, then a cycle for ever; and the replay that confirms it.
 
-``confirm`` knows the machine and the definition of fairness in ``rebalance.model.machine``, and shares no
-code with the search in ``rebalance.explore.liveness.liveness``: what the search claims is looked at from
+``confirm`` knows the machine and the definition of fairness in ``model.machine``, and shares no
+code with the search in ``explore.liveness.liveness``: what the search claims is looked at from
 scratch.
 """
 
@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rebalance.explore.engine.search import ModelTrace
-from rebalance.model.machine import Event, Fairness, Machine, State
-from rebalance.properties.group.rules import Bounded, Finally
+from rebalance_verifier.explore.engine.search import ModelTrace
+from rebalance_verifier.model.machine import Event, Fairness, Machine, State
+from rebalance_verifier.properties.group.rules import Bounded, Finally
 
 
 class Lasso(NamedTuple):

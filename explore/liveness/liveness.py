@@ -14,12 +14,12 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from rebalance.explore.engine.search import Exploration, Graph, ModelTrace
-from rebalance.explore.liveness.digraph import Flags, Ints, components, core, induced, rows
-from rebalance.explore.liveness.fairness import ActionGraph, Marks, fair_parts, round_trip, winding
-from rebalance.explore.liveness.lasso import Lasso
-from rebalance.model.machine import Event, Fairness, Machine, State, Value
-from rebalance.properties.group.rules import Bounded, Finally, Rules
+from rebalance_verifier.explore.engine.search import Exploration, Graph, ModelTrace
+from rebalance_verifier.explore.liveness.digraph import Flags, Ints, components, core, induced, rows
+from rebalance_verifier.explore.liveness.fairness import ActionGraph, Marks, fair_parts, round_trip, winding
+from rebalance_verifier.explore.liveness.lasso import Lasso
+from rebalance_verifier.model.machine import Event, Fairness, Machine, State, Value
+from rebalance_verifier.properties.group.rules import Bounded, Finally, Rules
 
 EFFORT = 300_000
 """How many (state, debts) the search for a least cycle may look at: some seconds."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from rebalance.model.machine import Event, Machine, Outcome, State, Value
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.model.machine import Event, Machine, Outcome, State, Value
+from rebalance_verifier.properties.group.rules import Rules
 
 
 class Broken(NamedTuple):
@@ -21,7 +21,7 @@ class Judge:
 
     States are asked once per value of what the views of a rule read. ``only``: the clause to ask, else all.
     ``Finally`` is broken by a run that ends in a state that no step but a fault changes, the goal failing;
-    what goes round for ever is for ``rebalance.explore.liveness.liveness``.
+    what goes round for ever is for ``explore.liveness.liveness``.
     """
 
     def __init__(self, machine: Machine, rules: Rules, only: str | None = None) -> None:

@@ -14,11 +14,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from rebalance.explore.engine.search import ModelTrace
-from rebalance.explore.random.dropping import left_out
-from rebalance.explore.random.judge import Judge, quiet
-from rebalance.model.machine import Event, Machine, State
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.search import ModelTrace
+from rebalance_verifier.explore.random.dropping import left_out
+from rebalance_verifier.explore.random.judge import Judge, quiet
+from rebalance_verifier.model.machine import Event, Machine, State
+from rebalance_verifier.properties.group.rules import Rules
 
 STATES = 2_000
 """How many states the search from one state of the trace may know; the one from the start, ten times that."""

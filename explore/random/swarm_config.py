@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import TypeVar
 
-from rebalance.model.machine import Event
+from rebalance_verifier.model.machine import Event
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
 """Search without a memory of everything: random walks, and depth first to a bound.
 
 For machines too large for breadth-first search. What they find is a long trace;
-``rebalance.explore.random.minimise`` makes it short. A walk follows from its seed alone.
-Swarm: each walk has a config of its own (``rebalance.explore.random.swarm_config``).
+``explore.random.minimise`` makes it short. A walk follows from its seed alone.
+Swarm: each walk has a config of its own (``explore.random.swarm_config``).
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from rebalance.explore.engine.search import SEARCH_ON, Coverage, ModelTrace, Taken, merge
-from rebalance.explore.random.judge import Broken, Judge, quiet
-from rebalance.explore.random.swarm_config import SwarmConfig, drawn_config
-from rebalance.model.machine import Event, Machine, Outcome, State
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.search import SEARCH_ON, Coverage, ModelTrace, Taken, merge
+from rebalance_verifier.explore.random.judge import Broken, Judge, quiet
+from rebalance_verifier.explore.random.swarm_config import SwarmConfig, drawn_config
+from rebalance_verifier.model.machine import Event, Machine, Outcome, State
+from rebalance_verifier.properties.group.rules import Rules
 
 
 class Walk(NamedTuple):

@@ -1,7 +1,7 @@
 """Which releases of which clients stand in the public result table: data, to columns of a comparison.
 
 ``clients.json`` names what the suite can fetch by itself; a file of the same form adds others. What is newest
-is not in them: the registries know (`rebalance.live.processes.registries`).
+is not in them: the registries know (`live.artifacts.registries`).
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.compare.compare import UNKNOWN, TargetColumn
-from rebalance.gate.traces import codec, files
-from rebalance.live.processes.registries import parsed
-from rebalance.model.bugs.releases import newest_of_minors, released, version
+from rebalance_verifier.base import saved as files
+from rebalance_verifier.gate.compare.compare import UNKNOWN, TargetColumn
+from rebalance_verifier.live.artifacts.registries import parsed
+from rebalance_verifier.model import codec
+from rebalance_verifier.model.bugs.releases import newest_of_minors, released, version
 
 SCHEMA = 1
 
@@ -33,7 +34,7 @@ class PinnedClient:
     oldest first, "" being whatever the target says of itself; ``since`` the first release with an assignor
     that older ones have not; ``page`` the name of its page, its own name without one.
 
-    ``package`` is what its registry knows it by, as `live.processes.registries` writes it, "" where it is in
+    ``package`` is what its registry knows it by, as `live.artifacts.registries` writes it, "" where it is in
     none; ``minors_since`` the release from which on the newest of each minor series is wanted too.
     """
 
@@ -100,7 +101,7 @@ class PinnedClient:
 
 def pinned() -> tuple[PinnedClient, ...]:
     """The clients that need nothing but a network: reference assignors, Java, Python."""
-    text = resources.files("rebalance.gate.compare").joinpath("clients.json").read_text("utf-8")
+    text = resources.files("rebalance_verifier.gate.compare").joinpath("clients.json").read_text("utf-8")
     return _parse(json.loads(text))
 
 

@@ -21,25 +21,27 @@ from importlib.metadata import version as distribution_version
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check.plan import PROFILES, CheckPlan
-from rebalance.gate.check.result import ClauseResult, Finding, Status, TargetInfo
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.check.subject import Subject, TargetSession
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.traces import codec, counterexamples, files
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.assignors.java import JAVA
-from rebalance.model.assignors.promises import KAFKA
-from rebalance.model.bugs.catalogue import ships
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.model.reading import json_of
-from rebalance.properties.assignors.clause import Clause, Scope
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE
-from rebalance.properties.assignors.histories import PlayedHistory
-from rebalance.properties.assignors.probes import Probe, ProbeOutcome, probes
-from rebalance.properties.assignors.scenarios import Scenario, to_json
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base import saved as files
+from rebalance_verifier.base.reading import json_of
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.scenarios.player import PlayedHistory
+from rebalance_verifier.gate.scenarios.probes import Probe, ProbeOutcome, probes
+from rebalance_verifier.gate.search import counterexamples
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
+from rebalance_verifier.gate.search.result import ClauseResult, Finding, Status, TargetInfo
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.search.subject import Subject, TargetSession
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.java import JAVA
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model import codec
+from rebalance_verifier.model.assignors.promises import KAFKA
+from rebalance_verifier.model.bugs.catalogue import ships
+from rebalance_verifier.model.bugs.switches import SWITCHES
+from rebalance_verifier.properties.assignors.clause import Clause, Scope
+from rebalance_verifier.properties.assignors.clauses import CLAUSES, TABLE
+from rebalance_verifier.properties.assignors.scenarios import Scenario, to_json
 
 SCHEMA = 2
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rebalance.gate.compare.compare import UNKNOWN, Judged
-from rebalance.model.bugs.releases import released
+from rebalance_verifier.gate.compare.compare import UNKNOWN, Judged
+from rebalance_verifier.model.bugs.releases import released
 
 
 @dataclass(frozen=True, slots=True)

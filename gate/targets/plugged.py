@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from rebalance.gate.targets.resolve import resolve
-from rebalance.live.assignors.host import ask, ask_user_data
-from rebalance.live.assignors.hosted import TargetError, describe, load, look_here
-from rebalance.model.assignor import Assignor
-from rebalance.model.assignors import NAMES
-from rebalance.model.bugs.switches import switched
-from rebalance.model.values import (
+from rebalance_verifier.gate.targets.hosts.host import ask, ask_user_data
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError, describe, load, look_here
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.model.assignor import Assignor
+from rebalance_verifier.model.assignors import NAMES
+from rebalance_verifier.model.bugs.switches import switched
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,

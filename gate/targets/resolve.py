@@ -1,17 +1,17 @@
 """From what a user writes to what is run: every target is a command that speaks the stdio protocol.
 
-    cooperative-sticky            a reference assignor (`rebalance.model.assignors`)
+    cooperative-sticky            a reference assignor (`rebalance_verifier.model.assignors`)
     cooperative-sticky+SWITCH     the same with design switches on
     package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
     NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
     NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
-    java:CLASS@WHERE              a Java assignor (`rebalance.live.assignors.java`)
-    client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`rebalance.live.leaders`)
+    java:CLASS@WHERE              a Java assignor (`rebalance_verifier.gate.targets.hosts.java`)
+    client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`rebalance_verifier.live.clients.leaders`)
     wire -- CMD ARG ...           any program that starts a consumer, likewise
     -- CMD ARG ...                any program that speaks the protocol
 
-All but the last four are hosted by ``python -m rebalance.live.assignors.host``. `resolve` runs in the driver
-and imports nothing of the target's; `rebalance.live.assignors.hosted.load` runs in the host.
+All but the last four are hosted by ``python -m rebalance_verifier.gate.targets.hosts.host``. `resolve` runs in the driver
+and imports nothing of the target's; `rebalance_verifier.gate.targets.hosts.hosted.load` runs in the host.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from rebalance.live.assignors.hosted import (
+from rebalance_verifier.base.names import meant
+from rebalance_verifier.gate.targets.hosts.hosted import (
     TargetError,
     adapter,
     adapters,
@@ -37,13 +38,12 @@ from rebalance.live.assignors.hosted import (
     reference,
     target_errors,
 )
-from rebalance.model.names import meant
 
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
 _JAVA, _CLIENT, _WIRE = "java:", "client:", "wire"
-"""How specs begin, as ``rebalance.live.assignors.java`` and ``rebalance.live.leaders.targets`` write them."""
+"""How specs begin, as ``gate.targets.hosts.java`` and ``live.clients.leaders.targets`` write them."""
 
 _FORMS = (
     "a reference name, module:attribute, ADAPTER:SPEC, ADAPTER==RELEASE:SPEC, java:CLASS@WHERE, "
@@ -119,7 +119,7 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
     if spec.startswith((_CLIENT, f"{_WIRE} -- ")):
         return _led(spec)
     if spec.startswith(_JAVA):  # what Java needs is loaded for Java only
-        from rebalance.live.assignors import java
+        from rebalance_verifier.gate.targets.hosts import java
 
         return Target(
             spec=spec,
@@ -139,21 +139,21 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
                 f"{spec!r} names no assignor", f"write {prefix}:NAME, for example {prefix}:sticky"
             )
         if release is not None:
-            from rebalance.live.processes.pypi import installed
+            from rebalance_verifier.live.artifacts.pypi import installed
 
             installed(found.name, release)
         kind = f"adapter {found.value}"
     else:
         _check_module(spec, prefix, rest)
         kind = "python"
-    host = (sys.executable, "-P", "-m", "rebalance.live.assignors.host", spec)
+    host = (sys.executable, "-P", "-m", "rebalance_verifier.gate.targets.hosts.host", spec)
     return Target(spec=spec, command=host, label=f"{spec} ({kind})", hosted=True, stack_signal=signal.SIGUSR1)
 
 
 def known() -> list[str]:
     """The targets that have a name: reference assignors, adapters as ``NAME:...``, clients likewise."""
-    from rebalance.live.leaders.targets import NAMES as CLIENTS
-    from rebalance.model.assignors import NAMES
+    from rebalance_verifier.live.clients.leaders.targets import NAMES as CLIENTS
+    from rebalance_verifier.model.assignors import NAMES
 
     return [*NAMES, *(f"{name}:..." for name in sorted(adapters())), *CLIENTS]
 
@@ -170,13 +170,13 @@ def _program(command: tuple[str, ...]) -> Target:
 
 
 def _led(spec: str) -> Target:
-    from rebalance.live.leaders.targets import command
+    from rebalance_verifier.live.clients.leaders.targets import command
 
     return Target(spec=spec, command=command(spec), label=spec)
 
 
 def _check_reference(spec: str) -> None:
-    from rebalance.model.assignors import NAMES
+    from rebalance_verifier.model.assignors import NAMES
 
     name = spec.split("+")[0]
     if name not in NAMES:

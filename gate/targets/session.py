@@ -16,11 +16,15 @@ from itertools import islice
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rebalance.gate.targets import HASH_SEED
-from rebalance.gate.targets.resolve import Target
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.assignors.inside import Entered, check_time, until_failure
-from rebalance.live.assignors.messages import (
+from rebalance_verifier.base.confine.environment import minimal
+from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.lines import Garbage, Json, from_line, show
+from rebalance_verifier.base.processes.supervision import SANDBOX, limit_memory
+from rebalance_verifier.base.processes.workers import quiet
+from rebalance_verifier.gate.targets import HASH_SEED
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.inside import Entered, check_time, until_failure
+from rebalance_verifier.gate.targets.hosts.messages import (
     HELLO_SEQ,
     Hello,
     RefusalReply,
@@ -35,13 +39,15 @@ from rebalance.live.assignors.messages import (
     reply_seq,
     user_data_request,
 )
-from rebalance.live.confined.environment import minimal
-from rebalance.live.processes.child import Child, Gone
-from rebalance.live.processes.lines import Garbage, Json, from_line, show
-from rebalance.live.processes.supervision import SANDBOX, limit_memory
-from rebalance.live.processes.workers import quiet
-from rebalance.model.values import NO_GENERATION, Cluster, GroupSubscription, Partitions, RebalanceProtocol
-from rebalance.properties.assignors.calls import (
+from rebalance_verifier.gate.targets.resolve import Target
+from rebalance_verifier.model.values import (
+    NO_GENERATION,
+    Cluster,
+    GroupSubscription,
+    Partitions,
+    RebalanceProtocol,
+)
+from rebalance_verifier.properties.assignors.calls import (
     Answer,
     Asker,
     AssignQuestion,

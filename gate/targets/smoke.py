@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any
 
-from rebalance.gate.targets.resolve import Target
-from rebalance.gate.targets.session import Session
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.assignors.messages import Hello
-from rebalance.live.processes.lines import Garbage, from_line
-from rebalance.model.values import (
+from rebalance_verifier.base.processes.lines import Garbage, from_line
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.messages import Hello
+from rebalance_verifier.gate.targets.resolve import Target
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -22,10 +23,9 @@ from rebalance.model.values import (
     Subscription,
     TopicPartition,
 )
-from rebalance.properties.assignors.calls import AssignorCall, Failure, StatedClaim
-from rebalance.properties.assignors.clause import Scope
-from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.verdict import Level
+from rebalance_verifier.properties.assignors.calls import AssignorCall, Failure, StatedClaim
+from rebalance_verifier.properties.assignors.clause import Scope
+from rebalance_verifier.properties.assignors.clauses import TABLE
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,9 @@ def _names(partitions: Partitions) -> str:
 def schema() -> dict[str, Any]:
     """The JSON Schema of the protocol."""
     found: dict[str, Any] = json.loads(
-        resources.files("rebalance.gate.traces").joinpath("schemas/protocol.schema.json").read_text("utf-8")
+        resources.files("rebalance_verifier.traces")
+        .joinpath("schemas/protocol.schema.json")
+        .read_text("utf-8")
     )
     return found
 

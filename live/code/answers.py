@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from rebalance.live.processes.program import JsonLine
+from rebalance_verifier.base.processes.program import JsonLine
 
 Partitions = frozenset[str]
 """Names such as ``t-0``."""

@@ -6,11 +6,11 @@ import os
 from collections.abc import Sequence
 from functools import cache
 
-from rebalance.live.processes import jvm
-from rebalance.live.processes.maven import CLIENTS, classpath
-from rebalance.live.processes.registries import existing
-from rebalance.live.processes.tools import ToolError
-from rebalance.model.bugs.releases import version
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.live.artifacts import jvm
+from rebalance_verifier.live.artifacts.maven import CLIENTS, classpath
+from rebalance_verifier.live.artifacts.registries import existing
+from rebalance_verifier.model.bugs.releases import version
 
 COORDINATOR = "org.apache.kafka:kafka-group-coordinator"
 """The coordinates of the Java coordinator, without a release."""

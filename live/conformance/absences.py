@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from rebalance.live.conformance.clients.every import BEFORE_JOIN, UNHEARD
-from rebalance.live.conformance.clients.table import BY_ID
-from rebalance.live.conformance.listing import ConsumerSlot
-from rebalance.live.conformance.log import LogLine, RecordedLog, seconds_of
-from rebalance.live.conformance.observed import CALLBACKS, Observed, Spans, UnloggedAction
+from rebalance_verifier.live.conformance.clients.every import BEFORE_JOIN, UNHEARD
+from rebalance_verifier.live.conformance.clients.table import BY_ID
+from rebalance_verifier.live.conformance.listing import ConsumerSlot
+from rebalance_verifier.live.conformance.log import LogLine, RecordedLog, seconds_of
+from rebalance_verifier.live.conformance.observed import CALLBACKS, Observed, Spans, UnloggedAction
 
 
 @dataclass

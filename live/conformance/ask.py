@@ -6,12 +6,12 @@ import time
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance.live.conformance.clients.table import BY_ID
-from rebalance.live.conformance.mock import ENDS_UNHEARD
-from rebalance.live.conformance.question import Choices, ConformanceQuestion, LogQuestion
-from rebalance.live.conformance.search import Conformance, Progress, conforms
-from rebalance.live.conformance.space import AGAINST
-from rebalance.properties.verdict import Exit
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.live.conformance.clients.table import BY_ID
+from rebalance_verifier.live.conformance.mock import ENDS_UNHEARD
+from rebalance_verifier.live.conformance.question import Choices, ConformanceQuestion, LogQuestion
+from rebalance_verifier.live.conformance.search import Conformance, Progress, conforms
+from rebalance_verifier.live.conformance.space import AGAINST
 
 HIDDEN = ("disconnect", "slow network", "late request", "slow commit", "session timeout", "slow member")
 """Kinds of faults that nobody writes down, for ``budget``."""

@@ -7,16 +7,16 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from rebalance.live.conformance.clients.every import UNHEARD
-from rebalance.live.conformance.clients.table import DEVIATIONS
-from rebalance.live.conformance.clients.traits import NEXT, ClientTraits
-from rebalance.live.conformance.mock import mock
-from rebalance.live.conformance.observed import UnloggedAction
-from rebalance.model.machine import Action, Machine, Outcome, Value
-from rebalance.model.protocol.callbacks import works
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import MemberContext, Setup
-from rebalance.model.protocol.state import NONE, Member, MemberState, Slot, SyncOk
+from rebalance_verifier.live.conformance.clients.every import UNHEARD
+from rebalance_verifier.live.conformance.clients.table import DEVIATIONS
+from rebalance_verifier.live.conformance.clients.traits import NEXT, ClientTraits
+from rebalance_verifier.live.conformance.mock import mock
+from rebalance_verifier.live.conformance.observed import UnloggedAction
+from rebalance_verifier.model.classic.callbacks import works
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import NONE, Member, MemberState, Slot, SyncOk
+from rebalance_verifier.model.group.setup import MemberContext, Setup
+from rebalance_verifier.model.machine import Action, Machine, Outcome, Value
 
 
 def with_deviations(

@@ -5,11 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from rebalance.live.conformance.clients.table import client_of
-from rebalance.live.conformance.clients.traits import ClientTraits
-from rebalance.live.conformance.log import LogLine
-from rebalance.live.conformance.observed import ALWAYS_LOGGED, CALLBACKS, OPTIONAL, LogCapabilities, Observed
-from rebalance.model.protocol.state import Parts
+from rebalance_verifier.live.conformance.clients.table import client_of
+from rebalance_verifier.live.conformance.clients.traits import ClientTraits
+from rebalance_verifier.live.conformance.log import LogLine
+from rebalance_verifier.live.conformance.observed import (
+    ALWAYS_LOGGED,
+    CALLBACKS,
+    OPTIONAL,
+    LogCapabilities,
+    Observed,
+)
+from rebalance_verifier.model.classic.state import Parts
 
 
 @dataclass(frozen=True)

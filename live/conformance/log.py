@@ -14,8 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rebalance.model.names import unknown
-from rebalance.model.reading import Unreadable, json_of
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.base.reading import Unreadable, json_of
 
 LONGEST = 4 << 20
 """Characters of a line; what is longer is no event."""

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from rebalance.model.machine import NOBODY, Action, Machine, Outcome, Value
-from rebalance.model.protocol.coordinator import join_phase_ends
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import Error, Group, Refused, SyncOk
+from rebalance_verifier.model.classic.coordinator import join_phase_ends
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import Error, Group, Refused, SyncOk
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import NOBODY, Action, Machine, Outcome, Value
 
 MOCK = "mock"
 """The broker profile of librdkafka's mock cluster, which is not in the catalogue."""

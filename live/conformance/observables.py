@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from rebalance.live.conformance.clients.traits import HEARD
-from rebalance.live.conformance.observed import INPUTS, LogCapabilities, Observable
-from rebalance.model.machine import NOBODY, Action, Outcome
-from rebalance.model.protocol.observations import Call, Callback, Threw
-from rebalance.model.protocol.setup import letter
-from rebalance.model.protocol.state import NO_ID, NONE, JoinOk, Member, MemberState, SyncOk
+from rebalance_verifier.live.conformance.clients.traits import HEARD
+from rebalance_verifier.live.conformance.observed import INPUTS, LogCapabilities, Observable
+from rebalance_verifier.model.classic.state import NO_ID, NONE, JoinOk, Member, MemberState, SyncOk
+from rebalance_verifier.model.group.observations import Call, Callback, Threw
+from rebalance_verifier.model.group.setup import letter
+from rebalance_verifier.model.machine import NOBODY, Action, Outcome
 
 _JOINS = frozenset({"join", "join late", "join lost", "join unanswered"})
 _RECEIVES_JOIN = frozenset({"receive", "receive join", "sync late", "sync lost", "assign", "hang"})

@@ -6,11 +6,11 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from rebalance.model.data import table
-from rebalance.model.machine import Machine
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import Parts
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import Parts
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Machine
 
 INPUTS: Mapping[str, str] = table(__file__, "inputs")
 """Action of the model -> the event that stands for it. These happen only where the log has them."""

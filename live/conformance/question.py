@@ -8,20 +8,26 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from rebalance.explore.groups.scenarios import runs
-from rebalance.live.conformance.absences import absences_of, between
-from rebalance.live.conformance.clients.table import BY_ID, BY_REPORT
-from rebalance.live.conformance.deviations import RecordedMachine
-from rebalance.live.conformance.listing import ConsumerSlot, Listing, capabilities_of, left_in_time
-from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
-from rebalance.live.conformance.mock import MOCK, MOCK_DECISIONS
-from rebalance.live.conformance.observed import SearchQuestion, UnloggedAction
-from rebalance.model.assignors import NAMES
-from rebalance.model.bugs.profiles import AS_SPECIFIED, NEWEST_BROKER, broker, client, profile_of_code
-from rebalance.model.machine import NOBODY
-from rebalance.model.names import unknown
-from rebalance.model.protocol.setup import Consumer, Setup, letter
-from rebalance.model.protocol.state import Parts, Topics
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.explore.groups.scenarios import runs
+from rebalance_verifier.live.conformance.absences import absences_of, between
+from rebalance_verifier.live.conformance.clients.table import BY_ID, BY_REPORT
+from rebalance_verifier.live.conformance.deviations import RecordedMachine
+from rebalance_verifier.live.conformance.listing import ConsumerSlot, Listing, capabilities_of, left_in_time
+from rebalance_verifier.live.conformance.log import LogError, LogLine, RecordedLog
+from rebalance_verifier.live.conformance.mock import MOCK, MOCK_DECISIONS
+from rebalance_verifier.live.conformance.observed import SearchQuestion, UnloggedAction
+from rebalance_verifier.model.assignors import NAMES
+from rebalance_verifier.model.bugs.profiles import (
+    AS_SPECIFIED,
+    NEWEST_BROKER,
+    broker,
+    client,
+    profile_of_code,
+)
+from rebalance_verifier.model.classic.state import Parts, Topics
+from rebalance_verifier.model.group.setup import Consumer, Setup, letter
+from rebalance_verifier.model.machine import NOBODY
 
 MAX_CONSUMERS, MAX_PARTITIONS = 26, 64
 

@@ -37,7 +37,8 @@ from itertools import takewhile
 from math import inf
 from typing import Any, Literal, NamedTuple, cast
 
-from rebalance.live.conformance.observed import (
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.live.conformance.observed import (
     ALWAYS_LOGGED,
     CALLBACKS,
     OPTIONAL,
@@ -47,15 +48,14 @@ from rebalance.live.conformance.observed import (
     describe,
     kinds_of,
 )
-from rebalance.live.conformance.space import AGAINST, SpaceMove, StateSpace
-from rebalance.model.assignor import Assignor
-from rebalance.model.bugs.switches import switched
-from rebalance.model.machine import NOBODY, Event
-from rebalance.model.protocol.group import FAULTS
-from rebalance.model.protocol.setup import letter
-from rebalance.model.protocol.state import NONE, JoinOk, Member, Parts, SyncOk, Topics
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
-from rebalance.properties.verdict import Verdict
+from rebalance_verifier.live.conformance.space import AGAINST, SpaceMove, StateSpace
+from rebalance_verifier.model.assignor import Assignor
+from rebalance_verifier.model.bugs.switches import switched
+from rebalance_verifier.model.classic.group import FAULTS
+from rebalance_verifier.model.classic.state import NONE, JoinOk, Member, Parts, SyncOk, Topics
+from rebalance_verifier.model.group.setup import letter
+from rebalance_verifier.model.machine import NOBODY, Event
+from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription
 
 _FAULT_OF = {
     **dict.fromkeys(("join lost", "join unanswered", "sync lost"), "disconnect"),

@@ -11,13 +11,10 @@ from dataclasses import dataclass, field
 from itertools import product
 from typing import Any, NamedTuple, cast
 
-from rebalance.live.conformance.observables import observables_of
-from rebalance.live.conformance.observed import INPUTS, LogCapabilities, Observable, SearchQuestion
-from rebalance.model.machine import NOBODY, Action, Event, Outcome, State, Value, dense
-from rebalance.model.numbered import Numbered
-from rebalance.model.protocol.observations import Decided
-from rebalance.model.protocol.setup import letter
-from rebalance.model.protocol.state import (
+from rebalance_verifier.base.interning import Numbered
+from rebalance_verifier.live.conformance.observables import observables_of
+from rebalance_verifier.live.conformance.observed import INPUTS, LogCapabilities, Observable, SearchQuestion
+from rebalance_verifier.model.classic.state import (
     Generation,
     Grant,
     Group,
@@ -31,7 +28,10 @@ from rebalance.model.protocol.state import (
     generations,
     relabel,
 )
-from rebalance.properties.group.clauses import rules
+from rebalance_verifier.model.group.observations import Decided
+from rebalance_verifier.model.group.setup import letter
+from rebalance_verifier.model.machine import NOBODY, Action, Event, Outcome, State, Value, dense
+from rebalance_verifier.properties.group.clauses import rules
 
 _LEADER = ("leader/stale", "leader/withhold", "leader/grant")
 

@@ -1,18 +1,18 @@
 """Reference assignors: for each name that Kafka ships, what it should do at its best.
 
 ``reference(name)`` is the one entry. Each assignor is a ``Design`` of pure stages; design switches
-(``rebalance.model.bugs.switches.switched``) replace stages to reproduce what was shipped by mistake.
+(``model.bugs.switches.switched``) replace stages to reproduce what was shipped by mistake.
 """
 
 from __future__ import annotations
 
-from rebalance.model.assignors import ranges, roundrobin, sticky
-from rebalance.model.assignors.design import Design, DesignedAssignor
-from rebalance.model.assignors.promises import REFERENCE
-from rebalance.model.claims import owned_claim, user_data_claim
-from rebalance.model.names import unknown
-from rebalance.model.values import Partitions, RebalanceProtocol
-from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.model.assignors import ranges, roundrobin, sticky
+from rebalance_verifier.model.assignors.design import Design, DesignedAssignor
+from rebalance_verifier.model.assignors.promises import REFERENCE
+from rebalance_verifier.model.claims import owned_claim, user_data_claim
+from rebalance_verifier.model.values import Partitions, RebalanceProtocol
+from rebalance_verifier.model.wire import encode_cooperative_user_data, encode_sticky_user_data
 
 
 def _cooperative_user_data(owned: Partitions, generation: int) -> bytes:

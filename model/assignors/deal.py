@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import repeat
 
-from rebalance.model.claims import NOBODY, Rows
-from rebalance.model.values import GroupAssignment, TopicPartition
+from rebalance_verifier.model.claims import NOBODY, Rows
+from rebalance_verifier.model.values import GroupAssignment, TopicPartition
 
 _partition = partial(tuple.__new__, TopicPartition)  # twice as fast as TopicPartition(topic, index)
 

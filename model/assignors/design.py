@@ -12,9 +12,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 
-from rebalance.model.assignor import Promise
-from rebalance.model.claims import Claim, ReadClaim, Rows, newest, no_claim
-from rebalance.model.values import (
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.claims import Claim, ReadClaim, Rows, newest, no_claim
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -95,7 +95,7 @@ Encode = Callable[[Partitions, int], bytes | None]
 
 
 def newest_claims(rebalance: Rebalance) -> Rows:
-    """Settle the claims partition by partition, see ``rebalance.model.claims.newest``."""
+    """Settle the claims partition by partition, see ``model.claims.newest``."""
     return newest(rebalance.claims, rebalance.sizes)
 
 
@@ -139,7 +139,7 @@ def _without_collector() -> Iterator[None]:
 
 @dataclass(frozen=True)
 class DesignedAssignor:
-    """An ``rebalance.model.assignor.Assignor`` that runs the stages of a design in order."""
+    """An ``model.assignor.Assignor`` that runs the stages of a design in order."""
 
     name: str
     protocols: tuple[RebalanceProtocol, ...]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance.model.assignor import Promise
+from rebalance_verifier.model.assignor import Promise
 
 _RANGE = frozenset({Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED, Promise.RACK_AWARE})
 _STICKY = frozenset({Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE})

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 
-from rebalance.model.assignors import deal
-from rebalance.model.assignors.design import Rebalance
-from rebalance.model.assignors.roundrobin import seats
-from rebalance.model.claims import NOBODY, Rows
-from rebalance.model.values import GroupAssignment, Racks
+from rebalance_verifier.model.assignors import deal
+from rebalance_verifier.model.assignors.design import Rebalance
+from rebalance_verifier.model.assignors.roundrobin import seats
+from rebalance_verifier.model.claims import NOBODY, Rows
+from rebalance_verifier.model.values import GroupAssignment, Racks
 
 
 def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:

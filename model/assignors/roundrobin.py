@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 
-from rebalance.model.assignors import deal
-from rebalance.model.assignors.design import Rebalance
-from rebalance.model.claims import Rows
-from rebalance.model.values import GroupAssignment
+from rebalance_verifier.model.assignors import deal
+from rebalance_verifier.model.assignors.design import Rebalance
+from rebalance_verifier.model.claims import Rows
+from rebalance_verifier.model.values import GroupAssignment
 
 
 def seats(rebalance: Rebalance) -> list[int]:

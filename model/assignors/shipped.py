@@ -1,4 +1,4 @@
-"""Stages as they were shipped by mistake, one function each; ``rebalance.model.bugs.switches`` names them.
+"""Stages as they were shipped by mistake, one function each; ``model.bugs.switches`` names them.
 
 Each has the type of the stage it replaces (see ``design``) and reproduces the mistake, not the code, of
 the release that its switch tells. Entries such as J2 are those of the catalogue of bugs.
@@ -10,8 +10,8 @@ from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rebalance.model.assignors import deal, ranges, roundrobin, sticky
-from rebalance.model.assignors.design import (
+from rebalance_verifier.model.assignors import deal, ranges, roundrobin, sticky
+from rebalance_verifier.model.assignors.design import (
     Allocate,
     Encode,
     Rebalance,
@@ -20,15 +20,15 @@ from rebalance.model.assignors.design import (
     newest_claims,
     withhold_nothing,
 )
-from rebalance.model.claims import CONTESTED, NOBODY, Claim, Rows, newest, user_data_claim
-from rebalance.model.values import (
+from rebalance_verifier.model.claims import CONTESTED, NOBODY, Claim, Rows, newest, user_data_claim
+from rebalance_verifier.model.values import (
     NO_GENERATION,
     GroupAssignment,
     Partitions,
     Subscription,
     TopicPartition,
 )
-from rebalance.model.wire import encode_sticky_user_data
+from rebalance_verifier.model.wire import encode_sticky_user_data
 
 
 class IllegalStateError(RuntimeError):

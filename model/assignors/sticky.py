@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rebalance.model.assignors import deal, flow
-from rebalance.model.assignors.design import Rebalance
-from rebalance.model.claims import NOBODY, Rows
-from rebalance.model.values import GroupAssignment, Racks
+from rebalance_verifier.model.assignors import deal, flow
+from rebalance_verifier.model.assignors.design import Rebalance
+from rebalance_verifier.model.claims import NOBODY, Rows
+from rebalance_verifier.model.values import GroupAssignment, Racks
 
 
 def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:

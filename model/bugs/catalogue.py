@@ -1,9 +1,9 @@
 """The catalogue of rebalance bugs that were shipped: what happens, where, what breaks, which switches.
 
 This is the one place that says in which releases a mistake lives and which entry a switch stands for.
-Switches are of two kinds: those of an assignor (``rebalance.model.bugs.switches``, stages that are replaced)
-and those of the protocol (``rebalance.model.bugs.decisions``). An id that is in both stands for the same
-mistake, asked at two levels. Profiles (``rebalance.model.bugs.profiles``) are computed from the ranges here.
+Switches are of two kinds: those of an assignor (``model.bugs.switches``, stages that are replaced)
+and those of the protocol (``model.bugs.decisions``). An id that is in both stands for the same
+mistake, asked at two levels. Profiles (``model.bugs.profiles``) are computed from the ranges here.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rebalance.model.bugs.releases import Releases, parse, version
-from rebalance.model.data import table
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.model.bugs.releases import Releases, parse, version
 
 Level = Literal["A", "P", "A+P"]
 """A: one call of an assignor shows it. P: it takes members, coordinator and network. A+P: both."""
@@ -35,7 +35,7 @@ PROPERTIES: dict[str, str] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One mistake. ``affected`` follows ``rebalance.model.bugs.releases``.
+    """One mistake. ``affected`` follows ``model.bugs.releases``.
 
     ``trackers`` are KAFKA-nnnnn, ``project#number``, or ``project@commit`` where there is no ticket.
     ``breaks`` are keys of ``PROPERTIES``; none where records are only read again. ``switches`` are ids of

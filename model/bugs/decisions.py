@@ -1,8 +1,8 @@
 """Design switches of the protocol: what a member, a leader or a coordinator was made to do wrongly.
 
-A decision is only a name and a sentence here; the state machine (``rebalance.model.protocol``) asks whether
-it is on. Which bug it stands for and where it was shipped is told by ``rebalance.model.bugs.catalogue``.
-Mistakes inside an assignor are in ``rebalance.model.bugs.switches``; ``claims_always_empty`` and
+A decision is only a name and a sentence here; the state machine (``model.classic``) asks whether
+it is on. Which bug it stands for and where it was shipped is told by ``model.bugs.catalogue``.
+Mistakes inside an assignor are in ``model.bugs.switches``; ``claims_always_empty`` and
 ``validate_raw_claims`` are in both, because member and leader can make them whatever the assignor does.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-from rebalance.model.bugs import catalogue
-from rebalance.model.data import table
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.model.bugs import catalogue
 
 Where = Literal["member", "leader", "coordinator"]
 
@@ -33,7 +33,7 @@ class Decision:
 
     @property
     def shipped(self) -> str:
-        """The releases that have it, in the form of ``rebalance.model.bugs.releases``."""
+        """The releases that have it, in the form of ``model.bugs.releases``."""
         return catalogue.shipped(self.id)
 
 

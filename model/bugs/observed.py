@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from rebalance.model.bugs.catalogue import entries_of
-from rebalance.model.bugs.releases import parse, ranges, version
-from rebalance.model.data import table
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.model.bugs.catalogue import entries_of
+from rebalance_verifier.model.bugs.releases import parse, ranges, version
 
 CONSUMER, COORDINATOR, CLIENT = "consumer", "coordinator", "client"
 """What is observed: Java's consumer, Kafka's coordinator, and Java's consumer of bugs of other clients."""

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from rebalance.model.bugs import catalogue
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.releases import CURRENT, Version, dotted, kafka, parse, version
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.model.names import unknown
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.model.bugs import catalogue
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.releases import CURRENT, Version, dotted, kafka, parse, version
+from rebalance_verifier.model.bugs.switches import SWITCHES
 
 Kind = Literal["client", "broker"]
 
@@ -25,9 +25,9 @@ AS_SPECIFIED = "as-specified"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReleaseProfile:
-    """One release. ``decisions`` are ids of ``rebalance.model.bugs.decisions``.
+    """One release. ``decisions`` are ids of ``model.bugs.decisions``.
 
-    ``switches`` are those of ``rebalance.model.bugs.switches`` for its cooperative-sticky assignor, in the
+    ``switches`` are those of ``model.bugs.switches`` for its cooperative-sticky assignor, in the
     order to apply them. ``release`` is the one it was computed for. ``metadata_version`` is the highest
     subscription version it writes (0 of a broker: none); ``user_data_generation`` whether its
     CooperativeStickyAssignor writes one there (KAFKA-12984).

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rebalance.model.data import table
+from rebalance_verifier.base.tables import table
 
 Version = tuple[int, ...]
 """2.8.1 as (2, 8, 1); compared as tuples are."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
-from rebalance.model.assignor import Assignor
-from rebalance.model.assignors import reference, shipped
-from rebalance.model.assignors.design import Design, withhold_nothing
-from rebalance.model.names import unknown
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.model.assignor import Assignor
+from rebalance_verifier.model.assignors import reference, shipped
+from rebalance_verifier.model.assignors.design import Design, withhold_nothing
 
 STICKY = ("cooperative-sticky", "sticky")
 
@@ -189,7 +189,7 @@ NOT_EXPRESSED: dict[str, str] = {
     "J25": "loads and claims kept are those of the reference (40,000 random groups); what differs is which "
     "of a member's partitions moves, and nothing is promised about that",
     "S1, duplicate member ids": "a group is a mapping: one member id has one subscription",
-    "Q1": "the bytes cannot be parsed, no assignor is called: see rebalance.model.wire",
+    "Q1": "the bytes cannot be parsed, no assignor is called: see rebalance_verifier.model.wire",
 }
 """Entries of level A that no stage of an assignor can show, with the reason."""
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from rebalance.model.protocol.state import Parts, each
+from rebalance_verifier.model.classic.state import Parts, each
 
 
 class Subscriber(NamedTuple):

@@ -1,4 +1,4 @@
-"""Fewer and larger steps, as for the classic protocol (``model.protocol.atomic``).
+"""Fewer and larger steps, as for the classic protocol (``model.classic.atomic``).
 
 A heartbeat leaves, arrives and is answered at once: until it arrives it is its client's own affair, and so is
 its answer. A reconciliation runs to its end, and onPartitionsLost follows a fence, since what they change is
@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator
 
-from rebalance.model.consumer.observations import BeatAnswered
-from rebalance.model.consumer.state import BeatError, ClientState, ConsumerMember
-from rebalance.model.machine import Action, Outcome, Value, at_a_cost, chain
-from rebalance.model.protocol.setup import letter
+from rebalance_verifier.model.consumer.observations import BeatAnswered
+from rebalance_verifier.model.consumer.state import BeatError, ClientState, ConsumerMember
+from rebalance_verifier.model.group.setup import letter
+from rebalance_verifier.model.machine import Action, Outcome, Value, at_a_cost, chain
 
 
 def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]:

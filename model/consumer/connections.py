@@ -1,7 +1,7 @@
 """Connections of a consumer group that break: a heartbeat left behind on one may arrive after those of the
 next.
 
-As in the classic protocol (``model.protocol.environment``): the broker handles the requests of one
+As in the classic protocol (``model.classic.environment``): the broker handles the requests of one
 connection in order, those of several in any; whose connection broke hears no answer.
 """
 
@@ -9,9 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.model.consumer import client, coordinator
-from rebalance.model.consumer.observations import BeatAnswered
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.join_group import ARRIVES
+from rebalance_verifier.model.classic.state import ClusterState, Life
+from rebalance_verifier.model.consumer import coordinator
+from rebalance_verifier.model.consumer import member as client
+from rebalance_verifier.model.consumer.observations import BeatAnswered
+from rebalance_verifier.model.consumer.state import (
     Beat,
     BeatError,
     BeatOk,
@@ -23,11 +26,9 @@ from rebalance.model.consumer.state import (
     LateCommit,
     find,
 )
-from rebalance.model.machine import Outcome
-from rebalance.model.protocol.join_group import ARRIVES
-from rebalance.model.protocol.observations import Noted
-from rebalance.model.protocol.setup import MemberContext
-from rebalance.model.protocol.state import ClusterState, Life
+from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.model.machine import Outcome
 
 LeftBehind = tuple[Beat, ...]
 """Heartbeats of one slot, each on a connection of its own that broke, the oldest first."""

@@ -6,7 +6,8 @@ when the last of these is gone. What a member may still own decides whether that
 
 from __future__ import annotations
 
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.state import NONE, NOTHING, Generation, GroupState, Parts
+from rebalance_verifier.model.consumer.state import (
     ClassicLog,
     ConsumerGroup,
     ConsumerRecord,
@@ -15,9 +16,8 @@ from rebalance.model.consumer.state import (
     RecordState,
     find,
 )
-from rebalance.model.protocol.observations import Noted, Seen
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import NONE, NOTHING, Generation, GroupState, Parts
+from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.setup import Setup
 
 Book = tuple[ConsumerRecords, ...]
 """The records of every slot."""

@@ -10,8 +10,19 @@ from functools import cache
 from itertools import permutations
 from typing import NamedTuple
 
-from rebalance.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
-from rebalance.model.consumer.conversion import (
+from rebalance_verifier.model.classic.state import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Generation,
+    Late,
+    Parts,
+    Slot,
+    each,
+    union,
+)
+from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
+from rebalance_verifier.model.consumer.conversion import (
     Book,
     bumped,
     may_upgrade,
@@ -20,9 +31,9 @@ from rebalance.model.consumer.conversion import (
     upgraded,
     without,
 )
-from rebalance.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
-from rebalance.model.consumer.reconcile import accepts, reconcile
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
+from rebalance_verifier.model.consumer.reconcile import accepts, reconcile
+from rebalance_verifier.model.consumer.state import (
     Beat,
     BeatError,
     BeatKind,
@@ -37,20 +48,9 @@ from rebalance.model.consumer.state import (
     find,
     put,
 )
-from rebalance.model.machine import Outcome
-from rebalance.model.protocol.observations import Noted, Seen
-from rebalance.model.protocol.setup import MemberContext, Setup, letter
-from rebalance.model.protocol.state import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Generation,
-    Late,
-    Parts,
-    Slot,
-    each,
-    union,
-)
+from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
+from rebalance_verifier.model.machine import Outcome
 
 
 class Handled(NamedTuple):

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, cast
 
-from rebalance.model.consumer.connections import connection_of
-from rebalance.model.consumer.observations import (
-    Acknowledged,
-    BeatAnswered,
-    Committed,
-    Ended,
-)
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.describe import CALLBACKS, event_text
+from rebalance_verifier.model.classic.state import NONE, NOTHING, ClusterState, Life, union
+from rebalance_verifier.model.consumer.connections import connection_of
+from rebalance_verifier.model.consumer.observations import Acknowledged, BeatAnswered, Committed, Ended
+from rebalance_verifier.model.consumer.state import (
     AnyMember,
     Beat,
     BeatKind,
@@ -30,7 +27,9 @@ from rebalance.model.consumer.state import (
     find,
     participates,
 )
-from rebalance.model.machine import (
+from rebalance_verifier.model.group.observations import Callback, Noted
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import (
     NOBODY,
     Description,
     Event,
@@ -40,10 +39,6 @@ from rebalance.model.machine import (
     StepMessage,
     StepOwner,
 )
-from rebalance.model.protocol.describe import CALLBACKS, event_text
-from rebalance.model.protocol.observations import Callback, Noted
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import NONE, NOTHING, ClusterState, Life, union
 
 HEARTBEAT = "ConsumerGroupHeartbeat"
 

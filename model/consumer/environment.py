@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebalance.model.consumer.client import ACTIVE, beats, works
-from rebalance.model.consumer.conversion import removed
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.state import ClusterState, Parts, each, union
+from rebalance_verifier.model.consumer.conversion import removed
+from rebalance_verifier.model.consumer.member import ACTIVE, beats, works
+from rebalance_verifier.model.consumer.state import (
     BeatError,
     BeatRefused,
     BeatWire,
@@ -22,10 +23,9 @@ from rebalance.model.consumer.state import (
     GroupKind,
     RecordState,
 )
-from rebalance.model.machine import Outcome
-from rebalance.model.protocol.observations import Noted
-from rebalance.model.protocol.setup import MemberContext, Setup
-from rebalance.model.protocol.state import ClusterState, Parts, each, union
+from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.setup import MemberContext, Setup
+from rebalance_verifier.model.machine import Outcome
 
 
 def able(member: ConsumerMember, record: ConsumerRecord) -> bool:

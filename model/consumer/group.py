@@ -8,12 +8,15 @@ from itertools import permutations
 from math import factorial, prod
 from typing import NamedTuple
 
-from rebalance.model.consumer import client, connections, coordinator, environment
-from rebalance.model.consumer.assignors import SERVER_ASSIGNORS
-from rebalance.model.consumer.atomic import atomic
-from rebalance.model.consumer.client import ACTIVE
-from rebalance.model.consumer.describe import description
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.group import MOST_NAMINGS, NamingsError, permutation
+from rebalance_verifier.model.classic.state import ClusterState, Late, Life, Parts, Slot, each
+from rebalance_verifier.model.consumer import connections, coordinator, environment
+from rebalance_verifier.model.consumer import member as client
+from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS
+from rebalance_verifier.model.consumer.atomic import atomic
+from rebalance_verifier.model.consumer.describe import description
+from rebalance_verifier.model.consumer.member import ACTIVE
+from rebalance_verifier.model.consumer.state import (
     INSIDE,
     AnyMember,
     Beat,
@@ -31,7 +34,8 @@ from rebalance.model.consumer.state import (
     participates,
     relabel,
 )
-from rebalance.model.machine import (
+from rebalance_verifier.model.group.setup import POLICIES, MemberContext, Setup, letter
+from rebalance_verifier.model.machine import (
     Action,
     Fairness,
     Footprint,
@@ -44,9 +48,6 @@ from rebalance.model.machine import (
     View,
     fault,
 )
-from rebalance.model.protocol.group import MOST_NAMINGS, NamingsError, permutation
-from rebalance.model.protocol.setup import POLICIES, MemberContext, Setup, letter
-from rebalance.model.protocol.state import ClusterState, Late, Life, Parts, Slot, each
 
 FAULTS = (
     *("crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "disconnect"),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from rebalance.model.consumer.state import BeatError, BeatKind
-from rebalance.model.protocol.state import Error, Generation, Parts, Slot
+from rebalance_verifier.model.classic.state import Error, Generation, Parts, Slot
+from rebalance_verifier.model.consumer.state import BeatError, BeatKind
 
 
 class Granted(NamedTuple):

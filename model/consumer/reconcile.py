@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from rebalance.model.consumer.state import ConsumerRecord, RecordState
-from rebalance.model.protocol.state import NONE, NOTHING, Generation, Parts
+from rebalance_verifier.model.classic.state import NONE, NOTHING, Generation, Parts
+from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
 
 
 def reconcile(

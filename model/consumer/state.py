@@ -1,6 +1,6 @@
 """The values that a consumer group (KIP-848) is made of: client, coordinator, what is on the wire.
 
-Made as those of the classic protocol (``rebalance.model.protocol.state``), whose names for sets of
+Made as those of the classic protocol (``model.classic.state``), whose names for sets of
 partitions, generations and slots are used here too: an epoch is a ``Generation``. Epochs that the wire writes
 as 0, -1 and -2 are no numbers here: a heartbeat joins, leaves or goes away.
 """
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from rebalance.model.protocol.state import (
+from rebalance_verifier.model.classic.state import (
     NO_ID,
     NONE,
     NOTHING,
@@ -138,7 +138,7 @@ LateCommit = Late | None
 
 
 class ClassicMember(NamedTuple):
-    """One consumer of the classic protocol, as far as a migration needs it (``model.protocol`` has all of
+    """One consumer of the classic protocol, as far as a migration needs it (``model.classic`` has all of
     it).
 
     ``state`` as there; ``rejoin``: it has been called to a rebalance. ``generation`` NONE: it is in no group.

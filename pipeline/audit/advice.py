@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from rebalance.model.bugs.catalogue import CATALOGUE, tracker_link
-from rebalance.pipeline.audit.diagnosis import BugLink
-from rebalance.pipeline.audit.records import LogFinding
-from rebalance.pipeline.audit.sources.settling import LoggedClient
-from rebalance.properties.assignors.clauses import KIP_54, KIP_429, WIKI
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, tracker_link
+from rebalance_verifier.pipeline.audit.diagnosis import BugLink
+from rebalance_verifier.pipeline.audit.records import LogFinding
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient
+from rebalance_verifier.properties.assignors.clauses import KIP_54, KIP_429, WIKI
 
 KIPS = {
     "KIP-54": KIP_54,

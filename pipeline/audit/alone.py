@@ -10,18 +10,18 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.engine.drafts import scratch
-from rebalance.pipeline import database
-from rebalance.pipeline.audit import kernel, tables
-from rebalance.pipeline.audit.engine import Input, groups_in, load
-from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
-from rebalance.pipeline.audit.records import LogEvent
-from rebalance.pipeline.audit.result import AuditPlan, absolute
-from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.reading import Unread
-from rebalance.pipeline.audit.sources.settling import settle
-from rebalance.pipeline.installation import how_to_get
-from rebalance.pipeline.session import Missing
+from rebalance_verifier.base.files import scratch
+from rebalance_verifier.base.installation import how_to_get
+from rebalance_verifier.pipeline import database
+from rebalance_verifier.pipeline.audit import kernel, tables
+from rebalance_verifier.pipeline.audit.engine import Input, groups_in, load
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
+from rebalance_verifier.pipeline.audit.records import LogEvent
+from rebalance_verifier.pipeline.audit.result import AuditPlan, absolute
+from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.reading import Unread
+from rebalance_verifier.pipeline.audit.sources.settling import settle
+from rebalance_verifier.pipeline.session import Missing
 
 MEMORY = "4g"
 """Of the database, before it writes to disk."""

@@ -21,21 +21,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rebalance.explore.removal import remove
-from rebalance.live.processes.tools import write_whole
-from rebalance.model.reading import fields, json_of, listed, whole, word
-from rebalance.pipeline.audit import kernel, tail
-from rebalance.pipeline.audit.engine import groups_in
-from rebalance.pipeline.audit.kernel import events as of_kernel
-from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.records import LogFinding
-from rebalance.pipeline.audit.result import InputError
-from rebalance.pipeline.audit.sources.parsing import LineParser
-from rebalance.pipeline.audit.sources.reading import decoded
-from rebalance.pipeline.audit.sources.rows import LineRow
-from rebalance.pipeline.audit.sources.settling import mixed, on_several_clusters, settle
-from rebalance.pipeline.audit.tables import FINDING, finding, micros, rows
-from rebalance.pipeline.database import PART, add, save, saved
+from rebalance_verifier.base.processes.tools import write_whole
+from rebalance_verifier.base.reading import fields, json_of, listed, whole, word
+from rebalance_verifier.base.removal import remove
+from rebalance_verifier.pipeline.audit import kernel, tail
+from rebalance_verifier.pipeline.audit.engine import groups_in
+from rebalance_verifier.pipeline.audit.kernel import events as of_kernel
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.records import LogFinding
+from rebalance_verifier.pipeline.audit.result import InputError
+from rebalance_verifier.pipeline.audit.sources.parsing import LineParser
+from rebalance_verifier.pipeline.audit.sources.reading import decoded
+from rebalance_verifier.pipeline.audit.sources.rows import LineRow
+from rebalance_verifier.pipeline.audit.sources.settling import mixed, on_several_clusters, settle
+from rebalance_verifier.pipeline.audit.tables import FINDING, finding, micros, rows
+from rebalance_verifier.pipeline.database import PART, add, save, saved
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

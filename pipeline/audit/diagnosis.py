@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from rebalance.model.bugs.catalogue import CATALOGUE, Entry
-from rebalance.model.bugs.observed import CONSUMER, OBSERVED
-from rebalance.model.bugs.releases import Version, version
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
-from rebalance.pipeline.audit.sources.settling import LoggedClient
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, Entry
+from rebalance_verifier.model.bugs.observed import CONSUMER, OBSERVED
+from rebalance_verifier.model.bugs.releases import Version, version
+from rebalance_verifier.model.bugs.switches import SWITCHES
+from rebalance_verifier.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient
 
 BREAKS = {
     "owned-twice": "DO",

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-from rebalance.pipeline.audit.records import LogEvent
-from rebalance.pipeline.audit.sources.reading import Unread
-from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
-from rebalance.pipeline.database import add
+from rebalance_verifier.pipeline.audit.records import LogEvent
+from rebalance_verifier.pipeline.audit.sources.reading import Unread
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Note
+from rebalance_verifier.pipeline.database import add
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -12,17 +12,17 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rebalance.live.processes.supervision import noticed
-from rebalance.live.processes.tools import write_whole
-from rebalance.model.reading import fields, json_of
-from rebalance.pipeline.audit import batches
-from rebalance.pipeline.audit.engine import failure
-from rebalance.pipeline.audit.records import LogFinding, Recording
-from rebalance.pipeline.audit.result import AuditPlan, InputError
-from rebalance.pipeline.audit.run import recording
-from rebalance.pipeline.installation import how_to_get
-from rebalance.pipeline.session import Missing
-from rebalance.properties.verdict import Exit
+from rebalance_verifier.base.installation import how_to_get
+from rebalance_verifier.base.processes.supervision import noticed
+from rebalance_verifier.base.processes.tools import write_whole
+from rebalance_verifier.base.reading import fields, json_of
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.pipeline.audit import batches
+from rebalance_verifier.pipeline.audit.engine import failure
+from rebalance_verifier.pipeline.audit.records import LogFinding, Recording
+from rebalance_verifier.pipeline.audit.result import AuditPlan, InputError
+from rebalance_verifier.pipeline.audit.run import recording
+from rebalance_verifier.pipeline.session import Missing
 
 SETTINGS = "follow.json"
 

@@ -19,11 +19,11 @@ from datetime import date
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING
 
-from rebalance.model.names import unknown
-from rebalance.pipeline.audit.kernel.findings import CHECKS
-from rebalance.pipeline.audit.records import partition_name
-from rebalance.properties import known
-from rebalance.properties.known import KnownEntry
+from rebalance_verifier.base import known
+from rebalance_verifier.base.known import KnownEntry
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.records import partition_name
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

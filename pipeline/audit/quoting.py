@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from pathlib import Path
 
-from rebalance.pipeline.audit.records import LogEvent
+from rebalance_verifier.pipeline.audit.records import LogEvent
 
 MOST_READ = 2_000_000
 """Lines of a file that are read for the sake of a few of them."""

@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rebalance.model.steps import StepView
+from rebalance_verifier.model.steps import StepView
 
 LEVELS = ("safety", "liveness", "quality")
 """The gravest first."""
@@ -88,7 +88,7 @@ class FindingOwner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFinding:
-    """A row of ``findings``, which ``rebalance.pipeline.audit.kernel`` leaves.
+    """A row of ``findings``, which ``pipeline.audit.kernel`` leaves.
 
     ``seconds`` is how long it lasted, to the end of the log where ``ended`` is None. ``skew``: by how many
     seconds the clocks concerned may differ, None for one clock; ``certain``: that does not explain it.

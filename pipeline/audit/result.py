@@ -11,13 +11,19 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from rebalance.pipeline.audit.diagnosis import BugLink
-from rebalance.pipeline.audit.kernel.findings import CHECKS, OF_GROUPS, ZOMBIE, AuditCheck, Thresholds
-from rebalance.pipeline.audit.known import KnownFinding
-from rebalance.pipeline.audit.records import LEVELS, LogFinding, Recording
-from rebalance.pipeline.audit.sources.reading import Unread
-from rebalance.pipeline.audit.sources.settling import LoggedClient, Note
-from rebalance.properties.verdict import Exit, Level, Verdict
+from rebalance_verifier.base.verdict import Exit, Level, Verdict
+from rebalance_verifier.pipeline.audit.diagnosis import BugLink
+from rebalance_verifier.pipeline.audit.kernel.findings import (
+    CHECKS,
+    OF_GROUPS,
+    ZOMBIE,
+    AuditCheck,
+    Thresholds,
+)
+from rebalance_verifier.pipeline.audit.known import KnownFinding
+from rebalance_verifier.pipeline.audit.records import LEVELS, LogFinding, Recording
+from rebalance_verifier.pipeline.audit.sources.reading import Unread
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Note
 
 
 class InputError(ValueError):
@@ -46,7 +52,7 @@ class AuditPlan:
 
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
-    ``rebalance.pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
+    ``pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
     ``level``: the weakest that fails a run. ``known``: what it may find.
     ``master``: of Spark; empty for one process, where the logs fit. ``memory``: of Spark's driver or of the
     database in one process, such as ``4g``; empty for what each needs.

@@ -1,7 +1,7 @@
 """One audit from end to end: logs to events, events to findings, and of these as much as people read.
 
 Everything that can be large lies in Parquet below the output directory. What is collected is bounded by the
-numbers below. Nothing here prints; ``gate.report.terminal.audit`` renders what comes out.
+numbers below. Nothing here prints; ``report.terminal.audit`` renders what comes out.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from rebalance.live.processes.supervision import noticed
-from rebalance.pipeline.audit import alone, kernel, known
-from rebalance.pipeline.audit.diagnosis import diagnose
-from rebalance.pipeline.audit.engine import Engine, message, of_engine
-from rebalance.pipeline.audit.kernel.findings import CHECKS
-from rebalance.pipeline.audit.records import LogEvent, LogFinding, Recording
-from rebalance.pipeline.audit.result import (
+from rebalance_verifier.base.processes.supervision import noticed
+from rebalance_verifier.pipeline.audit import alone, kernel, known
+from rebalance_verifier.pipeline.audit.diagnosis import diagnose
+from rebalance_verifier.pipeline.audit.engine import Engine, message, of_engine
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding, Recording
+from rebalance_verifier.pipeline.audit.result import (
     Audited,
     AuditedGroup,
     AuditPlan,
@@ -31,8 +31,8 @@ from rebalance.pipeline.audit.result import (
     Malformed,
     Pause,
 )
-from rebalance.pipeline.audit.sources.settling import LoggedClient, mixed, on_several_clusters
-from rebalance.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, mixed, on_several_clusters
+from rebalance_verifier.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
 
 MOST_FINDINGS = 1_000
 """In the JSON report. OUT/findings has all."""
@@ -92,7 +92,7 @@ def engine(plan: AuditPlan) -> Engine:
         raise InputError(str(error)) from error
     if here:
         return alone.Alone(plan)
-    from rebalance.pipeline.audit.spread import OnSpark
+    from rebalance_verifier.pipeline.audit.spread import OnSpark
 
     return OnSpark(plan)
 

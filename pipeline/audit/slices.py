@@ -17,11 +17,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from rebalance.explore.engine.drafts import scratch
-from rebalance.pipeline.audit import kernel
-from rebalance.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
-from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.database import literal
+from rebalance_verifier.base.files import scratch
+from rebalance_verifier.pipeline.audit import kernel
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.database import literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

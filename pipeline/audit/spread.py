@@ -18,15 +18,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from rebalance.explore.engine.drafts import scratch
-from rebalance.pipeline import database
-from rebalance.pipeline.audit import kernel, tables
-from rebalance.pipeline.audit.engine import Input, groups_in, load
-from rebalance.pipeline.audit.kernel.events import stored
-from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.records import LogEvent
-from rebalance.pipeline.audit.result import AuditPlan, absolute, literal
-from rebalance.pipeline.audit.slices import (
+from rebalance_verifier.base.files import scratch
+from rebalance_verifier.pipeline import database
+from rebalance_verifier.pipeline.audit import kernel, tables
+from rebalance_verifier.pipeline.audit.engine import Input, groups_in, load
+from rebalance_verifier.pipeline.audit.kernel.events import stored
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.records import LogEvent
+from rebalance_verifier.pipeline.audit.result import AuditPlan, absolute, literal
+from rebalance_verifier.pipeline.audit.slices import (
     HANDED,
     NEEDED,
     PAYLOAD,
@@ -48,9 +48,9 @@ from rebalance.pipeline.audit.slices import (
     surveyed,
     unpacked,
 )
-from rebalance.pipeline.audit.sources import distributed, lines, local
-from rebalance.pipeline.audit.sources.reading import TABLE, Unread
-from rebalance.pipeline.session import LOCAL, cores, session
+from rebalance_verifier.pipeline.audit.sources import distributed, lines, local
+from rebalance_verifier.pipeline.audit.sources.reading import TABLE, Unread
+from rebalance_verifier.pipeline.session import LOCAL, cores, session
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from rebalance.pipeline.audit.kernel.events import COLUMNS
-from rebalance.pipeline.audit.kernel.findings import CHECKS
-from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.records import FindingOwner, LogEvent, LogFinding
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from rebalance.model.reading import whole, word
+from rebalance_verifier.base.reading import whole, word
 
 COMPRESSED = (".gz", ".bz2", ".zst", ".xz", ".zip", ".lz4", ".snappy")
 CHUNK = 1 << 20

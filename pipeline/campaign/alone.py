@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-from rebalance.explore.removal import remove
-from rebalance.live.processes.workers import CannotStart, stream
-from rebalance.pipeline import database
-from rebalance.pipeline.campaign import campaign as campaigns
-from rebalance.pipeline.campaign.campaign import (
+from rebalance_verifier.base.processes.workers import CannotStart, stream
+from rebalance_verifier.base.removal import remove
+from rebalance_verifier.pipeline import database
+from rebalance_verifier.pipeline.campaign import campaign as campaigns
+from rebalance_verifier.pipeline.campaign.campaign import (
     COLUMNS,
     COMMITTED,
     Campaign,

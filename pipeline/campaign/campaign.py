@@ -25,10 +25,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rebalance.live.processes.tools import write_whole
-from rebalance.live.processes.workers import CannotStart, isolated
-from rebalance.model.reading import Unreadable, fields, json_of, listed, whole, word
-from rebalance.properties.verdict import Exit
+from rebalance_verifier.base.processes.tools import write_whole
+from rebalance_verifier.base.processes.workers import CannotStart, isolated
+from rebalance_verifier.base.reading import Unreadable, fields, json_of, listed, whole, word
+from rebalance_verifier.base.verdict import Exit
 
 SCHEMA = 1
 """Of campaign.json; raised when older readers would misread it."""

@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance.explore.groups.scenarios import ScenarioSize, scenario
-from rebalance.live.code.cell import CellDied, KafkaCell
-from rebalance.live.lockstep.both import Lockstep
-from rebalance.live.lockstep.walks import (
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.base.processes.workers import CannotStart
+from rebalance_verifier.explore.groups.scenarios import ScenarioSize, scenario
+from rebalance_verifier.live.code.lockstep.classic import Lockstep
+from rebalance_verifier.live.code.lockstep.walks import (
     LockstepPlan,
     LockstepResult,
     drawn,
@@ -23,12 +24,11 @@ from rebalance.live.lockstep.walks import (
     lockstep_setup,
     walk,
 )
-from rebalance.live.processes.tools import ToolError
-from rebalance.live.processes.workers import CannotStart
-from rebalance.live.replay.code_group import CodeReleases
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.pipeline.campaign.campaign import CONFORMANT, VIOLATION, PlaySeed, SliceOutcome
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.pipeline.campaign.campaign import CONFORMANT, VIOLATION, PlaySeed, SliceOutcome
 
 
 @dataclass(frozen=True, kw_only=True)

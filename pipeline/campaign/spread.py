@@ -21,9 +21,9 @@ from pyspark.sql.types import (
     StructField,
     StructType,
 )
-from rebalance.pipeline.campaign import campaign as campaigns
-from rebalance.pipeline.campaign.campaign import COLUMNS, Campaign, Player, Slice, VerdictRow
-from rebalance.pipeline.session import LIGHT, session
+from rebalance_verifier.pipeline.campaign import campaign as campaigns
+from rebalance_verifier.pipeline.campaign.campaign import COLUMNS, Campaign, Player, Slice, VerdictRow
+from rebalance_verifier.pipeline.session import LIGHT, session
 
 _TYPES = {
     "BIGINT": LongType(),

@@ -8,8 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rebalance.pipeline.campaign.campaign import ALWAYS, COLUMNS, LOST, Campaign, CampaignError, rows_of
-from rebalance.pipeline.database import literal, reason
+from rebalance_verifier.pipeline.campaign.campaign import (
+    ALWAYS,
+    COLUMNS,
+    LOST,
+    Campaign,
+    CampaignError,
+    rows_of,
+)
+from rebalance_verifier.pipeline.database import literal, reason
 
 SMALLEST = "ORDER BY coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number"
 """What the smallest failing scenario is the smallest by."""

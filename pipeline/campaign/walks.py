@@ -11,17 +11,23 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from rebalance.explore.groups.exploration import saved_run
-from rebalance.explore.groups.runs import SavedRun
-from rebalance.explore.groups.scenarios import ScenarioSize, scenario
-from rebalance.explore.random.minimise import minimise
-from rebalance.explore.random.walks import walk
-from rebalance.model.bugs.profiles import AS_SPECIFIED
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.pipeline.campaign.campaign import CONFORMANT, VIOLATION, Failing, PlaySeed, SliceOutcome
-from rebalance.properties.group.clauses import rules
-from rebalance.properties.group.own import milder
+from rebalance_verifier.explore.groups.exploration import saved_run
+from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.explore.groups.scenarios import ScenarioSize, scenario
+from rebalance_verifier.explore.random.minimise import minimise
+from rebalance_verifier.explore.random.walks import walk
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.pipeline.campaign.campaign import (
+    CONFORMANT,
+    VIOLATION,
+    Failing,
+    PlaySeed,
+    SliceOutcome,
+)
+from rebalance_verifier.properties.group.clauses import rules
+from rebalance_verifier.properties.group.own import milder
 
 STATES = 300
 """How far minimising a walk looks for a shorter way; what is shortest, a search of the whole group says."""

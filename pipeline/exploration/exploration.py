@@ -26,23 +26,23 @@ from numpy.typing import NDArray
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import LongType, Row, StructField, StructType
-from rebalance.explore.engine.fast import Search, collision
-from rebalance.explore.engine.history import LevelHistory, about, follow, leading
-from rebalance.explore.engine.memo import Columns
-from rebalance.explore.engine.search import Exploration, Graph, Limits, ModelTrace, Progress, Stop
-from rebalance.explore.engine.space import Space
-from rebalance.explore.engine.tables import narrow
-from rebalance.explore.engine.tally import Tally
-from rebalance.explore.engine.visited import Hashes, Visited
-from rebalance.explore.groups.exploration import ExplorationPlan, OtherEngine
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.machine import Machine
-from rebalance.model.protocol.setup import Setup
-from rebalance.pipeline.exploration import survey
-from rebalance.pipeline.exploration.states import KEY, SearchSpec, schema
-from rebalance.pipeline.session import session
-from rebalance.properties.group.clauses import rules
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.fast import Search, collision
+from rebalance_verifier.explore.engine.history import LevelHistory, about, follow, leading
+from rebalance_verifier.explore.engine.memo import Columns
+from rebalance_verifier.explore.engine.search import Exploration, Graph, Limits, ModelTrace, Progress, Stop
+from rebalance_verifier.explore.engine.space import Space
+from rebalance_verifier.explore.engine.tables import narrow
+from rebalance_verifier.explore.engine.tally import Tally
+from rebalance_verifier.explore.engine.visited import Hashes, Visited
+from rebalance_verifier.explore.groups.exploration import ExplorationPlan, OtherEngine
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.pipeline.exploration import survey
+from rebalance_verifier.pipeline.exploration.states import KEY, SearchSpec, schema
+from rebalance_verifier.pipeline.session import session
+from rebalance_verifier.properties.group.clauses import rules
+from rebalance_verifier.properties.group.rules import Rules
 
 NO_LIMITS = Limits()
 

@@ -20,13 +20,13 @@ from hashlib import blake2b
 import numpy as np
 import pyarrow as pa
 from pyspark.sql.types import LongType, StructField, StructType
-from rebalance.explore.engine.memo import Columns
-from rebalance.explore.engine.space import Candidates, Space
-from rebalance.explore.engine.tables import Array, Column
-from rebalance.explore.engine.visited import Hashes, Visited, firsts
-from rebalance.model import portable
-from rebalance.model.machine import Machine, Value
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.memo import Columns
+from rebalance_verifier.explore.engine.space import Candidates, Space
+from rebalance_verifier.explore.engine.tables import Array, Column
+from rebalance_verifier.explore.engine.visited import Hashes, Visited, firsts
+from rebalance_verifier.model import portable
+from rebalance_verifier.model.machine import Machine, Value
+from rebalance_verifier.properties.group.rules import Rules
 
 KEY = "key"
 

@@ -9,10 +9,10 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import BinaryType, LongType, Row, StringType, StructField, StructType
-from rebalance.explore.engine.fast import count
-from rebalance.explore.engine.tally import Tally
-from rebalance.explore.engine.visited import Visited
-from rebalance.pipeline.exploration.states import SearchSpec
+from rebalance_verifier.explore.engine.fast import count
+from rebalance_verifier.explore.engine.tally import Tally
+from rebalance_verifier.explore.engine.visited import Visited
+from rebalance_verifier.pipeline.exploration.states import SearchSpec
 
 SURVEY = StructType(
     [

@@ -1,6 +1,6 @@
 """One call of an assignor as the judge sees it: what was asked, what came back, who validly held what.
 
-The rule of valid claims is written here a second time on purpose, independent of ``rebalance.model``:
+The rule of valid claims is written here a second time on purpose, independent of ``model``:
 an oracle that shared the assignors' code would share their mistakes.
 """
 
@@ -12,9 +12,9 @@ from enum import StrEnum
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
-from rebalance.model import wire
-from rebalance.model.assignor import Limits, Promise
-from rebalance.model.values import (
+from rebalance_verifier.model import wire
+from rebalance_verifier.model.assignor import Limits, Promise
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,

@@ -9,11 +9,11 @@ from enum import StrEnum
 from functools import cache
 from typing import Any
 
-from rebalance.model.assignor import Promise
-from rebalance.model.values import RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.calls import AssignorCall, AssignQuestion, Reply
-from rebalance.properties.assignors.scenarios import Scenario
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
+from rebalance_verifier.properties.assignors.calls import AssignorCall, AssignQuestion, Reply
+from rebalance_verifier.properties.assignors.scenarios import Scenario
 
 EAGER = RebalanceProtocol.EAGER
 

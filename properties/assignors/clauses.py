@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from rebalance.model.assignor import Promise
-from rebalance.model.names import unknown
-from rebalance.model.values import CLASSIC
-from rebalance.properties.assignors.clause import COOPERATIVE, Clause, Scope
-from rebalance.properties.assignors.placement import (
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.values import CLASSIC
+from rebalance_verifier.properties.assignors.clause import COOPERATIVE, Clause, Scope
+from rebalance_verifier.properties.assignors.placement import (
     all_given_back,
     answered,
     balanced,
@@ -34,20 +35,19 @@ from rebalance.properties.assignors.placement import (
     sticky,
     within_capacity,
 )
-from rebalance.properties.assignors.replies import (
+from rebalance_verifier.properties.assignors.replies import (
     deterministic,
     indifferent_to_order,
     input_untouched,
     stale_claims_ignored,
     total,
 )
-from rebalance.properties.assignors.settling import (
+from rebalance_verifier.properties.assignors.settling import (
     settled_is_final,
     settles,
     settles_in_two,
     withheld_in_vain,
 )
-from rebalance.properties.verdict import Level
 
 # --- the table ------------------------------------------------------------------------------------
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 import networkx as nx
-from rebalance.model.values import Racks, RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.calls import AssignorCall, once
+from rebalance_verifier.model.values import Racks, RebalanceProtocol, TopicPartition
+from rebalance_verifier.properties.assignors.calls import AssignorCall, once
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from rebalance.model.assignor import Promise
-from rebalance.model.values import Racks, TopicPartition
-from rebalance.properties.assignors import oracles
-from rebalance.properties.assignors.calls import AssignorCall, once
-from rebalance.properties.assignors.clause import CONSUMER, COOPERATIVE, EAGER, Breach
-from rebalance.properties.assignors.wording import (
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.values import Racks, TopicPartition
+from rebalance_verifier.properties.assignors import oracles
+from rebalance_verifier.properties.assignors.calls import AssignorCall, once
+from rebalance_verifier.properties.assignors.clause import CONSUMER, COOPERATIVE, EAGER, Breach
+from rebalance_verifier.properties.assignors.wording import (
     claims_of,
     counted,
     generation_text,

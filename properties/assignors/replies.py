@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from rebalance.properties.assignors.calls import (
+from rebalance_verifier.properties.assignors.calls import (
     Answer,
     AssignorCall,
     AssignQuestion,
@@ -13,8 +13,8 @@ from rebalance.properties.assignors.calls import (
     FailureKind,
     StatedClaim,
 )
-from rebalance.properties.assignors.clause import Asking, Breach
-from rebalance.properties.assignors.wording import differs, everything, listed, same_owners
+from rebalance_verifier.properties.assignors.clause import Asking, Breach
+from rebalance_verifier.properties.assignors.wording import differs, everything, listed, same_owners
 
 
 def total(reply: Answer | Failure) -> Breach | None:

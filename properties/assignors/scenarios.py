@@ -1,7 +1,7 @@
 """A scenario: everything that a history of rebalances is played from, as plain data.
 
 A scenario holds no claim that the target's own answers could produce: those follow from playing it
-(``rebalance.properties.assignors.histories``). What it does hold are the claims members arrive with, the
+(``gate.scenarios.player``). What it does hold are the claims members arrive with, the
 events before each rebalance and the faults during it. It is what is generated, minimised, saved in
 a trace and replayed.
 """
@@ -15,7 +15,7 @@ from enum import StrEnum
 from operator import is_
 from typing import Any, TypeVar
 
-from rebalance.model.values import (
+from rebalance_verifier.model.values import (
     NEWEST_VERSION,
     NO_GENERATION,
     Cluster,

@@ -6,12 +6,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from rebalance.model.assignor import Limits, Promise
-from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors import oracles
-from rebalance.properties.assignors.calls import AssignorCall, once
-from rebalance.properties.assignors.clause import Breach, History
-from rebalance.properties.assignors.wording import claims_of, counted, differs, grants, listed, same_owners
+from rebalance_verifier.model.assignor import Limits, Promise
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors import oracles
+from rebalance_verifier.properties.assignors.calls import AssignorCall, once
+from rebalance_verifier.properties.assignors.clause import Breach, History
+from rebalance_verifier.properties.assignors.wording import (
+    claims_of,
+    counted,
+    differs,
+    grants,
+    listed,
+    same_owners,
+)
 
 
 def bound(history: History) -> int:

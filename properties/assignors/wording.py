@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from rebalance.model.values import GroupAssignment, TopicPartition
-from rebalance.properties.assignors.calls import AssignorCall
-from rebalance.properties.assignors.clause import Breach
+from rebalance_verifier.model.values import GroupAssignment, TopicPartition
+from rebalance_verifier.properties.assignors.calls import AssignorCall
+from rebalance_verifier.properties.assignors.clause import Breach
 
 
 def same_owners(one: GroupAssignment, other: GroupAssignment) -> bool:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rebalance.model.machine import Event
-from rebalance.model.protocol.observations import (
+from rebalance_verifier.model.classic.state import Error, GroupState, Life, Parts
+from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
     Call,
@@ -25,8 +25,8 @@ from rebalance.model.protocol.observations import (
     Seen,
     Threw,
 )
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import Error, GroupState, Life, Parts
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Event
 
 
 def owner(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base.verdict import Level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

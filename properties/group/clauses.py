@@ -1,7 +1,7 @@
 """What must hold of a consumer group: safety, callbacks, error handling, convergence, and the witnesses.
 
 ``TABLE`` is the single place where the clauses of the protocol are registered; ``rules`` turns them into
-rules for one setup. The functions see views and observations of ``rebalance.model.protocol``, no state.
+rules for one setup. The functions see views and observations of ``model.classic``, no state.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
-from rebalance.model.machine import Event
-from rebalance.model.protocol.observations import (
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.model.classic.state import GroupState
+from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
     Call,
@@ -29,13 +30,20 @@ from rebalance.model.protocol.observations import (
     Seen,
     Threw,
 )
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import GroupState
-from rebalance.properties.group import checks, consumer
-from rebalance.properties.group.clause import CONVERGES as CONVERGES
-from rebalance.properties.group.clause import ProtocolClause as ProtocolClause
-from rebalance.properties.group.rules import Always, Bounded, EachChange, EachStep, Finally, Rules, Sometimes
-from rebalance.properties.verdict import Level
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.properties.group import checks, consumer
+from rebalance_verifier.properties.group.clause import CONVERGES as CONVERGES
+from rebalance_verifier.properties.group.clause import ProtocolClause as ProtocolClause
+from rebalance_verifier.properties.group.rules import (
+    Always,
+    Bounded,
+    EachChange,
+    EachStep,
+    Finally,
+    Rules,
+    Sometimes,
+)
 
 Check = Callable[[Setup, Any], str | None]
 

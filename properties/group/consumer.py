@@ -7,7 +7,8 @@ from functools import partial
 from itertools import combinations, permutations
 from typing import Any
 
-from rebalance.model.consumer.observations import (
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.model.consumer.observations import (
     Acknowledged,
     Advanced,
     BeatAnswered,
@@ -15,13 +16,20 @@ from rebalance.model.consumer.observations import (
     Ended,
     Granted,
 )
-from rebalance.model.machine import Event
-from rebalance.model.protocol.observations import Call, Callback, Noted, Seen
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.properties.group import checks, consumer_checks
-from rebalance.properties.group.clause import CONVERGES, ProtocolClause
-from rebalance.properties.group.rules import Always, Bounded, EachChange, EachStep, Finally, Rules, Sometimes
-from rebalance.properties.verdict import Level
+from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.properties.group import checks, consumer_checks
+from rebalance_verifier.properties.group.clause import CONVERGES, ProtocolClause
+from rebalance_verifier.properties.group.rules import (
+    Always,
+    Bounded,
+    EachChange,
+    EachStep,
+    Finally,
+    Rules,
+    Sometimes,
+)
 
 Check = Callable[[Setup, Any], str | None]
 

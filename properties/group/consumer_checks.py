@@ -5,8 +5,9 @@ A function returns what is wrong, or None. ``consumer`` says which clause it sta
 
 from __future__ import annotations
 
-from rebalance.model.consumer.conversion import may_upgrade
-from rebalance.model.consumer.observations import (
+from rebalance_verifier.model.classic.state import NONE, Parts
+from rebalance_verifier.model.consumer.conversion import may_upgrade
+from rebalance_verifier.model.consumer.observations import (
     Acknowledged,
     Advanced,
     BeatAnswered,
@@ -14,9 +15,8 @@ from rebalance.model.consumer.observations import (
     Ended,
     Granted,
 )
-from rebalance.model.consumer.state import BeatError
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import NONE, Parts
+from rebalance_verifier.model.consumer.state import BeatError
+from rebalance_verifier.model.group.setup import Setup, letter
 
 Holds = tuple[Parts, Parts]
 """What the records of one slot hold, and what more than one of them does."""

@@ -14,11 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rebalance.model.machine import Event, Machine, Outcome, State
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.observations import Call, Callback
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import (
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import (
     ClusterState,
     Group,
     GroupState,
@@ -28,6 +25,9 @@ from rebalance.model.protocol.state import (
     Parts,
     each,
 )
+from rebalance_verifier.model.group.observations import Call, Callback
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Event, Machine, Outcome, State
 
 _ENDS = ("crash", "close", "unsubscribe", "bounce", "hang", "start")
 """Steps after which the client that sent a request is gone, or waits for nothing any more."""

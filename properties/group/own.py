@@ -19,15 +19,15 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from rebalance.model.names import unknown
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import each
-from rebalance.properties.group import consumer
-from rebalance.properties.group.clause import ProtocolClause
-from rebalance.properties.group.clauses import CLAUSES, WITNESSES
-from rebalance.properties.group.clauses import rules as required
-from rebalance.properties.group.rules import Always, Rules
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.model.classic.state import each
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.properties.group import consumer
+from rebalance_verifier.properties.group.clause import ProtocolClause
+from rebalance_verifier.properties.group.clauses import CLAUSES, WITNESSES
+from rebalance_verifier.properties.group.clauses import rules as required
+from rebalance_verifier.properties.group.rules import Always, Rules
 
 OWN = "own/"
 """How the id of such a clause begins; what follows is where its function is, ``module:function``."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from typing import NamedTuple
 
-from rebalance.model.machine import Change, Event, Value
+from rebalance_verifier.model.machine import Change, Event, Value
 
 
 class Always(NamedTuple):

@@ -20,11 +20,11 @@ from dataclasses import replace
 from functools import partial
 
 import z3
-from rebalance.specs.consumer import coordinator
-from rebalance.specs.consumer.client import differs
-from rebalance.specs.consumer.coordinator import free, gone, surplus, wanted
-from rebalance.specs.consumer.order import CONTRACT, assuming, ordered
-from rebalance.specs.consumer.vocabulary import (
+from rebalance_verifier.specs.consumer import coordinator
+from rebalance_verifier.specs.consumer.coordinator import free, gone, surplus, wanted
+from rebalance_verifier.specs.consumer.member import differs
+from rebalance_verifier.specs.consumer.order import CONTRACT, assuming, ordered
+from rebalance_verifier.specs.consumer.vocabulary import (
     ANSWER,
     BEAT,
     FENCED,
@@ -42,10 +42,10 @@ from rebalance.specs.consumer.vocabulary import (
     P,
     lt,
 )
-from rebalance.specs.logic.language import NEXT, SpecAction, State, Term, symbols_of
-from rebalance.specs.logic.specification import IMPLIES, ProofCase, Specification, Theorem
-from rebalance.specs.theorems.ranking import Ranking, RankingSet, Situation
-from rebalance.specs.theorems.theorems import INVARIANTS, inductive
+from rebalance_verifier.specs.logic.language import NEXT, SpecAction, State, Term, symbols_of
+from rebalance_verifier.specs.logic.ranking import Ranking, RankingSet, Situation
+from rebalance_verifier.specs.logic.specification import IMPLIES, ProofCase, Specification, Theorem
+from rebalance_verifier.specs.logic.theorems import INVARIANTS, inductive
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
 # -- the measure ---------------------------------------------------------------------------------------

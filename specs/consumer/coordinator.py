@@ -1,4 +1,4 @@
-"""The coordinator's consumer group, as ``rebalance.model.consumer.coordinator`` and ``reconcile`` do it.
+"""The coordinator's consumer group, as ``model.consumer.coordinator`` and ``reconcile`` do it.
 
 What one heartbeat does there at once are several steps here: a record is made, the epoch is raised, a target
 is computed, and what follows is the next step of the member that calls. In between others may come, so
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from rebalance.specs.consumer.client import NO, put
-from rebalance.specs.consumer.vocabulary import (
+from rebalance_verifier.specs.consumer.member import NO, put
+from rebalance_verifier.specs.consumer.vocabulary import (
     ANSWER,
     BEAT,
     IDLE,
@@ -27,7 +27,7 @@ from rebalance.specs.consumer.vocabulary import (
     lt,
     none,
 )
-from rebalance.specs.logic.language import ANY, After, State, Term
+from rebalance_verifier.specs.logic.language import ANY, After, State, Term
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 # -- terms ---------------------------------------------------------------------------------------------

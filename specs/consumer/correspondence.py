@@ -6,10 +6,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
-from rebalance.model.consumer.client import ACTIVE
-from rebalance.model.consumer.conversion import may_upgrade
-from rebalance.model.consumer.observations import Committed
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.state import Life, Topics, each
+from rebalance_verifier.model.consumer.conversion import may_upgrade
+from rebalance_verifier.model.consumer.member import ACTIVE
+from rebalance_verifier.model.consumer.observations import Committed
+from rebalance_verifier.model.consumer.state import (
     Beat,
     BeatError,
     BeatKind,
@@ -19,10 +20,9 @@ from rebalance.model.consumer.state import (
     ConsumerRecord,
     find,
 )
-from rebalance.model.machine import Event
-from rebalance.model.protocol.state import Life, Topics, each
-from rebalance.specs.consumer.picture import GroupPicture, SlotState, under_way
-from rebalance.specs.refinement.abstraction import NoCounterpartError
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
+from rebalance_verifier.specs.consumer.picture import GroupPicture, SlotState, under_way
 
 Step = tuple[tuple[str, ...], tuple[int, ...]]
 """Actions of the logic, one of which it is, and their parameters."""

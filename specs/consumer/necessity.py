@@ -12,23 +12,15 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import z3
-from rebalance.specs.consumer import client, coordinator
-from rebalance.specs.consumer.coordinator import accepted, arrived, gives, surplus, unrevoked
-from rebalance.specs.consumer.safety import IsStored, properties_of, specification
-from rebalance.specs.consumer.vocabulary import (
-    FENCED,
-    IDLE,
-    INSIDE,
-    JOIN,
-    JOINING,
-    VOCABULARY,
-    N,
-    P,
-)
-from rebalance.specs.logic.bounded import SpecRun, StepRelations, run_by
-from rebalance.specs.logic.language import After, Effect, State, Term
-from rebalance.specs.logic.specification import Specification
-from rebalance.specs.necessity.varying import around, instead_of, without
+from rebalance_verifier.specs.consumer import coordinator
+from rebalance_verifier.specs.consumer import member as client
+from rebalance_verifier.specs.consumer.coordinator import accepted, arrived, gives, surplus, unrevoked
+from rebalance_verifier.specs.consumer.safety import IsStored, properties_of, specification
+from rebalance_verifier.specs.consumer.vocabulary import FENCED, IDLE, INSIDE, JOIN, JOINING, VOCABULARY, N, P
+from rebalance_verifier.specs.logic.bounded import SpecRun, StepRelations, run_by
+from rebalance_verifier.specs.logic.language import After, Effect, State, Term
+from rebalance_verifier.specs.logic.specification import Specification
+from rebalance_verifier.specs.logic.varying import around, instead_of, without
 from z3 import And, ForAll, Implies, Not, Or
 
 SIZES = {"Member": 2, "Partition": 2, "Generation": 6}

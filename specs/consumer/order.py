@@ -10,23 +10,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
-from rebalance.specs.consumer import coordinator
-from rebalance.specs.consumer.client import differs, hears
-from rebalance.specs.consumer.coordinator import wanted
-from rebalance.specs.consumer.safety import specification
-from rebalance.specs.consumer.vocabulary import (
-    ANSWER,
-    BEAT,
-    IDLE,
-    INSIDE,
-    VOCABULARY,
-    M,
-    N,
-    P,
-    Q,
-)
-from rebalance.specs.logic.language import After, State, Term
-from rebalance.specs.logic.specification import Specification
+from rebalance_verifier.specs.consumer import coordinator
+from rebalance_verifier.specs.consumer.coordinator import wanted
+from rebalance_verifier.specs.consumer.member import differs, hears
+from rebalance_verifier.specs.consumer.safety import specification
+from rebalance_verifier.specs.consumer.vocabulary import ANSWER, BEAT, IDLE, INSIDE, VOCABULARY, M, N, P, Q
+from rebalance_verifier.specs.logic.language import After, State, Term
+from rebalance_verifier.specs.logic.specification import Specification
 from z3 import And, Exists, ForAll, Implies, Not, Or
 
 Target = Callable[[Term, Term], Term]

@@ -1,4 +1,4 @@
-"""The map from the executable model (``rebalance.model.consumer``) to the logic: a state as a structure.
+"""The map from the executable model (``model.consumer``) to the logic: a state as a structure.
 
 A member id is a slot and an incarnation there, one element here; an epoch is a number in both, ``none`` is
 element 0. What the logic leaves out of a client (whether it is paused or hangs, its subscription, which
@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rebalance.model.consumer.client import ACTIVE, FENCING
-from rebalance.model.consumer.state import (
+from rebalance_verifier.model.classic.state import NONE, Life
+from rebalance_verifier.model.consumer.member import ACTIVE, FENCING
+from rebalance_verifier.model.consumer.state import (
     INSIDE,
     BeatError,
     BeatKind,
@@ -25,11 +26,10 @@ from rebalance.model.consumer.state import (
     ConsumerRecords,
     LateCommit,
 )
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import NONE, Life
-from rebalance.specs.consumer.vocabulary import VOCABULARY
-from rebalance.specs.logic.universe import Structure, Universe, Value
-from rebalance.specs.refinement.abstraction import NoCounterpartError
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
+from rebalance_verifier.specs.consumer.vocabulary import VOCABULARY
+from rebalance_verifier.specs.logic.universe import Structure, Universe, Value
 
 CLIENT_STATES = {
     ClientState.UNSUBSCRIBED: "UNSUBSCRIBED",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
-from rebalance.specs.consumer.convergence import convergence
-from rebalance.specs.consumer.order import CONTRACT, ORDER, assuming
-from rebalance.specs.consumer.safety import STEPS_KEEP, specification
-from rebalance.specs.logic.specification import Specification, Theorem
-from rebalance.specs.necessity import vacuity
-from rebalance.specs.necessity.vacuity import VacuityCheck
-from rebalance.specs.theorems.theorems import every_step, theorems
+from rebalance_verifier.specs.classic.necessity import vacuity
+from rebalance_verifier.specs.classic.necessity.vacuity import VacuityCheck
+from rebalance_verifier.specs.consumer.convergence import convergence
+from rebalance_verifier.specs.consumer.order import CONTRACT, ORDER, assuming
+from rebalance_verifier.specs.consumer.safety import STEPS_KEEP, specification
+from rebalance_verifier.specs.logic.specification import Specification, Theorem
+from rebalance_verifier.specs.logic.theorems import every_step, theorems
 
 SENTENCES = {
     "exclusive ownership": ("no partition is owned by two members of the group", "KIP-848"),

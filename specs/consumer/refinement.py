@@ -15,21 +15,26 @@ from functools import cache
 from typing import Any, cast
 
 import z3
-from rebalance.model.consumer.group import consumer_machine
-from rebalance.model.consumer.state import ConsumerGroup
-from rebalance.model.machine import Machine
-from rebalance.model.protocol.describe import event_text
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.specs.consumer.correspondence import ConsumerMove, Step, steps
-from rebalance.specs.consumer.order import in_step
-from rebalance.specs.consumer.picture import GroupPicture, SlotState, ids_in
-from rebalance.specs.logic.concrete import Stepper
-from rebalance.specs.logic.specification import Specification
-from rebalance.specs.logic.universe import Structure, call
-from rebalance.specs.refinement.abstraction import NoCounterpartError
-from rebalance.specs.refinement.refinement import MOST_KNOWN, RefinementFailure, Report, broken
-from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled_by
-from rebalance.specs.refinement.transitions import NumberedMachine, Numbers, Transition
+from rebalance_verifier.model.classic.describe import event_text
+from rebalance_verifier.model.consumer.group import consumer_machine
+from rebalance_verifier.model.consumer.state import ConsumerGroup
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
+from rebalance_verifier.specs.classic.refinement.refinement import (
+    MOST_KNOWN,
+    RefinementFailure,
+    Report,
+    broken,
+)
+from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled_by
+from rebalance_verifier.specs.consumer.correspondence import ConsumerMove, Step, steps
+from rebalance_verifier.specs.consumer.order import in_step
+from rebalance_verifier.specs.consumer.picture import GroupPicture, SlotState, ids_in
+from rebalance_verifier.specs.logic.concrete import Stepper
+from rebalance_verifier.specs.logic.specification import Specification
+from rebalance_verifier.specs.logic.transitions import NumberedMachine, Numbers, Transition
+from rebalance_verifier.specs.logic.universe import Structure, call
 
 _Step = tuple[int, tuple[Step, ...], int]
 """A step between two structures, by their numbers."""

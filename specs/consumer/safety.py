@@ -12,10 +12,11 @@ from dataclasses import replace
 from functools import cache
 
 import z3
-from rebalance.specs.consumer import client, coordinator
-from rebalance.specs.consumer.client import has
-from rebalance.specs.consumer.coordinator import held, held_in, stored
-from rebalance.specs.consumer.vocabulary import (
+from rebalance_verifier.specs.consumer import coordinator
+from rebalance_verifier.specs.consumer import member as client
+from rebalance_verifier.specs.consumer.coordinator import held, held_in, stored
+from rebalance_verifier.specs.consumer.member import has
+from rebalance_verifier.specs.consumer.vocabulary import (
     ANSWER,
     AXIOMS,
     BEAT,
@@ -36,8 +37,8 @@ from rebalance.specs.consumer.vocabulary import (
     none,
     zero,
 )
-from rebalance.specs.logic.language import NEXT, Effect, State, Term
-from rebalance.specs.logic.specification import Specification
+from rebalance_verifier.specs.logic.language import NEXT, Effect, State, Term
+from rebalance_verifier.specs.logic.specification import Specification
 from z3 import And, Implies, Not, Or
 
 IsStored = Callable[[State, Term, Term, Term], Term]

@@ -12,7 +12,7 @@ at any time, and again. Who a timer, a leave or an administrator removes is not 
 from __future__ import annotations
 
 import z3
-from rebalance.specs.logic.language import Vocabulary
+from rebalance_verifier.specs.logic.language import Vocabulary
 
 VOCABULARY = Vocabulary()
 _v = VOCABULARY

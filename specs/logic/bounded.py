@@ -13,12 +13,12 @@ from itertools import product
 from typing import Any
 
 import z3
-from rebalance.specs.logic.concrete import Stepper
-from rebalance.specs.logic.grounding import Grounding
-from rebalance.specs.logic.language import NEXT, OPEN, SpecAction, Symbol, Term
-from rebalance.specs.logic.limit import LIMIT, Budget
-from rebalance.specs.logic.specification import Specification
-from rebalance.specs.logic.universe import Structure, Universe, Value
+from rebalance_verifier.specs.logic.concrete import Stepper
+from rebalance_verifier.specs.logic.grounding import Grounding
+from rebalance_verifier.specs.logic.language import NEXT, OPEN, SpecAction, Symbol, Term
+from rebalance_verifier.specs.logic.limit import LIMIT, Budget
+from rebalance_verifier.specs.logic.specification import Specification
+from rebalance_verifier.specs.logic.universe import Structure, Universe, Value
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from math import prod
 from typing import Any
 
 import z3
-from rebalance.specs.logic.language import Term
-from rebalance.specs.logic.universe import Universe, Value
+from rebalance_verifier.specs.logic.language import Term
+from rebalance_verifier.specs.logic.universe import Universe, Value
 
 WRITTEN_OUT = 80
 """Cost up to which a quantifier is written out for all elements rather than looped over."""

@@ -12,15 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import z3
-from rebalance.specs.logic.compiled import (
-    Binding,
-    FunctionWriter,
-    negation,
-    shown,
-    translate,
-)
-from rebalance.specs.logic.language import ANY, NEXT, SpecAction, Term, leaves
-from rebalance.specs.logic.universe import Structure, Universe, Value, call
+from rebalance_verifier.specs.logic.compiled import Binding, FunctionWriter, negation, shown, translate
+from rebalance_verifier.specs.logic.language import ANY, NEXT, SpecAction, Term, leaves
+from rebalance_verifier.specs.logic.universe import Structure, Universe, Value, call
 
 Parameters = tuple[Value, ...]
 

@@ -13,9 +13,9 @@ from string import ascii_uppercase
 from typing import Any
 
 import z3
-from rebalance.specs.logic.finite import Finite, Model, Preference
-from rebalance.specs.logic.language import SpecAction, Term, Vocabulary
-from rebalance.specs.logic.limit import Budget
+from rebalance_verifier.specs.logic.finite import Finite, Model, Preference
+from rebalance_verifier.specs.logic.language import SpecAction, Term, Vocabulary
+from rebalance_verifier.specs.logic.limit import Budget
 
 SIZES = {"Generation": 4}
 MOST = 3

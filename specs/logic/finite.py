@@ -14,9 +14,9 @@ from itertools import product
 from typing import Any
 
 import z3
-from rebalance.specs.logic.grounding import Grounding
-from rebalance.specs.logic.language import Term, Vocabulary, parts
-from rebalance.specs.logic.limit import Budget
+from rebalance_verifier.specs.logic.grounding import Grounding
+from rebalance_verifier.specs.logic.language import Term, Vocabulary, parts
+from rebalance_verifier.specs.logic.limit import Budget
 
 Preference = Callable[[tuple[int, ...]], Sequence[int]]
 """At these arguments (numbers of elements), which values to try first. A truth value is 0 or 1."""

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 import z3
-from rebalance.specs.logic.language import Term, Vocabulary
+from rebalance_verifier.specs.logic.language import Term, Vocabulary
 
 
 class Grounding:

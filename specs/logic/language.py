@@ -22,7 +22,7 @@ from functools import cache, cached_property
 from typing import Any
 
 import z3
-from rebalance.specs.logic.smtlib import declarable
+from rebalance_verifier.specs.logic.smtlib import declarable
 
 Term = Any
 """A z3 expression; z3 has no types for checkers."""

@@ -22,14 +22,14 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 import z3
-from rebalance.properties.verdict import Verdict
-from rebalance.specs.logic import smtlib
-from rebalance.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
-from rebalance.specs.logic.finite import Finite
-from rebalance.specs.logic.language import Term, Vocabulary
-from rebalance.specs.logic.limit import LIMIT, Budget
-from rebalance.specs.logic.memory import keep_freed_memory
-from rebalance.specs.logic.specification import ProofCase, Theorem
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.specs.logic import smtlib
+from rebalance_verifier.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
+from rebalance_verifier.specs.logic.finite import Finite
+from rebalance_verifier.specs.logic.language import Term, Vocabulary
+from rebalance_verifier.specs.logic.limit import LIMIT, Budget
+from rebalance_verifier.specs.logic.memory import keep_freed_memory
+from rebalance_verifier.specs.logic.specification import ProofCase, Theorem
 
 SOON = LIMIT // 5
 """Units after which the quick ways give up."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 
-from rebalance.specs.logic.language import SpecAction, Term, Vocabulary
+from rebalance_verifier.specs.logic.language import SpecAction, Term, Vocabulary
 
 ASSUMPTIONS, INIT, STEP, IMPLIES, PROGRESS = "assumptions", "init", "step", "implies", "progress"
 """Kinds of cases, the last one that something can be done; others may be added by whoever makes a theorem."""

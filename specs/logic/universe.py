@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import product
 from typing import Any
 
-from rebalance.specs.logic.language import Vocabulary
+from rebalance_verifier.specs.logic.language import Vocabulary
 
 Value = bool | int | str
 """An element: truth value, number of an element of an unbounded sort, name of an enumeration's value."""

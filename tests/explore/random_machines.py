@@ -14,8 +14,18 @@ from itertools import permutations
 from typing import Any
 
 from hypothesis import strategies as st
-from rebalance.model.machine import NOBODY, Action, Event, Labels, Machine, Outcome, Permutation, Value, View
-from rebalance.properties.group.rules import Always, EachChange, EachStep, Rules, Sometimes
+from rebalance_verifier.model.machine import (
+    NOBODY,
+    Action,
+    Event,
+    Labels,
+    Machine,
+    Outcome,
+    Permutation,
+    Value,
+    View,
+)
+from rebalance_verifier.properties.group.rules import Always, EachChange, EachStep, Rules, Sometimes
 
 XS = 3
 

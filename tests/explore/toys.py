@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import permutations, product
 from typing import NamedTuple
 
-from rebalance.model.machine import (
+from rebalance_verifier.model.machine import (
     Action,
     Event,
     Fairness,
@@ -24,7 +24,7 @@ from rebalance.model.machine import (
     Value,
     View,
 )
-from rebalance.properties.group.rules import Always, EachStep, Rules, Sometimes
+from rebalance_verifier.properties.group.rules import Always, EachStep, Rules, Sometimes
 
 
 class Group(NamedTuple):

@@ -7,8 +7,8 @@ import socket
 from pathlib import Path
 
 import pytest
-from rebalance.model import reading
-from rebalance.model.reading import Unparsed, Unreadable
+from rebalance_verifier.base import reading
+from rebalance_verifier.base.reading import Unparsed, Unreadable
 
 JSON: dict[str, bytes] = {
     "empty": b"",

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.machine import NOBODY, Options
-from rebalance.model.protocol.group import machine
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.machine import NOBODY, Options
 
 
 def test_options_are_the_outcomes_of_each_state_of_a_run() -> None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import pytest
-from rebalance.model import portable
-from rebalance.model.portable import NotValues
-from rebalance.model.protocol.state import Life, Member
-from rebalance.model.values import TopicPartition
+from rebalance_verifier.model import portable
+from rebalance_verifier.model.classic.state import Life, Member
+from rebalance_verifier.model.portable import NotValues
+from rebalance_verifier.model.values import TopicPartition
 
 VALUES: Sequence[Any] = (
     None,
@@ -63,8 +63,8 @@ def test_nothing_else_is_written(value: Any) -> None:
         portable.dumps([value])
 
 
-PARTITION = ["rebalance.model.values", "TopicPartition"]
-LIFE = ["rebalance.model.protocol.state", "Life"]
+PARTITION = ["rebalance_verifier.model.values", "TopicPartition"]
+LIFE = ["rebalance_verifier.model.classic.state", "Life"]
 DEEP = [0, *(["t", number] for number in range(200))]
 WIDE = [0, *(["t", number, number] for number in range(40))]
 
@@ -75,10 +75,10 @@ WIDE = [0, *(["t", number, number] for number in range(40))]
         ([["os", "system"]], [["r", 0]]),
         ([["builtins", "eval"]], [["r", 0]]),
         ([["os", "stat_result"]], [["r", 0]]),
-        ([["rebalance.model.reading", "os"]], []),
-        ([["rebalance.model.machine", "Machine"]], []),
+        ([["rebalance_verifier.base.reading", "os"]], []),
+        ([["rebalance_verifier.model.machine", "Machine"]], []),
         ([["rebalance.nowhere", "Life"]], []),
-        ([["rebalance.model.protocol.state", "__builtins__"]], []),
+        ([["rebalance_verifier.model.classic.state", "__builtins__"]], []),
         ([[1, 2]], []),
         ([["a"]], []),
         ([PARTITION], [0, ["r", 0, 0]]),

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.model.values import Subscription, TopicPartition
-from rebalance.model.wire import (
+from rebalance_verifier.model.values import Subscription, TopicPartition
+from rebalance_verifier.model.wire import (
     Assignment,
     WireError,
     decode_assignment,

@@ -1,6 +1,6 @@
 """Assignors that each break one clause of the contract, and only in a corner: the suite has to name it.
 
-``MUTANTS`` is the table; every clause of ``rebalance.properties.assignors.clauses.TABLE`` has at least one
+``MUTANTS`` is the table; every clause of ``properties.assignors.clauses.TABLE`` has at least one
 entry. From the root of the project a mutant is a target like any other: ``rebalance check
 tests.mutants.safety:BothKeepIt``.
 """

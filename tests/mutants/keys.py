@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance.model.values import Cluster, GroupSubscription
+from rebalance_verifier.model.values import Cluster, GroupSubscription
 
 from tests.mutants.spoiled import Hands, Spoiled, claimants
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 
-from rebalance.model.assignor import Promise
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription
 
 from tests.mutants.spoiled import Hands, Spoiled, alike, claimants, solely_claimed, withheld
 

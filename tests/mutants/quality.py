@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
-from rebalance.model.assignor import Promise
-from rebalance.model.assignors.deal import assignment
-from rebalance.model.assignors.design import Rebalance
-from rebalance.model.assignors.sticky import allocate, withhold
-from rebalance.model.claims import Rows
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.assignors.deal import assignment
+from rebalance_verifier.model.assignors.design import Rebalance
+from rebalance_verifier.model.assignors.sticky import allocate, withhold
+from rebalance_verifier.model.claims import Rows
+from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription
 
 from tests.mutants.spoiled import (
     Hands,

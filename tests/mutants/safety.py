@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rebalance.model.assignors.design import Rebalance
-from rebalance.model.assignors.sticky import withhold
-from rebalance.model.claims import Rows, owned_claim
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription
+from rebalance_verifier.model.assignors.design import Rebalance
+from rebalance_verifier.model.assignors.sticky import withhold
+from rebalance_verifier.model.claims import Rows, owned_claim
+from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription
 
 from tests.mutants.spoiled import Hands, Spoiled, claimants, designed, even, solely_claimed, withheld
 

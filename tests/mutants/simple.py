@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
-from rebalance.model.values import Cluster, GroupAssignment, GroupSubscription, TopicPartition
+from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription, TopicPartition
 
 from tests.mutants.spoiled import Hands, Spoiled
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from rebalance.model.assignor import Assignor
-from rebalance.model.assignors import reference
-from rebalance.model.assignors.design import DesignedAssignor
-from rebalance.model.values import (
+from rebalance_verifier.model.assignor import Assignor
+from rebalance_verifier.model.assignors import reference
+from rebalance_verifier.model.assignors.design import DesignedAssignor
+from rebalance_verifier.model.values import (
     NO_GENERATION,
     Cluster,
     GroupAssignment,

@@ -11,8 +11,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from rebalance.pipeline import archive
-from rebalance.pipeline.archive import KEPT, archived, room
+from rebalance_verifier.pipeline import archive
+from rebalance_verifier.pipeline.archive import KEPT, archived, room
 
 NOTES = "-XX:+RecordDynamicDumpInfo"
 
@@ -101,7 +101,7 @@ def test_only_what_was_not_used_for_long_makes_room(tmp_path):
 
 
 COUNTS = """
-from rebalance.pipeline.session import session
+from rebalance_verifier.pipeline.session import session
 for _ in range(2):
     with session("local[1]", memory="512m") as spark:
         print(spark.range(5).mapInArrow(lambda batches: batches, "id long").count())

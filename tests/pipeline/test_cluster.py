@@ -16,7 +16,7 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from rebalance.gate.cli import main as cli
+from rebalance_verifier.cli import main as cli
 
 from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
@@ -116,7 +116,7 @@ def shipped(tmp_path_factory):
     )
     python.chmod(0o755)
     alone = subprocess.run(
-        [python, "-c", "import duckdb, pyspark; import rebalance.model"],
+        [python, "-c", "import duckdb, pyspark; import rebalance_verifier.model"],
         cwd=folder,
         capture_output=True,
         text=True,

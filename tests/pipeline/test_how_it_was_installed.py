@@ -11,8 +11,8 @@ from importlib.metadata import distribution
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline import installation
-from rebalance.pipeline.installation import NAME, Installation, command, how_to_get, parsed, requirements
+from rebalance_verifier.base import installation
+from rebalance_verifier.base.installation import NAME, Installation, command, how_to_get, parsed, requirements
 
 from tests.test_installation import Environment, installed
 from tests.test_wheel import project, wheel

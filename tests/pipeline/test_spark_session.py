@@ -33,7 +33,7 @@ def java(tmp_path, monkeypatch):
     ],
 )
 def test_without_a_java_there_is_one_line_with_what_to_do(java, output, problem):
-    from rebalance.pipeline.session import SparkMissing, need_java
+    from rebalance_verifier.pipeline.session import SparkMissing, need_java
 
     java(output)
     with pytest.raises(SparkMissing) as raised:
@@ -45,14 +45,14 @@ def test_without_a_java_there_is_one_line_with_what_to_do(java, output, problem)
 
 
 def test_a_java_that_is_new_enough_will_do(java):
-    from rebalance.pipeline.session import need_java
+    from rebalance_verifier.pipeline.session import need_java
 
     java('NOTE: Picked up JDK_JAVA_OPTIONS: -Xmx1g\nopenjdk version "21-ea" 2023-09-19')
     need_java()
 
 
 QUIET = """
-from rebalance.pipeline.session import session
+from rebalance_verifier.pipeline.session import session
 with session("local[1]", memory="512m") as spark:
     with session() as same:
         assert same is spark
@@ -64,15 +64,15 @@ with session("local[1]", memory="512m") as spark:
 """
 
 LIGHT = """
-from rebalance.pipeline.session import LIGHT
-from rebalance.pipeline.session import session
+from rebalance_verifier.pipeline.session import LIGHT
+from rebalance_verifier.pipeline.session import session
 with session("local[1]", memory="512m", settings=LIGHT) as spark:
     print("counts", spark.range(5).count())
 """
 
 NO_JAVA = """
 import os
-from rebalance.pipeline.session import SparkMissing, session
+from rebalance_verifier.pipeline.session import SparkMissing, session
 os.environ["JAVA_HOME"] = "/nowhere"
 try:
     with session("local[1]"):
@@ -82,7 +82,7 @@ except SparkMissing as error:
 """
 
 NO_MASTER = """
-from rebalance.pipeline.session import SparkMissing, session
+from rebalance_verifier.pipeline.session import SparkMissing, session
 try:
     with session("spark://127.0.0.1:1"):
         pass

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.live.conformance.clients.table import DIAGNOSES, diagnosis
-from rebalance.live.conformance.clients.traits import FindingContext
+from rebalance_verifier.live.conformance.clients.table import DIAGNOSES, diagnosis
+from rebalance_verifier.live.conformance.clients.traits import FindingContext
 
 from tools import hour
 

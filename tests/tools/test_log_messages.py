@@ -9,8 +9,8 @@ import zipfile
 from dataclasses import replace
 
 import pytest
-from rebalance.live.processes.tools import ToolError
-from rebalance.pipeline.audit.sources.loggers import JAVA
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.pipeline.audit.sources.loggers import JAVA
 
 from tools import log_messages
 from tools.log_messages import LOGGINGS, UNREAD, of_python, readings, state
@@ -50,7 +50,7 @@ def test_the_calls_of_a_logger(tmp_path, monkeypatch):
     ast.parse(source)
     (tmp_path / "kafka").mkdir()
     (tmp_path / "kafka" / "group.py").write_text(source)
-    monkeypatch.setattr("rebalance.live.processes.pypi.installed", lambda *_: tmp_path)
+    monkeypatch.setattr("rebalance_verifier.live.artifacts.pypi.installed", lambda *_: tmp_path)
     mine = replace(BY_NAME["kafka-python"], where=("kafka/*.py",))
     assert list(of_python(mine, "1.0")) == ["Joined group %s", "y"]
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rebalance.gate.check.plan import CheckPlan, SearchProfile
-from rebalance.gate.check.result import TargetInfo
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.traces.counterexamples import Trace, save, save_all
-from rebalance.live.assignors.hosted import load
-from rebalance.live.assignors.inside import InProcess
-from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.clause import Breach, Clause
-from rebalance.properties.assignors.clauses import CLAUSES, select
-from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+from rebalance_verifier.gate.search.counterexamples import Trace, save, save_all
+from rebalance_verifier.gate.search.plan import CheckPlan, SearchProfile
+from rebalance_verifier.gate.search.result import TargetInfo
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.targets.hosts.hosted import load
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors.clause import Breach, Clause
+from rebalance_verifier.properties.assignors.clauses import CLAUSES, select
+from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
 from tools import steadiness
 from tools.minimality import main, measured

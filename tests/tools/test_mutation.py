@@ -11,11 +11,11 @@ from functools import partial
 from typing import Any, NoReturn
 
 import pytest
-from rebalance.model.machine import Outcome, fault
-from rebalance.model.protocol import member
-from rebalance.model.protocol.group import machine
+from rebalance_verifier.model.classic import member
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.machine import Outcome, fault
 
-from tests.model.protocol.small_groups import setup
+from tests.model.classic.small_groups import setup
 from tools.mutation.battery import CLEAN
 from tools.mutation.clauses import clause_mutants
 from tools.mutation.loading import applied, loaded
@@ -101,7 +101,7 @@ def test_a_module_comes_after_those_that_it_imports():
     """Or it would have what it imports without the mutant."""
     for number, module in enumerate(MODULES):
         for node in ast.walk(ast.parse(sources()[module])):
-            if isinstance(node, ast.ImportFrom) and "model.protocol" in str(node.module):
+            if isinstance(node, ast.ImportFrom) and "model.classic" in str(node.module):
                 names = {str(node.module).rpartition(".")[2], *(alias.name for alias in node.names)}
                 assert names.isdisjoint(MODULES[number:]), f"{module} imports {names}"
 
@@ -115,8 +115,8 @@ def test_reasons_are_for_mutants_that_exist():
 def test_the_model_is_back_after_a_mutant():
     mutant = next(m for m in mutants() if m.module == "member")
     with loaded(mutant) as names:
-        assert sys.modules["rebalance.model.protocol.member"] is names["member"] is not member
-    assert sys.modules["rebalance.model.protocol.member"] is member
+        assert sys.modules["rebalance_verifier.model.classic.member"] is names["member"] is not member
+    assert sys.modules["rebalance_verifier.model.classic.member"] is member
 
 
 KILLED = (

@@ -9,16 +9,16 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-from rebalance.model.bugs.catalogue import CATALOGUE
-from rebalance.specs.necessity.necessity import NECESSITY
-from rebalance.specs.protocol.contract import LIVENESS, SAFETY
-from rebalance.specs.theorems.safety import INVARIANTS
-from rebalance.specs.tla.configurations import GROUPS
-from rebalance.specs.tla.modern import MODERN_GROUPS
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE
+from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
+from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
+from rebalance_verifier.specs.classic.safety import INVARIANTS
 
 from tools.docs import GENERATED
 from tools.paper import page, tables
 from tools.paper.page import render
+from tools.tla.configurations import GROUPS
+from tools.tla.modern import MODERN_GROUPS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "paper"

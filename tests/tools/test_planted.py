@@ -10,8 +10,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from rebalance.pipeline.audit.kernel.findings import CHECKS
-from rebalance.pipeline.audit.sources.events import AT_COORDINATOR, Kind
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.sources.events import AT_COORDINATOR, Kind
 
 from tools.planted.logs import BEGIN, NEAR, SECOND, PlantedGroup, Recipe, balanced, places
 
@@ -280,7 +280,7 @@ SILENT: dict[str, set[str]] = {
 
 @pytest.mark.nightly
 def test_the_text_says_what_the_events_say(spark, tmp_path):
-    from rebalance.pipeline.audit.sources.distributed import read
+    from rebalance_verifier.pipeline.audit.sources.distributed import read
 
     from tools.planted.logs import planted
     from tools.planted.text import FORMS, lines
@@ -307,7 +307,7 @@ def test_the_text_says_what_the_events_say(spark, tmp_path):
 
 @pytest.mark.slow
 def test_a_form_that_does_not_exist_is_refused(spark):
-    from rebalance.pipeline.audit.sources.schema import EVENTS
+    from rebalance_verifier.pipeline.audit.sources.schema import EVENTS
 
     from tools.planted.text import lines
 

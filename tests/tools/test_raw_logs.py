@@ -17,8 +17,8 @@ from tools import raw_logs
 @pytest.fixture
 def run(tmp_path):
     """A run whose clients logged the incident, and whose recorder noted what is read of that text."""
-    from rebalance.pipeline.audit.sources import local
-    from rebalance.pipeline.audit.sources.times import text_of
+    from rebalance_verifier.pipeline.audit.sources import local
+    from rebalance_verifier.pipeline.audit.sources.times import text_of
 
     out = tmp_path / "java_3.4.0-kafka-mixed-1"
     shapes.write(shapes.per_pod(incident()), out / "clients")

@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate.cli.commands import compare as compare_cli
-from rebalance.gate.compare import clients, compare
-from rebalance.gate.compare.compare import CellMark, TargetColumn
-from rebalance.gate.traces import counterexamples
-from rebalance.model.bugs.releases import version as as_version
-from rebalance.properties.assignors.probes import probes
+from rebalance_verifier.cli.commands import compare as compare_cli
+from rebalance_verifier.gate.compare import clients, compare
+from rebalance_verifier.gate.compare.compare import CellMark, TargetColumn
+from rebalance_verifier.gate.scenarios.probes import probes
+from rebalance_verifier.gate.search import counterexamples
+from rebalance_verifier.model.bugs.releases import version as as_version
 
 from tests.gate.compare.judged import ABOUT, ROWS, other
 from tools import results

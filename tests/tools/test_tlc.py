@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rebalance.specs.tla.configurations import GROUPS
 
 from tools import tlc
+from tools.tla.configurations import GROUPS
 from tools.tlc import SearchFigures
 
 CLEAN = """Model checking completed. No error has been found.

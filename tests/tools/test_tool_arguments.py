@@ -42,7 +42,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("directory").mkdir()
     Path("empty").touch()
-    shutil.copy(ROOT / "tests" / "gate" / "traces" / "saved" / "two-owners.json", "run.json")
+    shutil.copy(ROOT / "tests" / "traces" / "saved" / "two-owners.json", "run.json")
     trace = json.loads(sorted((ROOT / "docs" / "results" / "traces").glob("*.json"))[0].read_text())
     Path("gone.json").write_text(json.dumps(trace | {"target": {"spec": "gone:Assignor"}}))
 

@@ -6,9 +6,9 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from rebalance.live.code import releases
-from rebalance.model.bugs import observed
-from rebalance.model.bugs.observed import CLIENT, CONSUMER, OBSERVED, Observation, Observations
+from rebalance_verifier.live.code import releases
+from rebalance_verifier.model.bugs import observed
+from rebalance_verifier.model.bugs.observed import CLIENT, CONSUMER, OBSERVED, Observation, Observations
 
 from tests.live.code.played import RELEASE, needs_java
 from tools import on_code, released_page

@@ -96,7 +96,7 @@ class Meter:
 
 @contextlib.contextmanager
 def _spark() -> Iterator[Any]:
-    from rebalance.pipeline.session import session
+    from rebalance_verifier.pipeline.session import session
 
     with session(MASTER, memory=MEMORY) as spark:
         yield spark
@@ -104,7 +104,7 @@ def _spark() -> Iterator[Any]:
 
 def generate(directory: Path, millions: str) -> dict[str, Any]:
     """Write events and truth."""
-    from rebalance.pipeline.audit.kernel.findings import CHECKS
+    from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
 
     from tools.planted.logs import planted
 
@@ -162,8 +162,8 @@ def write(directory: Path, form: str) -> dict[str, Any]:
 
 def audited(directory: Path, argument: str) -> dict[str, Any]:
     """The whole audit with its tables: ``argument`` is FORM:DRIVER, a driver "one" or a master of Spark."""
-    from rebalance.pipeline.audit.result import AuditPlan
-    from rebalance.pipeline.audit.run import run_audit
+    from rebalance_verifier.pipeline.audit.result import AuditPlan
+    from rebalance_verifier.pipeline.audit.run import run_audit
 
     form, _, driver = argument.partition(":")
     out = directory / "audited"

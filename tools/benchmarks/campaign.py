@@ -24,10 +24,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from rebalance.gate.check.player import TargetPlayer
-from rebalance.live.processes.supervision import family
-from rebalance.model.values import CLASSIC
-from rebalance.pipeline.campaign.campaign import PlaySeed, seed_of
+from rebalance_verifier.base.processes.supervision import family
+from rebalance_verifier.model.values import CLASSIC
+from rebalance_verifier.pipeline.campaign.assignor import TargetPlayer
+from rebalance_verifier.pipeline.campaign.campaign import PlaySeed, seed_of
 
 SLICE = 20_000
 ENGINES = ("pool of 1", "campaign of 1", "local[1]", "pool of 2", "campaign of 2", "local[2]")
@@ -105,9 +105,9 @@ def _pool(processes: int, scenarios: int, target: str) -> Counter[str]:
 
 
 def _campaign(engine: str, scenarios: int, target: str) -> tuple[Counter[str], float]:
-    from rebalance.pipeline.campaign import alone, spread
-    from rebalance.pipeline.campaign import campaign as pipeline
-    from rebalance.pipeline.campaign.tables import tables
+    from rebalance_verifier.pipeline.campaign import alone, spread
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign.tables import tables
 
     spent, over = dict[int, float](), threading.Event()
 

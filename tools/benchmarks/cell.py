@@ -20,14 +20,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.live.code.cell import CellMember, KafkaCell
-from rebalance.live.lockstep import walks as in_step
-from rebalance.live.lockstep.both import Lockstep
-from rebalance.live.processes.program import JsonLine
-from rebalance.live.replay.code_group import CodeReleases
-from rebalance.live.search import walks as searching
-from rebalance.model.protocol.group import machine
+from rebalance_verifier.base.processes.program import JsonLine
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.live.code.lockstep import walks as in_step
+from rebalance_verifier.live.code.lockstep.classic import Lockstep
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.search import walks as searching
+from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.model.classic.group import machine
 
 ROUNDS = 8
 """In one line, each of a few commands for every member."""

@@ -18,11 +18,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.pipeline.exploration.exploration import explore, group
-from rebalance.pipeline.session import session
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.pipeline.exploration.exploration import explore, group
+from rebalance_verifier.pipeline.session import session
 
 HERE = Path(__file__).parent
 HERTZ = os.sysconf("SC_CLK_TCK")

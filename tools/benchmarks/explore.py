@@ -15,11 +15,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.clauses import rules
+from rebalance_verifier.explore.engine import fast, plain
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import rules
 
 HERE = Path(__file__).parent
 

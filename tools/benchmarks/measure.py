@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from rebalance.live.assignors.hosted import load
-from rebalance.model.assignors import reference
-from rebalance.model.values import Cluster, GroupSubscription, Subscription
+from rebalance_verifier.gate.targets.hosts.hosted import load
+from rebalance_verifier.model.assignors import reference
+from rebalance_verifier.model.values import Cluster, GroupSubscription, Subscription
 
 # name: members, topics, partitions per topic, who subscribes to what, what happens before the measured call
 CASES: dict[str, tuple[int, int, int, str, str]] = {

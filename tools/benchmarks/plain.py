@@ -18,15 +18,15 @@ from typing import Any
 
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
-from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
-from rebalance.gate.check.subject import Subject
-from rebalance.live.assignors.hosted import load
-from rebalance.live.assignors.inside import InProcess
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.model.values import Cluster, GroupSubscription, RebalanceProtocol
-from rebalance.properties.assignors.calls import AssignorCall, Reply
-from rebalance.properties.assignors.clause import Breach, Clause, Scope
-from rebalance.properties.assignors.clauses import TABLE
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, numbered
+from rebalance_verifier.gate.search.subject import Subject
+from rebalance_verifier.gate.targets.hosts.hosted import load
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.model.bugs.switches import SWITCHES
+from rebalance_verifier.model.values import Cluster, GroupSubscription, RebalanceProtocol
+from rebalance_verifier.properties.assignors.calls import AssignorCall, Reply
+from rebalance_verifier.properties.assignors.clause import Breach, Clause, Scope
+from rebalance_verifier.properties.assignors.clauses import TABLE
 
 from tools.benchmarks import plain_property
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
-from rebalance.model.values import Cluster, Subscription, TopicPartition
+from rebalance_verifier.model.values import Cluster, Subscription, TopicPartition
 
 Assign = Callable[[Cluster, dict[str, Subscription]], Any]
 

@@ -51,9 +51,9 @@ browser that runs.
 
 def check(steps: int, members: int) -> Callable[[], str]:
     """A check with one broken clause, whose counterexample has so many rounds."""
-    from rebalance.gate.report.html import check as html
+    from rebalance_verifier.report.html import check as html
 
-    from tests.gate.report.pages import hostile
+    from tests.report.pages import hostile
 
     result = hostile(steps, members, clauses=1)
     return lambda: html.render(replace(result, clauses=result.clauses[1:]))
@@ -61,12 +61,12 @@ def check(steps: int, members: int) -> Callable[[], str]:
 
 def run(steps: int, members: int) -> Callable[[], str]:
     """An exploration that found one run of so many steps."""
-    from rebalance.explore.engine.search import merge
-    from rebalance.explore.groups.exploration import ExplorationPlan, ExplorationViolation, Explored
-    from rebalance.gate.report.html import exploration
-    from rebalance.model.protocol.group import machine
+    from rebalance_verifier.explore.engine.search import merge
+    from rebalance_verifier.explore.groups.exploration import ExplorationPlan, ExplorationViolation, Explored
+    from rebalance_verifier.model.classic.group import machine
+    from rebalance_verifier.report.html import exploration
 
-    from tests.gate.report.pages import HOSTILE, long_run
+    from tests.report.pages import HOSTILE, long_run
 
     one = long_run(steps, members)
     plan = ExplorationPlan(setup=one.setup, origin={"scenario": HOSTILE[0]})
@@ -79,12 +79,12 @@ def run(steps: int, members: int) -> Callable[[], str]:
 
 def recording(steps: int, members: int) -> Callable[[], str]:
     """An audit with one finding, among so many events of the group; its trace is read from disk."""
-    from rebalance.gate.report.html import audit
-    from rebalance.gate.traces import recordings
-    from rebalance.pipeline.audit.records import FindingOwner, LogEvent, LogFinding, Recording
-    from rebalance.pipeline.audit.result import Audited, AuditPlan, AuditSource
+    from rebalance_verifier.pipeline.audit.records import FindingOwner, LogEvent, LogFinding, Recording
+    from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditSource
+    from rebalance_verifier.report.html import audit
+    from rebalance_verifier.traces import recordings
 
-    from tests.gate.report.pages import HOSTILE
+    from tests.report.pages import HOSTILE
 
     start, topic = datetime(2026, 1, 1, tzinfo=UTC), HOSTILE[0]
     names = [f"{HOSTILE[number % len(HOSTILE)]}{number}" for number in range(members)]
@@ -142,7 +142,7 @@ LAST = """new Promise(async done => {
 
 def opened(written: str) -> dict[str, float]:
     """Seconds until Chromium has loaded the page, and until it shows the last step; nothing without one."""
-    from tests.gate.report import chromium
+    from tests.report import chromium
 
     if chromium.found() is None:
         return {}

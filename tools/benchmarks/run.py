@@ -14,14 +14,14 @@ import time
 from importlib.metadata import version
 from pathlib import Path
 
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.model.values import RebalanceProtocol
-from rebalance.properties.assignors.calls import Writer
-from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.assignors.generator import SMALL, generate
-from rebalance.properties.assignors.histories import play
-from rebalance.properties.draws import Seeded
+from rebalance_verifier.base.draws import Seeded
+from rebalance_verifier.gate.scenarios.generator import SMALL, generate
+from rebalance_verifier.gate.scenarios.player import play
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors.calls import Writer
+from rebalance_verifier.properties.assignors.clauses import TABLE
 
 HERE = Path(__file__).parent
 SUBJECT, PEER = "cooperative-sticky", "kafka-python:cooperative-sticky"

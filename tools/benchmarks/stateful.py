@@ -1,7 +1,7 @@
 """Which switches of the protocol the Hypothesis machine finds, how soon, and how short its traces are.
 
 ``python -m tools.benchmarks.stateful [SEED ...]`` searches for every switch in the group in which
-``rebalance.explore.groups.bugs`` shows it, with ``EXAMPLES`` examples, and writes
+``rebalance_verifier.explore.groups.bugs`` shows it, with ``EXAMPLES`` examples, and writes
 tools/benchmarks/stateful.md.
 """
 
@@ -12,24 +12,24 @@ import time
 from pathlib import Path
 from statistics import median
 
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits, ModelTrace
-from rebalance.explore.groups.bugs import SHOWN, Shown
-from rebalance.explore.liveness.liveness import settles
-from rebalance.explore.random.minimise import minimise
-from rebalance.model.protocol.group import machine
-from rebalance.properties.group.clauses import rules
-from rebalance.properties.stateful.group_machine import find
-from rebalance.properties.stateful.swarm import only
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits, ModelTrace
+from rebalance_verifier.explore.groups.bugs import SHOWN, Shown
+from rebalance_verifier.explore.liveness.liveness import settles
+from rebalance_verifier.explore.random.group_machine import find
+from rebalance_verifier.explore.random.minimise import minimise
+from rebalance_verifier.explore.random.swarm import only
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.properties.group.clauses import rules
 
 EXAMPLES = 5_000
 
 HEAD = """# The Hypothesis machine against the explorer
 
-Every switch of `rebalance.explore.groups.bugs`, in the group given there, its clause searched for by
-`rebalance.properties.stateful.group_machine.find` with at most {examples:,} examples; seeds {seeds}.
+Every switch of `explore.groups.bugs`, in the group given there, its clause searched for by
+`explore.random.group_machine.find` with at most {examples:,} examples; seeds {seeds}.
 *Examples*: played until the first breach. *Seconds*: of the CPU, shrinking included. *Length*: of the trace
-as Hypothesis shrunk it, then after `rebalance.explore.random.minimise` (not for runs that go round for ever).
+as Hypothesis shrunk it, then after `explore.random.minimise` (not for runs that go round for ever).
 *Shortest*: by the explorer.
 
 | switch | clause | examples | seconds | length | minimised | shortest | ratio |

@@ -10,14 +10,14 @@ import sys
 import time
 from pathlib import Path
 
-from rebalance.gate.check.plan import PROFILES, CheckPlan
-from rebalance.gate.check.result import Status
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.properties.assignors.search.progress import CheckProgress
-from rebalance.properties.verdict import Level
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
+from rebalance_verifier.gate.search.progress import CheckProgress
+from rebalance_verifier.gate.search.result import Status
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.bugs.switches import SWITCHES
 
 HEAD = """# Design switches, found
 

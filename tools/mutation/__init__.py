@@ -2,7 +2,7 @@
 
 ``python -m tools.mutation`` makes three kinds of mutants and writes tools/mutation/mutation.md:
 
-- Every guard and update of ``model/protocol`` is wrong once. The tests of single steps are run on it
+- Every guard and update of ``model/classic`` is wrong once. The tests of single steps are run on it
   (``switched``), a battery of small groups is explored until a clause falls, and random runs are held against
   the logic (``oracles``).
 - Every guard of the clauses of a group is, too: the tests of single clauses are run on it (``clauses``).

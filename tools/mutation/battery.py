@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance.model.protocol.group import FAULTS as ALL
-from rebalance.properties.group.clauses import CONVERGES
+from rebalance_verifier.model.classic.group import FAULTS as ALL
+from rebalance_verifier.properties.group.clauses import CONVERGES
 
 COOPERATIVE, RANGE, STICKY = ("cooperative-sticky",), ("range",), ("sticky",)
 BOTH = ("range", "cooperative-sticky")

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 from types import CodeType
 
-import rebalance.properties.group as package
+import rebalance_verifier.properties.group as package
 
 from tools.mutation.loading import applied, replaced
 from tools.mutation.mutants import Mutant, mutants_of

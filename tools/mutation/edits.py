@@ -21,8 +21,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
-from rebalance.explore.engine.drafts import scratch
-from rebalance.gate.cli.shared.values import whole
+from rebalance_verifier.base.files import scratch
+from rebalance_verifier.cli.shared.values import whole
 
 ROOT = Path(__file__).parents[2]
 DATA = Path(__file__).with_name("edits.toml")
@@ -78,7 +78,7 @@ class Copy:
     def __init__(self, where: Path) -> None:
         self.root = where / "rebalance"
         shutil.copytree(ROOT, self.root, ignore=_NOT_COPIED, symlinks=True)
-        for path in (ROOT / "gate" / "cli" / "namespace").glob("*.py"):
+        for path in (ROOT / "cli" / "namespace").glob("*.py"):
             shutil.copy(path, self.root)
 
     @contextmanager

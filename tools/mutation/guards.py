@@ -15,13 +15,13 @@ from functools import cache, partial
 from typing import NamedTuple
 
 import z3
-from rebalance.specs.logic.counterexample import Counterexample, counterexample
-from rebalance.specs.logic.language import SpecAction, Term
-from rebalance.specs.logic.limit import LIMIT, Budget
-from rebalance.specs.logic.prover import ProofVerdict, discharge, shows
-from rebalance.specs.logic.specification import PROGRESS, ProofCase, Theorem
-from rebalance.specs.theorems.proof import proof
-from rebalance.specs.theorems.safety import specification
+from rebalance_verifier.specs.classic.proof import proof
+from rebalance_verifier.specs.classic.safety import specification
+from rebalance_verifier.specs.logic.counterexample import Counterexample, counterexample
+from rebalance_verifier.specs.logic.language import SpecAction, Term
+from rebalance_verifier.specs.logic.limit import LIMIT, Budget
+from rebalance_verifier.specs.logic.prover import ProofVerdict, discharge, shows
+from rebalance_verifier.specs.logic.specification import PROGRESS, ProofCase, Theorem
 
 from tools.mutation.trying import MutantVerdict
 

@@ -12,12 +12,12 @@ from contextlib import contextmanager
 from functools import partial
 from random import Random
 
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.live.code.cell import KafkaCell
-from rebalance.live.lockstep.both import Disagreement, Lockstep
-from rebalance.live.lockstep.walks import lockstep_setup, walk
-from rebalance.live.processes.workers import stream
-from rebalance.live.replay.attempts import code_releases
+from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.live.code.lockstep.classic import Disagreement, Lockstep
+from rebalance_verifier.live.code.lockstep.walks import lockstep_setup, walk
+from rebalance_verifier.live.code.replay.attempts import code_releases
+from rebalance_verifier.live.code.simulation import KafkaCell
 
 from tools.mutation.loading import loaded
 from tools.mutation.mutants import Mutant, mutants

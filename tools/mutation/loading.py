@@ -11,8 +11,8 @@ from functools import cache
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-import rebalance.model.protocol as package
-from rebalance.model.machine import Action, Outcome, Value, fault
+import rebalance_verifier.model.classic as package
+from rebalance_verifier.model.machine import Action, Outcome, Value, fault
 
 from tools.mutation.mutants import MODULES, Mutant, mutants, sources
 
@@ -116,7 +116,7 @@ def _compiled(module: str, number: int | None, compared: bool) -> CodeType:
     if compared:
         some = [mutant for mutant in mutants() if mutant.module == module]
         tree = ast.fix_missing_locations(Compared(tree, some).visit(tree))
-    return compile(tree, f"<model/protocol/{module}.py>", "exec")
+    return compile(tree, f"<model/classic/{module}.py>", "exec")
 
 
 @contextmanager

@@ -9,8 +9,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import rebalance.model.protocol as package
-from rebalance.model.protocol import state
+import rebalance_verifier.model.classic as package
+from rebalance_verifier.model.classic import state
 
 MODULES = (
     *("setup", "callbacks", "errors", "expiry", "application", "join_group", "coordinator"),

@@ -1,7 +1,7 @@
 """What else can tell a mutant from the model, where no clause on the battery does.
 
 A fault that does not cost one of the budget is seen in any exploration. Then the tests of the single steps in
-``tests/model/protocol`` are run on the mutant, and last random runs of it are held against the logic, as
+``tests/model/classic`` are run on the mutant, and last random runs of it are held against the logic, as
 ``rebalance prove`` holds those of the model.
 """
 
@@ -12,10 +12,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.cli.commands.prove import model_samples
-from rebalance.model.machine import Action, Machine, Outcome, Value
-from rebalance.specs.refinement.sampling import ModelSample, sampled
+from rebalance_verifier.cli.commands.prove import model_samples
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.machine import Action, Machine, Outcome, Value
+from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, sampled
 
 from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
@@ -24,7 +24,7 @@ from tools.mutation.testing import run_tests
 STEPS = 9_000
 """Steps of a mutant that are held against the logic, in all groups together."""
 
-TESTS = Path(__file__).parents[2] / "tests" / "model" / "protocol"
+TESTS = Path(__file__).parents[2] / "tests" / "model" / "classic"
 
 IN_ORDER = (
     *("test_protocol_member", "test_protocol_coordinator", "test_protocol_leader"),

@@ -16,7 +16,7 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
-import rebalance.model.protocol as package
+import rebalance_verifier.model.classic as package
 
 from tools.mutation.loading import KEPT, keeping, replaced
 from tools.mutation.mutants import MODULES, Mutant, mutants, sources
@@ -68,7 +68,7 @@ def _code(module: str) -> CodeType:
     tree = ast.parse(sources()[module])
     some = [mutant for mutant in mutants() if mutant.module == module]
     tree = ast.fix_missing_locations(Switched(tree, some).visit(tree))
-    return compile(tree, f"<model/protocol/{module}.py>", "exec")
+    return compile(tree, f"<model/classic/{module}.py>", "exec")
 
 
 class _OneByOne(TestRun):

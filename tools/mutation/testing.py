@@ -55,7 +55,9 @@ class TestRun:
 def forget() -> None:
     """What the model and the tests keep of earlier calls, which hides that they would differ."""
     for name, module in list(sys.modules.items()):
-        if name.startswith("rebalance.model.protocol") or FOLDER in (getattr(module, "__file__", None) or ""):
+        if name.startswith("rebalance_verifier.model.classic") or FOLDER in (
+            getattr(module, "__file__", None) or ""
+        ):
             for kept in vars(module).values():
                 getattr(kept, "cache_clear", bool)()
 

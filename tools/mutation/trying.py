@@ -13,13 +13,13 @@ from functools import partial
 from multiprocessing.connection import Connection, wait
 from typing import Any, NamedTuple, Protocol, TypeVar
 
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits, Stop
-from rebalance.explore.liveness.liveness import counts, settles
-from rebalance.live.processes.workers import stream
-from rebalance.model.machine import Machine
-from rebalance.properties.group.clauses import CONVERGES, ROUNDS, WITNESSES, rules
-from rebalance.properties.group.rules import Bounded, Rules
+from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits, Stop
+from rebalance_verifier.explore.liveness.liveness import counts, settles
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS, WITNESSES, rules
+from rebalance_verifier.properties.group.rules import Bounded, Rules
 
 from tools.mutation.battery import BUGS, CLEAN, MutationCase
 from tools.mutation.loading import Differing, loaded
@@ -104,8 +104,8 @@ KINDS = {
     "large": "the space is more than three times as large, and nothing is found in that much of it",
     "timeout": "the time or the memory is used up",
     "coverage": "an action of the model is never taken in a case in which it was",
-    "test": "a test of single steps fails (tests/model/protocol)",
-    "logic": "a step or a state is none that the logic allows (specs/refinement)",
+    "test": "a test of single steps fails (tests/model/classic)",
+    "logic": "a step or a state is none that the logic allows (specs/classic/refinement)",
     "theorem": "a theorem does not hold of the steps that are added",
     "implied": "the guard follows from the others and the invariants, so no step is added",
     "superfluous": "steps are added, and all theorems hold of them",

@@ -14,19 +14,19 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from rebalance.explore.groups.bugs import CLASSIC_SHOWN, SHOWN
-from rebalance.gate.report.markup import table
-from rebalance.model.bugs.catalogue import CATALOGUE, entries_of
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.profiles import BROKERS, CLIENTS
-from rebalance.model.protocol.group import FAULTS
-from rebalance.properties.group import clauses, consumer
-from rebalance.specs.logic.specification import Theorem
-from rebalance.specs.necessity.examine import Variation, steps_of
-from rebalance.specs.necessity.necessity import NECESSITY
-from rebalance.specs.theorems.convergence import CALM, MEASURE
-from rebalance.specs.theorems.proof import proof
-from rebalance.specs.theorems.safety import INVARIANTS, specification
+from rebalance_verifier.explore.groups.bugs import CLASSIC_SHOWN, SHOWN
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, entries_of
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.profiles import BROKERS, CLIENTS
+from rebalance_verifier.model.classic.group import FAULTS
+from rebalance_verifier.properties.group import clauses, consumer
+from rebalance_verifier.report.markup import table
+from rebalance_verifier.specs.classic.convergence import CALM, MEASURE
+from rebalance_verifier.specs.classic.necessity.examine import Variation, steps_of
+from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
+from rebalance_verifier.specs.classic.proof import proof
+from rebalance_verifier.specs.classic.safety import INVARIANTS, specification
+from rebalance_verifier.specs.logic.specification import Theorem
 
 ROOT = Path(__file__).parents[2]
 
@@ -223,14 +223,14 @@ def counted() -> tuple[Figure, ...]:
     spec = specification()
     mutants, tried, killed, left = _mutants()
     prove, necessity = "`rebalance list obligations`", "`rebalance prove --necessity`"
-    calm, mutation = "`specs/theorems/convergence.py`", "`python -m tools.mutation`"
+    calm, mutation = "`specs/classic/convergence.py`", "`python -m tools.mutation`"
     return (
         Figure("theorems", len(proved()), prove),
         Figure("obligations", sum(one.obligations for one in proved()), prove),
-        Figure("actions", len(spec.actions), "`specs/protocol`"),
-        Figure("actions that are faults", sum(one.fault for one in spec.actions), "`specs/protocol`"),
+        Figure("actions", len(spec.actions), "`specs/classic`"),
+        Figure("actions that are faults", sum(one.fault for one in spec.actions), "`specs/classic`"),
         Figure("relations and functions of a state", len(spec.vocabulary.mutable), "`vocabulary.py` there"),
-        Figure("invariants", len(INVARIANTS), "`specs/theorems/safety.py`"),
+        Figure("invariants", len(INVARIANTS), "`specs/classic/safety.py`"),
         Figure("conditions of calm", len(CALM), calm),
         Figure("ranking sets", len(MEASURE), calm),
         Figure("variations", len(NECESSITY), necessity),

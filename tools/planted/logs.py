@@ -25,9 +25,9 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
-from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.sources.schema import EVENTS
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, Thresholds
+from rebalance_verifier.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.schema import EVENTS
 
 TRUTH = StructType(
     [

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.events import Kind
 
 FORMS = ("events", "java-2.4", "java-4.0")
 """Our own JSON lines, or what clients and brokers of a release write with log4j's usual layout."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.live.conformance.clients.traits import FindingContext, read_deviations, read_diagnoses
-from rebalance.model.machine import Outcome
-from rebalance.model.protocol.callbacks import join_prepare, works
-from rebalance.model.protocol.member import wants_to_join
-from rebalance.model.protocol.setup import MemberContext
-from rebalance.model.protocol.state import Member, Wire
+from rebalance_verifier.live.conformance.clients.traits import FindingContext, read_deviations, read_diagnoses
+from rebalance_verifier.model.classic.callbacks import join_prepare, works
+from rebalance_verifier.model.classic.member import wants_to_join
+from rebalance_verifier.model.classic.state import Member, Wire
+from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.model.machine import Outcome
 
 UNHEARD, BEFORE_JOIN = "joins unheard", "is killed before it joins"
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.live.conformance.clients.every import TAKEN_BACK
-from rebalance.live.conformance.clients.traits import read_client
-from rebalance.model.machine import Outcome
-from rebalance.model.protocol.callbacks import works
-from rebalance.model.protocol.setup import MemberContext
-from rebalance.model.protocol.state import Member, MemberState
+from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK
+from rebalance_verifier.live.conformance.clients.traits import read_client
+from rebalance_verifier.model.classic.callbacks import works
+from rebalance_verifier.model.classic.state import Member, MemberState
+from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.model.machine import Outcome
 
 
 def _forgets(me: MemberContext, member: Member) -> Iterator[Outcome]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebalance.live.conformance.clients.every import TAKEN_BACK
-from rebalance.live.conformance.clients.traits import HEARD, FindingContext, read_client
-from rebalance.model.machine import Outcome
-from rebalance.model.protocol.callbacks import give_up, join_complete, reset, works
-from rebalance.model.protocol.observations import Call
-from rebalance.model.protocol.setup import MemberContext
-from rebalance.model.protocol.state import NONE, JoinOk, Member, MemberState, Parts, Wire
+from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK
+from rebalance_verifier.live.conformance.clients.traits import HEARD, FindingContext, read_client
+from rebalance_verifier.model.classic.callbacks import give_up, join_complete, reset, works
+from rebalance_verifier.model.classic.state import NONE, JoinOk, Member, MemberState, Parts, Wire
+from rebalance_verifier.model.group.observations import Call
+from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.model.machine import Outcome
 
 
 def _idle(member: Member, wire: Wire) -> bool:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from rebalance.live.conformance.clients import aiokafka, every, java, kafka_python, librdkafka
-from rebalance.live.conformance.clients.traits import ClientTraits, Deviation, Diagnosis, FindingContext
+from rebalance_verifier.live.conformance.clients import aiokafka, every, java, kafka_python, librdkafka
+from rebalance_verifier.live.conformance.clients.traits import (
+    ClientTraits,
+    Deviation,
+    Diagnosis,
+    FindingContext,
+)
 
 CLIENTS: tuple[ClientTraits, ...] = (
     librdkafka.TRAITS,

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Literal
 
-from rebalance.model.data import table
-from rebalance.model.machine import Action, Fairness, Outcome
-from rebalance.model.protocol.observations import Noted
-from rebalance.model.protocol.setup import MemberContext
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.model.machine import Action, Fairness, Outcome
 
 HEARD = Noted("JoinGroup response heard")
 """Seen in a step that shows ``joined`` and is none of the model's."""

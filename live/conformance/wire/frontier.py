@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from rebalance.live.conformance.wire.items import Item, Lane
-from rebalance.model.machine import NOBODY
-from rebalance.model.protocol.state import NONE
+from rebalance_verifier.live.conformance.wire.items import Item, Lane
+from rebalance_verifier.model.classic.state import NONE
+from rebalance_verifier.model.machine import NOBODY
 
 COORDINATOR: Lane = ("coordinator", NOBODY)
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 from math import factorial, prod
 from typing import Any, NamedTuple
 
-from rebalance.live.conformance.wire.frontier import COORDINATOR, Items, Partitions
-from rebalance.live.conformance.wire.intended import IntendedTargets
-from rebalance.live.conformance.wire.items import Item, Lane, WireRecording
-from rebalance.model.consumer.client import claims
-from rebalance.model.consumer.migration.classic_group import heartbeat as classic_heartbeat
-from rebalance.model.consumer.migration.either import machine
-from rebalance.model.consumer.state import (
+from rebalance_verifier.live.conformance.wire.frontier import COORDINATOR, Items, Partitions
+from rebalance_verifier.live.conformance.wire.intended import IntendedTargets
+from rebalance_verifier.live.conformance.wire.items import Item, Lane, WireRecording
+from rebalance_verifier.model.classic.group import MOST_NAMINGS
+from rebalance_verifier.model.classic.state import NONE, GroupState, Life, Parts, Slot, each
+from rebalance_verifier.model.consumer.member import claims
+from rebalance_verifier.model.consumer.state import (
     Beat,
     BeatError,
     BeatKind,
@@ -29,11 +29,11 @@ from rebalance.model.consumer.state import (
     GroupKind,
     find,
 )
-from rebalance.model.machine import NOBODY, Event, Outcome, State
-from rebalance.model.protocol.group import MOST_NAMINGS
-from rebalance.model.protocol.observations import Callback
-from rebalance.model.protocol.setup import MemberContext, Setup, letter
-from rebalance.model.protocol.state import NONE, GroupState, Life, Parts, Slot, each
+from rebalance_verifier.model.group.observations import Callback
+from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
+from rebalance_verifier.model.machine import NOBODY, Event, Outcome, State
+from rebalance_verifier.model.migration.coordinator import heartbeat as classic_heartbeat
+from rebalance_verifier.model.protocols import machine
 
 FAULTS = (
     *("crash", "close", "unsubscribe", "resubscribe", "max poll", "session timeout", "slow member"),

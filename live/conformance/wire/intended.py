@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
 
-from rebalance.live.conformance.wire.frontier import COORDINATOR, Partitions
-from rebalance.live.conformance.wire.items import WireRecording
-from rebalance.model.consumer.coordinator import TargetMember, targets
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import Parts, union
+from rebalance_verifier.live.conformance.wire.frontier import COORDINATOR, Partitions
+from rebalance_verifier.live.conformance.wire.items import WireRecording
+from rebalance_verifier.model.classic.state import Parts, union
+from rebalance_verifier.model.consumer.coordinator import TargetMember, targets
+from rebalance_verifier.model.group.setup import Setup
 
 
 @dataclass(frozen=True, eq=False)

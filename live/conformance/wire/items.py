@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from rebalance.live.conformance.log import LogError, LogLine, RecordedLog
-from rebalance.live.conformance.wire.lines import messages
-from rebalance.live.record.coordinator import COORDINATOR
-from rebalance.live.record.messages import ANSWER, FILE, REQUEST
+from rebalance_verifier.live.clients.record.coordinator import COORDINATOR
+from rebalance_verifier.live.clients.record.messages import ANSWER, FILE, REQUEST
+from rebalance_verifier.live.conformance.log import LogError, LogLine, RecordedLog
+from rebalance_verifier.live.conformance.wire.lines import messages
 
 CALLBACKS = ("assigned", "revoked", "lost")
 

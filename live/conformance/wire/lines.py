@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance.live.conformance.log import (
+from rebalance_verifier.live.clients.record.coordinator import COORDINATOR
+from rebalance_verifier.live.clients.record.messages import APIS, FILE, MESSAGES
+from rebalance_verifier.live.conformance.log import (
     TEXT,
     TEXTS,
     WHOLE,
@@ -17,8 +19,6 @@ from rebalance.live.conformance.log import (
     rows,
     seconds_of,
 )
-from rebalance.live.record.coordinator import COORDINATOR
-from rebalance.live.record.messages import APIS, FILE, MESSAGES
 
 API = FieldCheck(lambda value: value in APIS, f"one of {', '.join(APIS)}")
 PLAN = FieldCheck(

@@ -6,18 +6,32 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from rebalance.explore.groups.scenarios import runs
-from rebalance.live.conformance.ask import NARROW, ConformanceAnswer
-from rebalance.live.conformance.listing import ConsumerSlot
-from rebalance.live.conformance.log import NATURAL, OBJECT, TEXT, TEXTS, LogError, RecordedLog, checked
-from rebalance.live.conformance.question import Choices, LogQuestion, check_size, last_given, profile_of
-from rebalance.live.conformance.wire.frontier import Partitions
-from rebalance.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
-from rebalance.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
-from rebalance.live.conformance.wire.search import Progress, WireSearch
-from rebalance.model.bugs.profiles import broker, profile_of_code
-from rebalance.model.protocol.setup import CLASSIC, CONSUMER, Consumer, ConsumerConfig, Setup
-from rebalance.model.protocol.state import Parts, Topics
+from rebalance_verifier.explore.groups.scenarios import runs
+from rebalance_verifier.live.conformance.ask import NARROW, ConformanceAnswer
+from rebalance_verifier.live.conformance.listing import ConsumerSlot
+from rebalance_verifier.live.conformance.log import (
+    NATURAL,
+    OBJECT,
+    TEXT,
+    TEXTS,
+    LogError,
+    RecordedLog,
+    checked,
+)
+from rebalance_verifier.live.conformance.question import (
+    Choices,
+    LogQuestion,
+    check_size,
+    last_given,
+    profile_of,
+)
+from rebalance_verifier.live.conformance.wire.frontier import Partitions
+from rebalance_verifier.live.conformance.wire.group import BUDGET, FAULTS, WireGroup
+from rebalance_verifier.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
+from rebalance_verifier.live.conformance.wire.search import Progress, WireSearch
+from rebalance_verifier.model.bugs.profiles import broker, profile_of_code
+from rebalance_verifier.model.classic.state import Parts, Topics
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Consumer, ConsumerConfig, Setup
 
 __all__ = ["ask_wire", "build_wire_question", "has_messages"]
 

@@ -13,12 +13,12 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from rebalance.live.conformance.search import Conformance, Explained
-from rebalance.live.conformance.wire.frontier import Items
-from rebalance.live.conformance.wire.group import WireGroup
-from rebalance.live.conformance.wire.items import Lane
-from rebalance.live.conformance.wire.unheard import under_way
-from rebalance.model.machine import Event, State
+from rebalance_verifier.live.conformance.search import Conformance, Explained
+from rebalance_verifier.live.conformance.wire.frontier import Items
+from rebalance_verifier.live.conformance.wire.group import WireGroup
+from rebalance_verifier.live.conformance.wire.items import Lane
+from rebalance_verifier.live.conformance.wire.unheard import under_way
+from rebalance_verifier.model.machine import Event, State
 
 Progress = Callable[[int, int, int], None]
 Counts = tuple[int, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance.live.conformance.wire.group import WireGroup
-from rebalance.model.consumer.state import Beat, BeatOk, BeatRefused, ClassicMessage, ConsumerRecord
-from rebalance.model.machine import State
-from rebalance.model.protocol.state import NONE
+from rebalance_verifier.live.conformance.wire.group import WireGroup
+from rebalance_verifier.model.classic.state import NONE
+from rebalance_verifier.model.consumer.state import Beat, BeatOk, BeatRefused, ClassicMessage, ConsumerRecord
+from rebalance_verifier.model.machine import State
 
 
 def under_way(group: WireGroup, state: State, more: int | None) -> Iterator[str]:

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, Thresholds
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

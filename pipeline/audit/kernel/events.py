@@ -6,9 +6,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from rebalance.pipeline.audit.sources import events
-from rebalance.pipeline.audit.sources.times import FIRST, LAST
-from rebalance.pipeline.database import reason
+from rebalance_verifier.pipeline.audit.sources import events
+from rebalance_verifier.pipeline.audit.sources.times import FIRST, LAST
+from rebalance_verifier.pipeline.database import reason
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rebalance.model.data import table
+from rebalance_verifier.base.tables import table
 
 
 class AuditCheck(NamedTuple):

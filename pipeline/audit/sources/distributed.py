@@ -16,13 +16,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from rebalance.model.names import unknown
-from rebalance.pipeline.audit.sources import lines as text
-from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.events import COLUMNS
-from rebalance.pipeline.audit.sources.loggers import RELEASE
-from rebalance.pipeline.audit.sources.parsing import KINDS, LineParser
-from rebalance.pipeline.audit.sources.reading import (
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.pipeline.audit.sources import lines as text
+from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.events import COLUMNS
+from rebalance_verifier.pipeline.audit.sources.loggers import RELEASE
+from rebalance_verifier.pipeline.audit.sources.parsing import KINDS, LineParser
+from rebalance_verifier.pipeline.audit.sources.reading import (
     DAMAGED,
     TABLE,
     Content,
@@ -31,10 +31,10 @@ from rebalance.pipeline.audit.sources.reading import (
     decoded,
     lines_only,
 )
-from rebalance.pipeline.audit.sources.rows import LineRow, MalformedLine
-from rebalance.pipeline.audit.sources.schema import EVENTS
-from rebalance.pipeline.audit.sources.settling import LoggedClient, Note, settle
-from rebalance.pipeline.session import cores, together
+from rebalance_verifier.pipeline.audit.sources.rows import LineRow, MalformedLine
+from rebalance_verifier.pipeline.audit.sources.schema import EVENTS
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Note, settle
+from rebalance_verifier.pipeline.session import cores, together
 
 _T = TypeVar("_T")
 

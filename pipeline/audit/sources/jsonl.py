@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from rebalance.pipeline.audit.sources.events import AT_CONSUMER, LISTS, TEXTS, Kind
-from rebalance.pipeline.audit.sources.rows import LineRow, NoPartition, named
-from rebalance.pipeline.audit.sources.times import iso
+from rebalance_verifier.pipeline.audit.sources.events import AT_CONSUMER, LISTS, TEXTS, Kind
+from rebalance_verifier.pipeline.audit.sources.rows import LineRow, NoPartition, named
+from rebalance_verifier.pipeline.audit.sources.times import iso
 
 NAME = "events"
 

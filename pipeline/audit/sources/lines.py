@@ -14,7 +14,7 @@ from typing import NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.sources.reading import NoInput
+from rebalance_verifier.pipeline.audit.sources.reading import NoInput
 
 BLOCKS = "spark.sql.files.minPartitionNum"
 """Spark cuts files by the number of cores it sees. Both passes must see the same, whoever joins meanwhile."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from rebalance.model.names import unknown
-from rebalance.pipeline.audit.sources.events import EventRow
-from rebalance.pipeline.audit.sources.parsing import KINDS, LineParser
-from rebalance.pipeline.audit.sources.reading import TABLE, Content, NoInput, Unread, files
-from rebalance.pipeline.audit.sources.rows import MalformedLine
-from rebalance.pipeline.audit.sources.settling import LoggedClient, Note, settle
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.pipeline.audit.sources.events import EventRow
+from rebalance_verifier.pipeline.audit.sources.parsing import KINDS, LineParser
+from rebalance_verifier.pipeline.audit.sources.reading import TABLE, Content, NoInput, Unread, files
+from rebalance_verifier.pipeline.audit.sources.rows import MalformedLine
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Note, settle
 
 
 class LineCount(NamedTuple):

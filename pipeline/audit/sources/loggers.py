@@ -5,9 +5,9 @@ Each is a table in the file of its name.
 
 from __future__ import annotations
 
-from rebalance.model.data import table
-from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.sources.patterns import Line, Source
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source
 
 REBOOTSTRAPPING = "rebootstrapping"
 """The client forgets the cluster, and learns its id again: that is no new client."""

@@ -7,13 +7,20 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from rebalance.pipeline.audit.sources import jsonl
-from rebalance.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of, unwrap
-from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, PYTHON, RELEASE, RUNNING
-from rebalance.pipeline.audit.sources.patterns import Source, Unlike
-from rebalance.pipeline.audit.sources.rows import EventPart, LineRow, MalformedLine, NoPartition, named, small
-from rebalance.pipeline.audit.sources.times import SLASHED, moment, stamp, undated, zoned
+from rebalance_verifier.pipeline.audit.sources import jsonl
+from rebalance_verifier.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of, unwrap
+from rebalance_verifier.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, PYTHON, RELEASE, RUNNING
+from rebalance_verifier.pipeline.audit.sources.patterns import Source, Unlike
+from rebalance_verifier.pipeline.audit.sources.rows import (
+    EventPart,
+    LineRow,
+    MalformedLine,
+    NoPartition,
+    named,
+    small,
+)
+from rebalance_verifier.pipeline.audit.sources.times import SLASHED, moment, stamp, undated, zoned
 
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
 """The kinds of logs that are read."""

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from functools import cache, cached_property
 
-from rebalance.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.events import Kind
 
 CAPTURES = (
     *("group", "member", "instance", "generation", "topics", "partitions", "plan", "detail"),

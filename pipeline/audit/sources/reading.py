@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from rebalance.pipeline.audit.sources.envelopes import has_message, header, parsed
+from rebalance_verifier.pipeline.audit.sources.envelopes import has_message, header, parsed
 
 LONGEST = 4 << 20
 """Bytes of a line that are read; of a longer one the rest is passed over."""

@@ -11,7 +11,7 @@ from pyspark.sql.types import (
     StructType,
     TimestampType,
 )
-from rebalance.pipeline.audit.sources.events import COLUMNS
+from rebalance_verifier.pipeline.audit.sources.events import COLUMNS
 
 _TYPES: dict[str, DataType] = {
     "time": TimestampType(),

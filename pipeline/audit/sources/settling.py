@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import NamedTuple
 
-from rebalance.pipeline.audit.sources import jsonl
-from rebalance.pipeline.audit.sources.events import EventRow, Kind
-from rebalance.pipeline.audit.sources.loggers import EPOCH, LOSING, OVERDUE, REBOOTSTRAPPING, RELEASE
-from rebalance.pipeline.audit.sources.rows import LineRow
+from rebalance_verifier.pipeline.audit.sources import jsonl
+from rebalance_verifier.pipeline.audit.sources.events import EventRow, Kind
+from rebalance_verifier.pipeline.audit.sources.loggers import EPOCH, LOSING, OVERDUE, REBOOTSTRAPPING, RELEASE
+from rebalance_verifier.pipeline.audit.sources.rows import LineRow
 
 MIXED = "mixed"
 """Kind of a note: several processes, and nothing tells them apart."""

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.checkpoint import Checkpoint, CheckpointError
-from rebalance.explore.engine.search import Limits, Progress, Stop
-from rebalance.explore.engine.tally import Tally
-from rebalance.model import portable
-from rebalance.model.machine import Action, Machine, Outcome, Value
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine import fast, plain
+from rebalance_verifier.explore.engine.checkpoint import Checkpoint, CheckpointError
+from rebalance_verifier.explore.engine.search import Limits, Progress, Stop
+from rebalance_verifier.explore.engine.tally import Tally
+from rebalance_verifier.model import portable
+from rebalance_verifier.model.machine import Action, Machine, Outcome, Value
+from rebalance_verifier.properties.group.rules import Rules
 
 from tests.explore.toys import coordinator, replay
 

@@ -7,8 +7,8 @@ from itertools import islice
 
 import pytest
 from hypothesis import given, settings
-from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.search import (
+from rebalance_verifier.explore.engine import fast, plain
+from rebalance_verifier.explore.engine.search import (
     DEADLOCK,
     Exploration,
     Graph,
@@ -17,8 +17,8 @@ from rebalance.explore.engine.search import (
     Stop,
     merge,
 )
-from rebalance.model.machine import Machine, State
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.model.machine import Machine, State
+from rebalance_verifier.properties.group.rules import Rules
 
 from tests.explore.random_machines import machines
 from tests.explore.toys import coordinator, puzzle, replay

@@ -11,13 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rebalance.explore.engine import fast, orbits, plain, tables
-from rebalance.explore.engine.fast import Collision
-from rebalance.explore.engine.search import Exploration, Limits, Progress, Stop
-from rebalance.explore.engine.tables import Lookup
-from rebalance.explore.engine.visited import Index, Visited, firsts, grouped
-from rebalance.model.machine import Action, Labels, Machine, Outcome, Permutation, State, Value, When
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine import fast, orbits, plain, tables
+from rebalance_verifier.explore.engine.fast import Collision
+from rebalance_verifier.explore.engine.search import Exploration, Limits, Progress, Stop
+from rebalance_verifier.explore.engine.tables import Lookup
+from rebalance_verifier.explore.engine.visited import Index, Visited, firsts, grouped
+from rebalance_verifier.model.machine import Action, Labels, Machine, Outcome, Permutation, State, Value, When
+from rebalance_verifier.properties.group.rules import Rules
 
 from tests.explore.random_machines import machines
 from tests.explore.toys import Member, coordinator, puzzle, replay

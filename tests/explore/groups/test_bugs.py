@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.bugs import LASSO, SHOWN
-from rebalance.explore.liveness import liveness
-from rebalance.explore.liveness.lasso import confirm
-from rebalance.explore.random.judge import Judge
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.clauses import rules
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.explore.liveness.lasso import confirm
+from rebalance_verifier.explore.random.judge import Judge
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import rules
 
 from tests.tiers import tiered
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
-from rebalance.explore.liveness import liveness
-from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.clauses import rules
-from rebalance.properties.group.consumer import most_heartbeats
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import rules
+from rebalance_verifier.properties.group.consumer import most_heartbeats
 
 GO_ON = Limits(go_on=True)
 

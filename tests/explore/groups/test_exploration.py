@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups import exploration
-from rebalance.explore.groups.exploration import ExplorationPlan, Explored, run_exploration
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.properties.verdict import Exit, Verdict
+from rebalance_verifier.base.verdict import Exit, Verdict
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups import exploration
+from rebalance_verifier.explore.groups.exploration import ExplorationPlan, Explored, run_exploration
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 
 NEVER = "partitions lost by a fence"
 """What a group without faults does not come to."""

@@ -8,12 +8,12 @@ from enum import Enum, IntEnum
 from typing import Any, NamedTuple
 
 import pytest
-from rebalance.explore.engine.plain import explore
-from rebalance.explore.groups import itf
-from rebalance.explore.liveness.lasso import Lasso
-from rebalance.explore.liveness.liveness import settles
-from rebalance.model.machine import Event, Machine
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine.plain import explore
+from rebalance_verifier.explore.groups import itf
+from rebalance_verifier.explore.liveness.lasso import Lasso
+from rebalance_verifier.explore.liveness.liveness import settles
+from rebalance_verifier.model.machine import Event, Machine
+from rebalance_verifier.properties.group.rules import Rules
 
 from tests.explore.liveness.toys_live import Row, lock, restless, table
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.groups.matrix import Mark, cells
-from rebalance.model.bugs.profiles import CLIENTS, client
+from rebalance_verifier.explore.groups.matrix import Mark, cells
+from rebalance_verifier.model.bugs.profiles import CLIENTS, client
 
 
 def marks(switch: str) -> dict[str, Mark]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.floors import due
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.explore.liveness import liveness
-from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.clauses import rules
+from rebalance_verifier.explore.engine import fast, plain
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.floors import due
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import rules
 
 GO_ON = Limits(go_on=True)
 

@@ -6,12 +6,12 @@ from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
-from rebalance.explore.engine import fast, plain
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize, scenario
-from rebalance.explore.liveness import liveness
-from rebalance.model.consumer.migration.either import FAULTS, machine
-from rebalance.properties.group.clauses import most_rounds, rules
+from rebalance_verifier.explore.engine import fast, plain
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize, scenario
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.model.protocols import FAULTS, machine
+from rebalance_verifier.properties.group.clauses import most_rounds, rules
 
 from tests.tiers import tiered
 

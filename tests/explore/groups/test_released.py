@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.groups.bugs import without
-from rebalance.explore.groups.released import SPELLED, SpelledRun
-from rebalance.explore.groups.runs import play
-from rebalance.live.replay.replay_plan import parting, replay_plan
+from rebalance_verifier.explore.groups.bugs import without
+from rebalance_verifier.explore.groups.released import SPELLED, SpelledRun
+from rebalance_verifier.explore.groups.runs import play
+from rebalance_verifier.live.clients.replay.replay_plan import parting, replay_plan
 
 
 @pytest.mark.parametrize("spelled", SPELLED, ids=lambda one: one.shown.switch)

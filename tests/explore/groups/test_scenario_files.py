@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from rebalance.explore.groups.scenario_files import scenario_in
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioError
-from rebalance.model.consumer.migration.either import faults_of
+from rebalance_verifier.explore.groups.scenario_files import scenario_in
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError
+from rebalance_verifier.model.protocols import faults_of
 
 
 def written(directory: Path, text: str) -> Path:

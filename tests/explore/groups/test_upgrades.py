@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits, Stop
-from rebalance.explore.groups import upgrades
-from rebalance.explore.groups.scenarios import ScenarioError
-from rebalance.explore.groups.upgrade_paths import STREAMS, Path, eager_alone, hops
-from rebalance.explore.groups.upgrades import (
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits, Stop
+from rebalance_verifier.explore.groups import upgrades
+from rebalance_verifier.explore.groups.scenarios import ScenarioError
+from rebalance_verifier.explore.groups.upgrade_paths import STREAMS, Path, eager_alone, hops
+from rebalance_verifier.explore.groups.upgrades import (
     MOST_MEMBERS,
     JudgedHop,
     UpgradeVerdict,
@@ -20,10 +20,10 @@ from rebalance.explore.groups.upgrades import (
     searched,
     setup,
 )
-from rebalance.model.bugs.profiles import CLIENTS
-from rebalance.model.bugs.releases import CURRENT, KAFKA, dotted, kafka
-from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.clauses import rules
+from rebalance_verifier.model.bugs.profiles import CLIENTS
+from rebalance_verifier.model.bugs.releases import CURRENT, KAFKA, dotted, kafka
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.clauses import rules
 
 LEGAL = [
     ("range", "cooperative-sticky", "double-bounce"),

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance.explore.engine.search import SEARCH_ON, Limits, Stop
-from rebalance.explore.groups.exploration import ExplorationPlan, Explored, run_exploration
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.gate.report.terminal.exploration import data, render
-from rebalance.live.search.findings import CodeFinding, worst_first
-from rebalance.live.search.playing import BROKEN, CodeBreach
-from rebalance.properties.group.clauses import CLAUSES
-from rebalance.properties.group.own import OWN, gravity, milder, outranked
+from rebalance_verifier.explore.engine.search import SEARCH_ON, Limits, Stop
+from rebalance_verifier.explore.groups.exploration import ExplorationPlan, Explored, run_exploration
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.live.code.search.findings import CodeFinding, worst_first
+from rebalance_verifier.live.code.search.run import BROKEN, CodeBreach
+from rebalance_verifier.properties.group.clauses import CLAUSES
+from rebalance_verifier.properties.group.own import OWN, gravity, milder, outranked
+from rebalance_verifier.report.terminal.exploration import data, render
 
 MEMBERS_END = "member/ends"
 

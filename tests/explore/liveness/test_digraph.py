@@ -5,7 +5,7 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from rebalance.explore.liveness.digraph import components, core, induced, reach, rows
+from rebalance_verifier.explore.liveness.digraph import components, core, induced, reach, rows
 
 
 def graphs(count: int):

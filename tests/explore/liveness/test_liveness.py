@@ -8,14 +8,14 @@ from itertools import combinations
 
 import networkx as nx
 import pytest
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.plain import explore
-from rebalance.explore.engine.search import Exploration, Limits
-from rebalance.explore.liveness import liveness
-from rebalance.explore.liveness.lasso import Lasso, confirm
-from rebalance.explore.liveness.liveness import counts, dead_ends, settles
-from rebalance.model.machine import Event, Fairness, Machine, State
-from rebalance.properties.group.rules import Bounded, Finally, Rules
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.plain import explore
+from rebalance_verifier.explore.engine.search import Exploration, Limits
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.explore.liveness.lasso import Lasso, confirm
+from rebalance_verifier.explore.liveness.liveness import counts, dead_ends, settles
+from rebalance_verifier.model.machine import Event, Fairness, Machine, State
+from rebalance_verifier.properties.group.rules import Bounded, Finally, Rules
 
 from tests.explore.liveness.toys_live import NONE, STRONG, WEAK, Row, random_table, restless, table, until
 

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from random import Random
 from typing import NamedTuple
 
-from rebalance.model.machine import Action, Event, Fairness, Labels, Machine, Outcome, Value, View
-from rebalance.properties.group.rules import Always, Bounded, Finally, Rules, Sometimes
+from rebalance_verifier.model.machine import Action, Event, Fairness, Labels, Machine, Outcome, Value, View
+from rebalance_verifier.properties.group.rules import Always, Bounded, Finally, Rules, Sometimes
 
 WEAK, STRONG, NONE = Fairness.WEAK, Fairness.STRONG, Fairness.NONE
 

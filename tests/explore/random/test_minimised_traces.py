@@ -6,12 +6,12 @@ from random import Random
 from statistics import median
 
 import pytest
-from rebalance.explore.engine.plain import explore
-from rebalance.explore.engine.search import ModelTrace
-from rebalance.explore.random.minimise import minimise
-from rebalance.explore.random.walks import depth_first, swarm
-from rebalance.model.machine import Event, Machine, State
-from rebalance.properties.group.rules import Bounded, EachStep, Rules
+from rebalance_verifier.explore.engine.plain import explore
+from rebalance_verifier.explore.engine.search import ModelTrace
+from rebalance_verifier.explore.random.minimise import minimise
+from rebalance_verifier.explore.random.walks import depth_first, swarm
+from rebalance_verifier.model.machine import Event, Machine, State
+from rebalance_verifier.properties.group.rules import Bounded, EachStep, Rules
 
 from tests.explore.liveness.toys_live import NONE, Row, counts_turns, lock, restless, table, until
 from tests.explore.toys import coordinator

@@ -7,11 +7,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.explore.engine.plain import explore
-from rebalance.explore.engine.search import SEARCH_ON, Coverage, Limits, ModelTrace, merge
-from rebalance.explore.random.walks import Walk, depth_first, swarm, walk
-from rebalance.model.machine import Event, Machine
-from rebalance.properties.group.rules import Bounded, EachStep, Rules
+from rebalance_verifier.explore.engine.plain import explore
+from rebalance_verifier.explore.engine.search import SEARCH_ON, Coverage, Limits, ModelTrace, merge
+from rebalance_verifier.explore.random.walks import Walk, depth_first, swarm, walk
+from rebalance_verifier.model.machine import Event, Machine
+from rebalance_verifier.properties.group.rules import Bounded, EachStep, Rules
 
 from tests.explore.liveness.toys_live import NONE, Row, counts_turns, lock, restless, table, until
 
@@ -33,7 +33,7 @@ def test_a_walk_repeats_and_differs_by_seed():
 
 def test_a_walk_is_the_same_under_any_hash_seed():
     code = (
-        "from rebalance.explore.random.walks import walk; from tests.explore.liveness.toys_live import lock;"
+        "from rebalance_verifier.explore.random.walks import walk; from tests.explore.liveness.toys_live import lock;"
         "print([walk(*lock(), seed, 60).trace for seed in range(5)])"
     )
     outputs = {

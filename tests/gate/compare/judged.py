@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from rebalance.gate.check.result import TargetInfo
-from rebalance.gate.compare.compare import CellMark, Judged, TargetCell, TargetColumn
-from rebalance.gate.report.terminal import comparison as report
+from rebalance_verifier.gate.compare.compare import CellMark, Judged, TargetCell, TargetColumn
+from rebalance_verifier.gate.search.result import TargetInfo
+from rebalance_verifier.report.terminal import comparison as report
 
 ABOUT = report.About("1.2.3", "tiny", 7, lambda cell: None)
 

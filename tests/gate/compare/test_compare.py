@@ -10,14 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate.check.plan import PROFILES, CheckPlan, SearchProfile
-from rebalance.gate.check.result import TargetInfo
-from rebalance.gate.check.search import describe
-from rebalance.gate.check.subject import Subject
-from rebalance.gate.cli.commands import compare as compare_cli
-from rebalance.gate.cli.console.terminal import UsageError
-from rebalance.gate.compare import clients, compare
-from rebalance.gate.compare.compare import (
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.cli.commands import compare as compare_cli
+from rebalance_verifier.cli.console.terminal import UsageError
+from rebalance_verifier.gate.compare import clients, compare
+from rebalance_verifier.gate.compare.compare import (
     UNKNOWN,
     CellMark,
     Judged,
@@ -26,23 +23,26 @@ from rebalance.gate.compare.compare import (
     TargetComparison,
     expectation,
 )
-from rebalance.gate.report.terminal import comparison as report
-from rebalance.gate.traces import counterexamples
-from rebalance.live.assignors.hosted import load
-from rebalance.live.assignors.inside import InProcess
-from rebalance.live.assignors.java import parse
-from rebalance.live.processes.maven import CLIENTS
-from rebalance.live.processes.registries import Existing
-from rebalance.model.assignors.promises import KAFKA
-from rebalance.model.bugs.catalogue import entries_of
-from rebalance.model.bugs.releases import parse as releases
-from rebalance.model.bugs.releases import version as as_version
-from rebalance.model.bugs.switches import SWITCHES
-from rebalance.model.values import RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
-from rebalance.properties.assignors.probes import Probe, ProbeOutcome, probes
-from rebalance.properties.assignors.rounds import unusual_preconditions
-from rebalance.properties.assignors.scenarios import (
+from rebalance_verifier.gate.scenarios.probes import Probe, ProbeOutcome, probes
+from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
+from rebalance_verifier.gate.search import counterexamples
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile
+from rebalance_verifier.gate.search.result import TargetInfo
+from rebalance_verifier.gate.search.search import describe
+from rebalance_verifier.gate.search.subject import Subject
+from rebalance_verifier.gate.targets.hosts.hosted import load
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.gate.targets.hosts.java import parse
+from rebalance_verifier.live.artifacts.maven import CLIENTS
+from rebalance_verifier.live.artifacts.registries import Existing
+from rebalance_verifier.model.assignors.promises import KAFKA
+from rebalance_verifier.model.bugs.catalogue import entries_of
+from rebalance_verifier.model.bugs.releases import parse as releases
+from rebalance_verifier.model.bugs.releases import version as as_version
+from rebalance_verifier.model.bugs.switches import SWITCHES
+from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
+from rebalance_verifier.properties.assignors.clauses import CLAUSES, TABLE, select
+from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
     Fault,
     FaultKind,
@@ -52,7 +52,7 @@ from rebalance.properties.assignors.scenarios import (
     UserData,
     uniform,
 )
-from rebalance.properties.verdict import Level
+from rebalance_verifier.report.terminal import comparison as report
 
 from tests.gate.compare.judged import ABOUT, ROWS, judged, other
 from tools import results

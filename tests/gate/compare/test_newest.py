@@ -15,18 +15,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rebalance.gate.compare import clients
-from rebalance.gate.compare.clients import PinnedClient
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.targets.smoke import smoke
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.processes import jvm, maven, pypi
-from rebalance.live.processes.maven import CLIENTS
-from rebalance.live.processes.registries import existing
-from rebalance.live.processes.tools import ToolError
-from rebalance.model.assignors.promises import KAFKA
-from rebalance.model.bugs.releases import version
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.gate.compare import clients
+from rebalance_verifier.gate.compare.clients import PinnedClient
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.gate.targets.smoke import smoke
+from rebalance_verifier.live.artifacts import jvm, maven, pypi
+from rebalance_verifier.live.artifacts.maven import CLIENTS
+from rebalance_verifier.live.artifacts.registries import existing
+from rebalance_verifier.model.assignors.promises import KAFKA
+from rebalance_verifier.model.bugs.releases import version
 
 from tests.gate.toolchains import ADAPTERS, NPM, copied, run
 
@@ -96,7 +96,7 @@ def test_the_newest_release_can_be_judged(name, rebalance, tmp_path):
 def recorded(directory: Path, *options: str, path: Path | None = None) -> str:
     """What `rebalance record` prints, in a process of its own, with ``path`` before what is installed."""
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "rebalance.gate.cli.main", "record", "--settle", "120", *options],
+        [sys.executable, "-P", "-m", "rebalance_verifier.cli.main", "record", "--settle", "120", *options],
         cwd=directory,
         env=os.environ | ({"PYTHONPATH": str(path)} if path else {}),
         capture_output=True,
@@ -142,7 +142,7 @@ def test_our_programs_fit_every_release_of_the_java_client(shard):
                 wrong[release] = str([*failed, steps[0].title])
             jars = maven.classpath([f"{CLIENTS}:{release}"])
             for package, program in (("consumers", "Recorder.java"), ("clusters", "Broker.java")):
-                jvm.command(f"rebalance.live.{package}", [program], jars, shared=["Json.java"])
+                jvm.command(f"rebalance_verifier.live.{package}", [program], jars, shared=["Json.java"])
         except (TargetError, ToolError) as error:
             wrong[release] = str(error)
     assert wrong == {}

@@ -16,21 +16,27 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.gate.check.plan import PROFILES, CheckPlan, numbered
-from rebalance.gate.check.subject import Subject
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.targets.smoke import smoke
-from rebalance.live.assignors import messages
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.processes import jvm, maven
-from rebalance.live.processes.maven import CLIENTS
-from rebalance.live.processes.tools import ToolError
-from rebalance.model import wire
-from rebalance.model.assignors.promises import JAVA, KAFKA
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Asker, Failure, FailureKind, UserDataQuestion
-from rebalance.properties.assignors.clauses import TABLE
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, numbered
+from rebalance_verifier.gate.search.subject import Subject
+from rebalance_verifier.gate.targets.hosts import messages
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.gate.targets.smoke import smoke
+from rebalance_verifier.live.artifacts import jvm, maven
+from rebalance_verifier.live.artifacts.maven import CLIENTS
+from rebalance_verifier.model import wire
+from rebalance_verifier.model.assignors.promises import JAVA, KAFKA
+from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.properties.assignors.calls import (
+    Answer,
+    Asker,
+    Failure,
+    FailureKind,
+    UserDataQuestion,
+)
+from rebalance_verifier.properties.assignors.clauses import TABLE
 
 from tests.processes import alive, left
 
@@ -346,9 +352,9 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
     """Also in the middle of a call that never returns."""
     script = textwrap.dedent(
         f"""
-        from rebalance.gate.targets.session import Session
-        from rebalance.gate.targets.resolve import resolve
-        from rebalance.model.values import Cluster, RebalanceProtocol, Subscription
+        from rebalance_verifier.gate.targets.session import Session
+        from rebalance_verifier.gate.targets.resolve import resolve
+        from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription
         with Session(resolve({own + "?mode=hang"!r}), call_seconds=100) as session:
             print(session._child.pid, flush=True)
             session.assign(RebalanceProtocol.EAGER, Cluster.of({{"t": 1}}), {{"A": Subscription(("t",))}})

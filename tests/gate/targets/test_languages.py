@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-from rebalance.gate.check.search import replay
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.targets.smoke import smoke
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.model.wire import decode_sticky_user_data, encode_cooperative_user_data
-from rebalance.properties.assignors.calls import Answer, Failure
-from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+from rebalance_verifier.gate.search.search import replay
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.gate.targets.smoke import smoke
+from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.model.wire import decode_sticky_user_data, encode_cooperative_user_data
+from rebalance_verifier.properties.assignors.calls import Answer, Failure
+from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
 from tests.gate.toolchains import NPM, copied, run
 

@@ -8,22 +8,28 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from rebalance.gate.check.plan import CheckPlan, SearchProfile
-from rebalance.gate.check.result import Status
-from rebalance.gate.check.search import check, describe
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.targets.smoke import smoke
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.assignors.inside import InProcess
-from rebalance.live.processes import jvm, maven
-from rebalance.live.processes.tools import ToolError
-from rebalance.model.assignor import Promise
-from rebalance.model.assignors.promises import JAVA, KAFKA
-from rebalance.model.values import Cluster, GroupSubscription, Partitions, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Failure
-from rebalance.properties.assignors.clause import CONSUMER
-from rebalance.properties.verdict import Level, Verdict
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.base.verdict import Level, Verdict
+from rebalance_verifier.gate.search.plan import CheckPlan, SearchProfile
+from rebalance_verifier.gate.search.result import Status
+from rebalance_verifier.gate.search.search import check, describe
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.gate.targets.smoke import smoke
+from rebalance_verifier.live.artifacts import jvm, maven
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.assignors.promises import JAVA, KAFKA
+from rebalance_verifier.model.values import (
+    Cluster,
+    GroupSubscription,
+    Partitions,
+    Subscription,
+    TopicPartition,
+)
+from rebalance_verifier.properties.assignors.calls import Answer, Failure
+from rebalance_verifier.properties.assignors.clause import CONSUMER
 
 from tests.tiers import tiered
 

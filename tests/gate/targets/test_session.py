@@ -10,13 +10,19 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets.resolve import resolve
-from rebalance.gate.targets.session import Lost, Session
-from rebalance.live.assignors.hosted import TargetError
-from rebalance.live.assignors.inside import InProcess
-from rebalance.live.processes.child import Child, Gone
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Asker, AssignQuestion, Failure, UserDataQuestion
+from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.inside import InProcess
+from rebalance_verifier.gate.targets.resolve import resolve
+from rebalance_verifier.gate.targets.session import Lost, Session
+from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.properties.assignors.calls import (
+    Answer,
+    Asker,
+    AssignQuestion,
+    Failure,
+    UserDataQuestion,
+)
 
 from tests.processes import alive
 

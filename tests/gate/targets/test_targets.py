@@ -7,13 +7,13 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
-from rebalance.gate.targets.resolve import Target, known, resolve
-from rebalance.gate.targets.session import Session
-from rebalance.gate.targets.smoke import smoke
-from rebalance.live.assignors.hosted import GROUP, TargetError, describe, load
-from rebalance.model.assignors import NAMES
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors.calls import Answer
+from rebalance_verifier.gate.targets.hosts.hosted import GROUP, TargetError, describe, load
+from rebalance_verifier.gate.targets.resolve import Target, known, resolve
+from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.gate.targets.smoke import smoke
+from rebalance_verifier.model.assignors import NAMES
+from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.properties.assignors.calls import Answer
 
 HERE = Path(__file__).parent
 HOSTILE = HERE / "hostile"
@@ -59,7 +59,7 @@ def test_a_reference_is_hosted():
         sys.executable,
         "-P",
         "-m",
-        "rebalance.live.assignors.host",
+        "rebalance_verifier.gate.targets.hosts.host",
         "cooperative-sticky",
     )
     assert target.hosted
@@ -79,7 +79,7 @@ def test_reference_switches_are_passed_on(monkeypatch):
         calls.append((name, switches))
         return name
 
-    monkeypatch.setattr("rebalance.model.bugs.switches.switched", switched)
+    monkeypatch.setattr("rebalance_verifier.model.bugs.switches.switched", switched)
     load("cooperative-sticky+max_generation_only+steal_once")
     load("range")
     assert calls == [("cooperative-sticky", ("max_generation_only", "steal_once")), ("range", ())]
@@ -218,7 +218,10 @@ def test_the_host_reports_what_it_cannot_load():
 
 def test_the_host_is_started_properly():
     done = subprocess.run(
-        [sys.executable, "-m", "rebalance.live.assignors.host"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "rebalance_verifier.gate.targets.hosts.host"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("usage: ")
@@ -317,7 +320,7 @@ def test_smoke_without_jsonschema(monkeypatch):
 def test_host_imports_no_engine():
     """A Python target starts in the time that its own imports take."""
     heavy = {"hypothesis", "z3", "networkx", "pyspark", "pytest"}
-    code = "import sys, rebalance.live.assignors.host; print(*sys.modules)"
+    code = "import sys, rebalance_verifier.gate.targets.hosts.host; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not heavy & set(done.stdout.split())
-    assert importlib.import_module("rebalance.live.assignors.host")
+    assert importlib.import_module("rebalance_verifier.gate.targets.hosts.host")

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from rebalance.live.code.answers import CellCallback, CellEvent
-from rebalance.live.code.cell import CellMember, CellRefused, KafkaCell
+from rebalance_verifier.live.code.answers import CellCallback, CellEvent
+from rebalance_verifier.live.code.simulation import CellMember, CellRefused, KafkaCell
 
 RELEASE = "4.4.0"
 

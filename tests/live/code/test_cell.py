@@ -13,7 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.live.code.answers import (
+from rebalance_verifier.base.processes.program import JsonLine
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.live.code.answers import (
     CellCommitted,
     CellNoted,
     CellRequest,
@@ -21,10 +23,8 @@ from rebalance.live.code.answers import (
     CellThrown,
     state_of,
 )
-from rebalance.live.code.cell import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
-from rebalance.live.code.releases import command, newest_of_minors
-from rebalance.live.processes.program import JsonLine
-from rebalance.live.processes.tools import ToolError
+from rebalance_verifier.live.code.releases import command, newest_of_minors
+from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
 
 from tests.live.code.played import RELEASE, Played, needs_java
 from tests.processes import alive

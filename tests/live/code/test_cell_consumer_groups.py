@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rebalance.live.code.answers import CellRequest, CellResponse, ServedGroup
-from rebalance.live.code.cell import CellMember, CellRefused, KafkaCell
+from rebalance_verifier.live.code.answers import CellRequest, CellResponse, ServedGroup
+from rebalance_verifier.live.code.simulation import CellMember, CellRefused, KafkaCell
 
 pytestmark = pytest.mark.slow
 

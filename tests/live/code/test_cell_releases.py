@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.live.code import releases
-from rebalance.live.code.answers import CellCallback, CellThrown
-from rebalance.live.code.cell import CellMember, KafkaCell
+from rebalance_verifier.live.code import releases
+from rebalance_verifier.live.code.answers import CellCallback, CellThrown
+from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
 
 from tests.live.code.played import RELEASE, Played, needs_java
 

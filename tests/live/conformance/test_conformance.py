@@ -8,21 +8,21 @@ from random import Random
 from typing import Any
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.live.conformance.log import LogLine
-from rebalance.live.conformance.observed import (
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.live.conformance.log import LogLine
+from rebalance_verifier.live.conformance.observed import (
     ALWAYS_LOGGED,
     INPUTS,
     LogCapabilities,
     Observed,
     SearchQuestion,
 )
-from rebalance.live.conformance.search import Conformance, conforms
-from rebalance.model.machine import Action, Event, Outcome, State
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.observations import Callback
-from rebalance.model.protocol.setup import Setup, letter
-from rebalance.model.protocol.state import JoinOk, Member, MemberState, Parts
+from rebalance_verifier.live.conformance.search import Conformance, conforms
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import JoinOk, Member, MemberState, Parts
+from rebalance_verifier.model.group.observations import Callback
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Action, Event, Outcome, State
 
 EVERYTHING = LogCapabilities(ALWAYS_LOGGED | {"joined"}, frozenset({"assigned", "revoked", "lost"}))
 NO_EMPTY = LogCapabilities(ALWAYS_LOGGED | {"joined"})

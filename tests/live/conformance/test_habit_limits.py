@@ -8,17 +8,17 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from rebalance.explore.groups.scenarios import runs
-from rebalance.live.conformance.ask import ConformanceAnswer, ask
-from rebalance.live.conformance.clients.table import DEVIATIONS, client_of
-from rebalance.live.conformance.deviations import with_deviations
-from rebalance.live.conformance.log import read
-from rebalance.live.conformance.observed import SearchQuestion
-from rebalance.live.conformance.question import Choices, build_question
-from rebalance.model.bugs.profiles import CLIENTS
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, Setup
-from rebalance.model.protocol.state import Parts, Topics
+from rebalance_verifier.explore.groups.scenarios import runs
+from rebalance_verifier.live.conformance.ask import ConformanceAnswer, ask
+from rebalance_verifier.live.conformance.clients.table import DEVIATIONS, client_of
+from rebalance_verifier.live.conformance.deviations import with_deviations
+from rebalance_verifier.live.conformance.log import read
+from rebalance_verifier.live.conformance.observed import SearchQuestion
+from rebalance_verifier.live.conformance.question import Choices, build_question
+from rebalance_verifier.model.bugs.profiles import CLIENTS
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import Parts, Topics
+from rebalance_verifier.model.group.setup import Consumer, Setup
 
 TELLS = {
     "librdkafka": "confluent-kafka 2.16.1, librdkafka 2.16.0",
@@ -136,7 +136,7 @@ def test_of_a_narrow_window_the_last_search_gets_the_time_that_is_left(
         seconds.append(question.seconds)
         return SimpleNamespace(verdict="mismatch")
 
-    monkeypatch.setattr("rebalance.live.conformance.ask.conforms", never)
+    monkeypatch.setattr("rebalance_verifier.live.conformance.ask.conforms", never)
     for window, searches in ((1.0, 4), (0.05, 2)):
         seconds.clear()
         choices = Choices(window=window, seconds=1000)

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.live.conformance.ask import ConformanceAnswer, ask
-from rebalance.live.conformance.clients.table import BY_ID, DEVIATIONS
-from rebalance.live.conformance.log import read
-from rebalance.live.conformance.question import Choices, build_question
+from rebalance_verifier.live.conformance.ask import ConformanceAnswer, ask
+from rebalance_verifier.live.conformance.clients.table import BY_ID, DEVIATIONS
+from rebalance_verifier.live.conformance.log import read
+from rebalance_verifier.live.conformance.question import Choices, build_question
 
 T0, CLUSTER = 1_000.0, {"kind": "kafka", "version": "4.1.0"}
 
@@ -121,7 +121,7 @@ def test_kafka_python_abandons_what_it_was_answered(tmp_path: Path, monkeypatch:
     assert found.conformance.verdict == "explained"
     assert found.findings["abandons its join"] == 1
     others = [one for one in DEVIATIONS if one.id != "abandons its join"]
-    monkeypatch.setattr("rebalance.live.conformance.deviations.DEVIATIONS", others)
+    monkeypatch.setattr("rebalance_verifier.live.conformance.deviations.DEVIATIONS", others)
     assert answer_for(lines, tmp_path).conformance.verdict == "mismatch"
 
 

@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance.live.conformance.ask import ConformanceAnswer
-from rebalance.live.conformance.log import LogError, read
-from rebalance.live.conformance.question import Choices
-from rebalance.live.conformance.wire import group as wire_group
-from rebalance.live.conformance.wire.frontier import Partitions
-from rebalance.live.conformance.wire.group import WireGroup
-from rebalance.live.conformance.wire.intended import IntendedTargets
-from rebalance.live.conformance.wire.lines import NEEDED
-from rebalance.live.conformance.wire.question import (
+from rebalance_verifier.live.clients.record.coordinator import COORDINATOR
+from rebalance_verifier.live.clients.record.messages import APIS, MESSAGES
+from rebalance_verifier.live.conformance.ask import ConformanceAnswer
+from rebalance_verifier.live.conformance.log import LogError, read
+from rebalance_verifier.live.conformance.question import Choices
+from rebalance_verifier.live.conformance.wire import group as wire_group
+from rebalance_verifier.live.conformance.wire.frontier import Partitions
+from rebalance_verifier.live.conformance.wire.group import WireGroup
+from rebalance_verifier.live.conformance.wire.intended import IntendedTargets
+from rebalance_verifier.live.conformance.wire.lines import NEEDED
+from rebalance_verifier.live.conformance.wire.question import (
     WireQuestion,
     ask_wire,
     build_wire_question,
     has_messages,
 )
-from rebalance.live.record.coordinator import COORDINATOR
-from rebalance.live.record.messages import APIS, MESSAGES
-from rebalance.model.consumer.coordinator import TargetMember
-from rebalance.model.protocol.state import Parts, Slot
+from rebalance_verifier.model.classic.state import Parts, Slot
+from rebalance_verifier.model.consumer.coordinator import TargetMember
 
 from tests.command import Rebalance
 

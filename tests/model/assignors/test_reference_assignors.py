@@ -15,10 +15,10 @@ from typing import Any
 
 import networkx as nx
 import pytest
-from rebalance.model.assignor import Assignor, Promise
-from rebalance.model.assignors import NAMES, reference
-from rebalance.model.assignors.flow import PartitionClass, blocks, elements
-from rebalance.model.values import (
+from rebalance_verifier.model.assignor import Assignor, Promise
+from rebalance_verifier.model.assignors import NAMES, reference
+from rebalance_verifier.model.assignors.flow import PartitionClass, blocks, elements
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -27,7 +27,7 @@ from rebalance.model.values import (
     Subscription,
     TopicPartition,
 )
-from rebalance.model.wire import encode_cooperative_user_data, encode_sticky_user_data
+from rebalance_verifier.model.wire import encode_cooperative_user_data, encode_sticky_user_data
 
 from tests.work import lines
 

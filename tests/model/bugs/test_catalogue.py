@@ -6,12 +6,12 @@ import re
 from itertools import chain
 
 import pytest
-from rebalance.model.bugs import catalogue, decisions
-from rebalance.model.bugs.catalogue import CATALOGUE, PROPERTIES, Entry, entries_of, shipped
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.releases import Version, parse, version
-from rebalance.model.bugs.switches import NOT_EXPRESSED as NO_SWITCH
-from rebalance.model.bugs.switches import SWITCHES
+from rebalance_verifier.model.bugs import catalogue, decisions
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, PROPERTIES, Entry, entries_of, shipped
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.releases import Version, parse, version
+from rebalance_verifier.model.bugs.switches import NOT_EXPRESSED as NO_SWITCH
+from rebalance_verifier.model.bugs.switches import SWITCHES
 
 LISTED = """
     U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12 U13

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.model.bugs import observed
-from rebalance.model.bugs.observed import (
+from rebalance_verifier.model.bugs import observed
+from rebalance_verifier.model.bugs.observed import (
     CLIENT,
     CONSUMER,
     COORDINATOR,

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.model.assignors import reference
-from rebalance.model.bugs.decisions import DECISIONS
-from rebalance.model.bugs.observed import CONSUMER, COORDINATOR, OBSERVED, SERVED, SHOWN, explanation
-from rebalance.model.bugs.profiles import (
+from rebalance_verifier.model.assignors import reference
+from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.observed import CONSUMER, COORDINATOR, OBSERVED, SERVED, SHOWN, explanation
+from rebalance_verifier.model.bugs.profiles import (
     AIOKAFKA_READ,
     BROKERS,
     CLIENTS,
@@ -19,9 +19,9 @@ from rebalance.model.bugs.profiles import (
     profile_of_code,
     switches_in,
 )
-from rebalance.model.bugs.releases import CURRENT, dotted, version
-from rebalance.model.bugs.switches import SWITCHES, switched
-from rebalance.model.values import Cluster, Subscription, TopicPartition
+from rebalance_verifier.model.bugs.releases import CURRENT, dotted, version
+from rebalance_verifier.model.bugs.switches import SWITCHES, switched
+from rebalance_verifier.model.values import Cluster, Subscription, TopicPartition
 
 JAVA = ["java-2.4", "java-2.6", "java-2.8.0", "java-2.8.1", "java-3.0"]
 JAVA += ["java-3.3.1", "java-3.4.0", "java-3.5", "java-current"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.model.bugs.releases import Releases, parse, version
+from rebalance_verifier.model.bugs.releases import Releases, parse, version
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,10 @@ import random
 from dataclasses import replace
 
 import pytest
-from rebalance.model.assignors import NAMES, reference
-from rebalance.model.assignors.shipped import IllegalStateError
-from rebalance.model.bugs.switches import NOT_EXPRESSED, SWITCHES, switched
-from rebalance.model.values import (
+from rebalance_verifier.model.assignors import NAMES, reference
+from rebalance_verifier.model.assignors.shipped import IllegalStateError
+from rebalance_verifier.model.bugs.switches import NOT_EXPRESSED, SWITCHES, switched
+from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -18,7 +18,7 @@ from rebalance.model.values import (
     Subscription,
     TopicPartition,
 )
-from rebalance.model.wire import encode_sticky_user_data
+from rebalance_verifier.model.wire import encode_sticky_user_data
 
 from tests.work import TooMuchWork, lines
 

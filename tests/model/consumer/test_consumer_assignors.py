@@ -6,8 +6,8 @@ from itertools import permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber, ranges, uniform
-from rebalance.model.protocol.state import Parts, each, union
+from rebalance_verifier.model.classic.state import Parts, each, union
+from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber, ranges, uniform
 
 
 @st.composite

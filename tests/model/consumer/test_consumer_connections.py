@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.consumer.connections import connection_of, not_overtaken, which
-from rebalance.model.consumer.group import consumer_machine
-from rebalance.model.consumer.state import (
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.classic.state import NONE, Generation, Slot, Topics
+from rebalance_verifier.model.consumer.connections import connection_of, not_overtaken, which
+from rebalance_verifier.model.consumer.group import consumer_machine
+from rebalance_verifier.model.consumer.state import (
     Beat,
     BeatError,
     BeatKind,
@@ -16,9 +17,8 @@ from rebalance.model.consumer.state import (
     BeatRefused,
     RecordState,
 )
-from rebalance.model.machine import Event, State
-from rebalance.model.protocol.setup import MemberContext, Setup
-from rebalance.model.protocol.state import NONE, Generation, Slot, Topics
+from rebalance_verifier.model.group.setup import MemberContext, Setup
+from rebalance_verifier.model.machine import Event, State
 
 BELIEVED = "overtaken_heartbeat_believed"
 

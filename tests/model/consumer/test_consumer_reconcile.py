@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.model.consumer.reconcile import accepts, reconcile
-from rebalance.model.consumer.state import ConsumerRecord, RecordState
-from rebalance.model.protocol.state import NONE, Generation, Parts
+from rebalance_verifier.model.classic.state import NONE, Generation, Parts
+from rebalance_verifier.model.consumer.reconcile import accepts, reconcile
+from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
 
 STABLE, UNREVOKED, UNRELEASED = RecordState
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.consumer.conversion import (
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.classic.state import Generation, GroupState, Parts, Topics
+from rebalance_verifier.model.consumer.conversion import (
     chosen,
     downgraded,
     failed_over,
@@ -16,9 +17,8 @@ from rebalance.model.consumer.conversion import (
     unreadable,
     upgraded,
 )
-from rebalance.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind, RecordState
-from rebalance.model.protocol.setup import Setup
-from rebalance.model.protocol.state import Generation, GroupState, Parts, Topics
+from rebalance_verifier.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind, RecordState
+from rebalance_verifier.model.group.setup import Setup
 
 TWO = Parts(0b11)
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from itertools import count
 
-from rebalance.pipeline.audit import kernel
-from rebalance.pipeline.audit.kernel.events import COLUMNS
-from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.tables import micros
-from rebalance.pipeline.database import add
+from rebalance_verifier.pipeline.audit import kernel
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.tables import micros
+from rebalance_verifier.pipeline.database import add
 
 BEGIN = datetime(2026, 11, 21, 12, tzinfo=UTC)
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from rebalance.model.bugs.catalogue import CATALOGUE, tracker_link
-from rebalance.pipeline.audit import advice
-from rebalance.pipeline.audit.diagnosis import BREAKS, BugLink
-from rebalance.pipeline.audit.kernel.findings import CHECKS
-from rebalance.pipeline.audit.records import FindingOwner, LogFinding
-from rebalance.pipeline.audit.sources.settling import LoggedClient
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, tracker_link
+from rebalance_verifier.pipeline.audit import advice
+from rebalance_verifier.pipeline.audit.diagnosis import BREAKS, BugLink
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.records import FindingOwner, LogFinding
+from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient
 
 J4 = BugLink("J4", "orders-1", "java", "3.4.0", "3.4.1", "orders-1 missed generation 3")
 U11 = BugLink("U11", "orders-2", "java", "3.4.0", "")

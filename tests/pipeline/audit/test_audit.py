@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.pipeline.audit.tables import FINDING, rows
+from rebalance_verifier.pipeline.audit.tables import FINDING, rows
 
 from tests.pipeline.audit.logs_at_hand import events, judged
 

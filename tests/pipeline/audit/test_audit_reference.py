@@ -9,9 +9,9 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.pipeline.audit.kernel.events import COLUMNS
-from rebalance.pipeline.audit.kernel.findings import CHECKS, Thresholds
-from rebalance.pipeline.audit.tables import micros, moment
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, Thresholds
+from rebalance_verifier.pipeline.audit.tables import micros, moment
 
 from tests.pipeline.audit.logs_at_hand import judged
 from tests.pipeline.audit.plain_audit import Event, Found, Limits, audit

@@ -11,10 +11,10 @@ import pytest
 pytest.importorskip("duckdb")
 
 import duckdb
-from rebalance.live.processes import tools
-from rebalance.pipeline import database
-from rebalance.pipeline.audit import batches, tail
-from rebalance.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.base.processes import tools
+from rebalance_verifier.pipeline import database
+from rebalance_verifier.pipeline.audit import batches, tail
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
 
 from tests.pipeline.audit.logs_at_hand import BEGIN
 from tests.pipeline.audit.sources import shapes

@@ -12,11 +12,11 @@ import pytest
 pytest.importorskip("pyspark")
 
 import duckdb
-from rebalance.pipeline.audit import alone, spread
-from rebalance.pipeline.audit import run as audit_run
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.tables import SAVED
-from rebalance.pipeline.database import literal
+from rebalance_verifier.pipeline.audit import alone, spread
+from rebalance_verifier.pipeline.audit import run as audit_run
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.tables import SAVED
+from rebalance_verifier.pipeline.database import literal
 
 from tests.pipeline.audit.logs_at_hand import events, judged
 from tests.pipeline.audit.test_audit import END, LOGS
@@ -79,7 +79,7 @@ def test_spark_names_the_same_groups(spark, folder, tmp_path):
 @pytest.mark.slow
 def test_one_process_and_spark_find_the_same(spark, folder, tmp_path, monkeypatch):
     """Also where Spark parses, and the largest groups are parted."""
-    from rebalance.pipeline.audit.sources import distributed
+    from rebalance_verifier.pipeline.audit.sources import distributed
 
     monkeypatch.setattr(distributed, "SMALL", 1000)
     monkeypatch.setattr(spread, "BUCKET", 1500)

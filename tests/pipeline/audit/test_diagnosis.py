@@ -6,23 +6,15 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.model.bugs.catalogue import CATALOGUE
-from rebalance.model.bugs.releases import version
-from rebalance.pipeline.audit.diagnosis import BREAKS, EVIDENCE, BugLink, sentences
-from rebalance.pipeline.audit.kernel.findings import CHECKS
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.run import run_audit
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE
+from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.pipeline.audit.diagnosis import BREAKS, EVIDENCE, BugLink, sentences
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
 
 from tests.pipeline.audit.sources import shapes
-from tests.pipeline.audit.sources.incident import (
-    _client,
-    given,
-    incident,
-    joined,
-    rejoining,
-    started,
-    taken,
-)
+from tests.pipeline.audit.sources.incident import _client, given, incident, joined, rejoining, started, taken
 
 
 def audit(tmp_path, lines, release="3.4.0", assignor="cooperative-sticky"):

@@ -6,8 +6,8 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.pipeline.audit.kernel.events import COLUMNS
-from rebalance.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
 
 from tests.pipeline.audit.logs_at_hand import events, judged
 from tests.pipeline.audit.test_audit import FOLLOW_UP, TWO

@@ -12,10 +12,10 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.gate.report.terminal.audit import headline
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.run import run_audit
-from rebalance.properties.verdict import Verdict
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
+from rebalance_verifier.report.terminal.audit import headline
 
 BEGIN = datetime(2026, 3, 2, 10, 15, tzinfo=UTC)
 FINE, WRONG, OPEN = Verdict.CONFORMANT, Verdict.VIOLATION, Verdict.INCONCLUSIVE
@@ -451,7 +451,7 @@ def test_the_answer_is_right(log, verdict, checks, tmp_path):
 
 
 def test_a_member_id_with_blanks_is_one_that_is_removed():
-    from rebalance.pipeline.audit.sources.parsing import LineParser
+    from rebalance_verifier.pipeline.audit.sources.parsing import LineParser
 
     who = "orders@pod-1 (github.com/segmentio/kafka-go)-uuid"
     left = "has left group orders through explicit `LeaveGroup`"

@@ -11,11 +11,11 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.run import run_audit
-from rebalance.pipeline.audit.sources.times import stamp, text_of
-from rebalance.pipeline.audit.tables import micros
-from rebalance.properties.verdict import Verdict
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
+from rebalance_verifier.pipeline.audit.sources.times import stamp, text_of
+from rebalance_verifier.pipeline.audit.tables import micros
 
 from tests.pipeline.audit.sources import shapes
 from tests.pipeline.audit.sources.incident import deploy, incident

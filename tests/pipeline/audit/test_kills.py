@@ -19,7 +19,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 import duckdb
-from rebalance.live.processes.supervision import family
+from rebalance_verifier.base.processes.supervision import family
 
 from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN

@@ -8,12 +8,12 @@ import pytest
 
 pytest.importorskip("duckdb")
 
-from rebalance.pipeline.audit import known
-from rebalance.pipeline.audit.known import KnownFinding
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.run import run_audit
-from rebalance.properties.known import KnownError
-from rebalance.properties.verdict import Verdict
+from rebalance_verifier.base.known import KnownError
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.pipeline.audit import known
+from rebalance_verifier.pipeline.audit.known import KnownFinding
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
 
 from tests.pipeline.audit.sources import shapes
 from tests.pipeline.audit.sources.incident import deploy, incident

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from rebalance.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources import local
 
 from tests.command import Rebalance
 

@@ -6,8 +6,8 @@ import gzip
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rebalance.pipeline.audit.quoting import MOST_SHOWN, quoted
-from rebalance.pipeline.audit.records import LogEvent
+from rebalance_verifier.pipeline.audit.quoting import MOST_SHOWN, quoted
+from rebalance_verifier.pipeline.audit.records import LogEvent
 
 
 def event(path: Path, line: int) -> LogEvent:

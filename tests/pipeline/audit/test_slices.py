@@ -11,12 +11,12 @@ pytest.importorskip("pyspark")
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from rebalance.pipeline.audit import kernel, slices, spread
-from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.run import run_audit
-from rebalance.pipeline.audit.tables import SAVED
-from rebalance.pipeline.database import literal
+from rebalance_verifier.pipeline.audit import kernel, slices, spread
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
+from rebalance_verifier.pipeline.audit.tables import SAVED
+from rebalance_verifier.pipeline.database import literal
 
 from tests.pipeline.audit.logs_at_hand import judged
 from tests.pipeline.audit.test_audit_reference import logs, row

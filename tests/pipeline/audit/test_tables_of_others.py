@@ -7,12 +7,12 @@ from datetime import UTC, datetime
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from rebalance.pipeline.audit import kernel
-from rebalance.pipeline.audit.kernel.events import EVERYTHING, broken, stored
-from rebalance.pipeline.audit.kernel.findings import Thresholds
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.run import run_audit
-from rebalance.properties.verdict import Verdict
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.pipeline.audit import kernel
+from rebalance_verifier.pipeline.audit.kernel.events import EVERYTHING, broken, stored
+from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.run import run_audit
 
 NOON = 1_767_268_800_000_000
 UTC_MICROS = pa.timestamp("us", "UTC")

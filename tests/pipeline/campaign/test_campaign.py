@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from rebalance.live.processes.supervision import family
+from rebalance_verifier.base.processes.supervision import family
 
 from tests.command import command
 from tests.processes import left
@@ -36,7 +36,7 @@ class Toy:
 
     @contextlib.contextmanager
     def playing(self):
-        from rebalance.pipeline.campaign.campaign import SliceOutcome
+        from rebalance_verifier.pipeline.campaign.campaign import SliceOutcome
 
         def play(seed: int, number: int) -> SliceOutcome:
             if self.log:
@@ -87,7 +87,7 @@ class Odd(Toy):
 
     @contextlib.contextmanager
     def playing(self):
-        from rebalance.pipeline.campaign.campaign import SliceOutcome
+        from rebalance_verifier.pipeline.campaign.campaign import SliceOutcome
 
         odd = SliceOutcome("violation", ('a,"/1',), "\udcff 'quoted'\n", coverage={"\u00e9": 1})
         yield lambda seed, number: odd
@@ -104,7 +104,7 @@ def _workers_know_this_module():
 
 
 def campaign(scenarios: int = 100, size: int = 40, **changes):
-    from rebalance.pipeline.campaign.campaign import Campaign
+    from rebalance_verifier.pipeline.campaign.campaign import Campaign
 
     return replace(Campaign(TOY, SEED, ((scenarios, size),), "0"), **changes)
 
@@ -112,7 +112,7 @@ def campaign(scenarios: int = 100, size: int = 40, **changes):
 def rows_of(directory):
     """All rows, by number, without how long they took."""
     import pyarrow.parquet as pq
-    from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.load(directory)
     assert begun is not None
@@ -126,7 +126,7 @@ def rows_of(directory):
 
 
 def test_seeds_follow_from_seed_and_number_alone():
-    from rebalance.pipeline.campaign.campaign import seed_of
+    from rebalance_verifier.pipeline.campaign.campaign import seed_of
 
     assert seed_of(0, 0) == 1532623528772875733
     assert len({seed_of(seed, number) for seed in range(20) for number in range(500)}) == 10_000
@@ -142,7 +142,7 @@ def test_slices_cover_every_number_once_however_a_campaign_grew():
 
 
 def test_the_same_campaign_is_taken_up_and_a_longer_one_added_to_it(tmp_path):
-    from rebalance.pipeline.campaign.campaign import enlist, load
+    from rebalance_verifier.pipeline.campaign.campaign import enlist, load
 
     assert load(tmp_path) is None
     assert enlist(tmp_path, campaign()) == campaign()
@@ -162,7 +162,7 @@ def test_the_same_campaign_is_taken_up_and_a_longer_one_added_to_it(tmp_path):
     ],
 )
 def test_another_campaign_is_refused(tmp_path, changes, reason):
-    from rebalance.pipeline.campaign.campaign import CampaignError, enlist
+    from rebalance_verifier.pipeline.campaign.campaign import CampaignError, enlist
 
     enlist(tmp_path, campaign())
     with pytest.raises(CampaignError) as refused:
@@ -172,7 +172,7 @@ def test_another_campaign_is_refused(tmp_path, changes, reason):
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"schema": 2}', '{"schema": 1, "legs": 3}'])
 def test_a_damaged_campaign_is_refused(tmp_path, text):
-    from rebalance.pipeline.campaign.campaign import CampaignError, load
+    from rebalance_verifier.pipeline.campaign.campaign import CampaignError, load
 
     (tmp_path / "campaign.json").write_text(text)
     with pytest.raises(CampaignError, match=r"campaign\.json"):
@@ -180,7 +180,7 @@ def test_a_damaged_campaign_is_refused(tmp_path, text):
 
 
 def test_rows_of_nobody_are_not_taken_over(tmp_path):
-    from rebalance.pipeline.campaign.campaign import CampaignError, enlist
+    from rebalance_verifier.pipeline.campaign.campaign import CampaignError, enlist
 
     (tmp_path / "verdicts").mkdir()
     with pytest.raises(CampaignError, match=r"no campaign\.json"):
@@ -188,7 +188,7 @@ def test_rows_of_nobody_are_not_taken_over(tmp_path):
 
 
 def test_two_drivers_do_not_play_one_campaign(tmp_path):
-    from rebalance.pipeline.campaign.campaign import CampaignError, locked
+    from rebalance_verifier.pipeline.campaign.campaign import CampaignError, locked
 
     with (
         locked(tmp_path / "new"),
@@ -205,7 +205,7 @@ def test_two_drivers_do_not_play_one_campaign(tmp_path):
 
 def here(*arguments):
     """Play by processes of this machine."""
-    from rebalance.pipeline.campaign import alone
+    from rebalance_verifier.pipeline.campaign import alone
 
     alone.run(*arguments)
 
@@ -215,7 +215,7 @@ def run(request):
     """How slices are played."""
     if request.param == "here":
         return here
-    from rebalance.pipeline.campaign import spread
+    from rebalance_verifier.pipeline.campaign import spread
 
     request.getfixturevalue("spark")  # is used whatever the master
     return partial(spread.run, "local[2]")
@@ -223,7 +223,7 @@ def run(request):
 
 @pytest.mark.slow
 def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(run, tmp_path):
-    from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
 
     enlisted = pipeline.enlist(tmp_path, campaign())
     reported: list[int] = []
@@ -268,7 +268,7 @@ def test_rows_are_what_was_played_with_quarantine_and_a_kill_changes_nothing(run
 
 @pytest.mark.slow
 def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(run, tmp_path):
-    from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
     with pytest.raises(pipeline.CampaignError, match="on a worker: ValueError: no licence"):
@@ -278,8 +278,8 @@ def test_a_player_that_does_not_get_ready_on_a_worker_is_an_error_of_use(run, tm
 
 @pytest.mark.parametrize("damage", [b"", b"PAR1" + bytes(50)], ids=["empty", "cut off"])
 def test_rows_that_cannot_be_read_are_named_with_what_to_do(tmp_path, damage):
-    from rebalance.pipeline.campaign.campaign import CampaignError
-    from rebalance.pipeline.campaign.tables import tables
+    from rebalance_verifier.pipeline.campaign.campaign import CampaignError
+    from rebalance_verifier.pipeline.campaign.tables import tables
 
     there = tmp_path / "verdicts/slice=00000"
     there.mkdir(parents=True)
@@ -292,9 +292,9 @@ def test_rows_that_cannot_be_read_are_named_with_what_to_do(tmp_path, damage):
 def test_tables_count_scenarios_and_name_the_smallest(tmp_path):
     import pyarrow as pa
     import pyarrow.parquet as pq
-    from rebalance.gate.report.terminal.campaign import data
-    from rebalance.pipeline.campaign.spread import ARROW
-    from rebalance.pipeline.campaign.tables import tables
+    from rebalance_verifier.pipeline.campaign.spread import ARROW
+    from rebalance_verifier.pipeline.campaign.tables import tables
+    from rebalance_verifier.report.terminal.campaign import data
 
     def row(number, verdict, clauses=(), members=2, steps=1, dimensions=(), release=None, micros=1000):
         clause = clauses[0] if clauses else None
@@ -365,8 +365,8 @@ def players(pid: int, spark: bool) -> list[int]:
 @pytest.mark.parametrize("master", ["", pytest.param("local[2]", marks=pytest.mark.nightly)])
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path, master):
-    from rebalance.pipeline.campaign import campaign as pipeline
-    from rebalance.pipeline.campaign.walks import WalkPlayer
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign.walks import WalkPlayer
 
     player, size = WalkPlayer(scenario="eager", members=2, partitions=1, steps=30), 60
     argv = command("campaign", "eager", "--members", "2")
@@ -402,8 +402,8 @@ def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path,
 
 @pytest.mark.slow
 def test_a_process_that_is_ended_again_and_again_ends_the_campaign(tmp_path):
-    from rebalance.pipeline.campaign import alone
-    from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign import alone
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
     with pytest.raises(pipeline.CampaignError, match="ended again and again, 4 times"):
@@ -412,7 +412,7 @@ def test_a_process_that_is_ended_again_and_again_ends_the_campaign(tmp_path):
 
 
 def test_a_slice_whose_rows_were_removed_is_played_again(tmp_path):
-    from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.enlist(tmp_path, campaign(scenarios=2, size=1))
     here(Toy(), begun, tmp_path, 60.0)
@@ -425,7 +425,7 @@ def test_a_slice_whose_rows_were_removed_is_played_again(tmp_path):
 
 
 def test_what_a_target_says_is_written_whatever_it_is(tmp_path):
-    from rebalance.pipeline.campaign import campaign as pipeline
+    from rebalance_verifier.pipeline.campaign import campaign as pipeline
 
     begun = pipeline.enlist(tmp_path, campaign(scenarios=1))
     here(Odd(), begun, tmp_path, 60.0)

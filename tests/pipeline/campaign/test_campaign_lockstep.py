@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance.live.code.cell import CellDied, KafkaCell
-from rebalance.live.lockstep.walks import LockstepPlan, lockstep
-from rebalance.live.replay.code_group import CodeReleases
-from rebalance.model.protocol.setup import Setup
-from rebalance.pipeline.campaign import lockstep as pipeline
-from rebalance.pipeline.campaign.campaign import CONFORMANT, VIOLATION, SliceOutcome
-from rebalance.pipeline.campaign.lockstep import LockstepPlayer
+from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.pipeline.campaign import lockstep as pipeline
+from rebalance_verifier.pipeline.campaign.campaign import CONFORMANT, VIOLATION, SliceOutcome
+from rebalance_verifier.pipeline.campaign.lockstep import LockstepPlayer
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java

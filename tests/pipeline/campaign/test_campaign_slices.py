@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.campaign.campaign import MOST_SLICES, Campaign
+from rebalance_verifier.pipeline.campaign.campaign import MOST_SLICES, Campaign
 
 
 def of(*legs: tuple[int, int]) -> Campaign:

@@ -16,16 +16,22 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import DEADLOCK, Exploration, Limits, Stop
-from rebalance.explore.engine.space import Space
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.explore.liveness import liveness
-from rebalance.model.machine import Machine
-from rebalance.pipeline.exploration import exploration as spark_exploration
-from rebalance.pipeline.exploration.exploration import SparkHistory, Store, explore, group
-from rebalance.pipeline.exploration.states import SearchSpec, Shared, WorkerSpace, canonical, value_id
-from rebalance.properties.group.rules import Rules
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import DEADLOCK, Exploration, Limits, Stop
+from rebalance_verifier.explore.engine.space import Space
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.explore.liveness import liveness
+from rebalance_verifier.model.machine import Machine
+from rebalance_verifier.pipeline.exploration import exploration as spark_exploration
+from rebalance_verifier.pipeline.exploration.exploration import SparkHistory, Store, explore, group
+from rebalance_verifier.pipeline.exploration.states import (
+    SearchSpec,
+    Shared,
+    WorkerSpace,
+    canonical,
+    value_id,
+)
+from rebalance_verifier.properties.group.rules import Rules
 
 from tests.explore.engine.test_engines import edges
 from tests.explore.groups.test_named_scenarios import GOLDEN, THREE_BY_THREE
@@ -80,7 +86,7 @@ def test_symmetry(apart, tmp_path):
         theirs.history.graph()
 
 
-@pytest.mark.nightly  # by day tests/gate/cli/test_explore_spark.py does so by the command
+@pytest.mark.nightly  # by day tests/cli/test_explore_spark.py does so by the command
 def test_limits_and_resume(spark, tmp_path):
     """They end a search where they end the local one, and what is there is gone on with."""
     for limits in (Limits(depth=2, go_on=True), Limits(states=20, go_on=True), Limits(), GO_ON):
@@ -141,9 +147,9 @@ def test_ctrl_c_keeps_whole_levels(spark, tmp_path, monkeypatch):
 KILLED = """
 import os, signal, sys, time
 from functools import partial
-from rebalance.pipeline.exploration.exploration import explore
-from rebalance.pipeline.session import session
-from rebalance.explore.engine.search import Limits
+from rebalance_verifier.pipeline.exploration.exploration import explore
+from rebalance_verifier.pipeline.session import session
+from rebalance_verifier.explore.engine.search import Limits
 from tests.explore.toys import coordinator
 with session("local[2]", memory="1g") as spark:
     explore(spark, partial(coordinator, 2, 2, 0, withhold=False), sys.argv[1], Limits(go_on=True))

@@ -9,10 +9,11 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from rebalance.model.assignor import LESSER, Limits, Promise, stated
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors import clauses
-from rebalance.properties.assignors.calls import (
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.model.assignor import LESSER, Limits, Promise, stated
+from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.properties.assignors import clauses
+from rebalance_verifier.properties.assignors.calls import (
     Answer,
     AssignorCall,
     AssignQuestion,
@@ -21,11 +22,17 @@ from rebalance.properties.assignors.calls import (
     StatedClaim,
     answered,
 )
-from rebalance.properties.assignors.clause import Breach, Clause, History, Scope, Violation, violation
-from rebalance.properties.assignors.clauses import CLAUSES, TABLE, select
-from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
-from rebalance.properties.assignors.settling import bound
-from rebalance.properties.verdict import Level
+from rebalance_verifier.properties.assignors.clause import (
+    Breach,
+    Clause,
+    History,
+    Scope,
+    Violation,
+    violation,
+)
+from rebalance_verifier.properties.assignors.clauses import CLAUSES, TABLE, select
+from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+from rebalance_verifier.properties.assignors.settling import bound
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 

@@ -12,19 +12,19 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import pytest
-from rebalance.gate.check.plan import PROFILES
-from rebalance.model.values import (
+from rebalance_verifier.gate.scenarios.minimise import minimise
+from rebalance_verifier.gate.scenarios.player import play
+from rebalance_verifier.gate.search.plan import PROFILES
+from rebalance_verifier.model.values import (
     NO_GENERATION,
     Cluster,
     GroupSubscription,
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance.properties.assignors.calls import Answer
-from rebalance.properties.assignors.clauses import CLAUSES
-from rebalance.properties.assignors.histories import play
-from rebalance.properties.assignors.minimise import minimise
-from rebalance.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
+from rebalance_verifier.properties.assignors.calls import Answer
+from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
 from tests.mutants.spoiled import Hands, Spoiled, claimants, newcomer
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 from itertools import product
 
 import pytest
-from rebalance.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance.properties.assignors import oracles
-from rebalance.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.properties.assignors import oracles
+from rebalance_verifier.properties.assignors.calls import AssignorCall, StatedClaim
 
 from tests.work import lines
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 from hypothesis import given, settings
-from rebalance.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
-from rebalance.properties.assignors.generator import BY_NAME, SMALL
-from rebalance.properties.assignors.scenarios import (
+from rebalance_verifier.gate.scenarios.generator import BY_NAME, SMALL
+from rebalance_verifier.gate.scenarios.strategies import scenarios
+from rebalance_verifier.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
+from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
     Fault,
     FaultKind,
@@ -23,7 +24,6 @@ from rebalance.properties.assignors.scenarios import (
     to_json,
     uniform,
 )
-from rebalance.properties.assignors.strategies import scenarios
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from rebalance.model.values import Cluster, GroupSubscription, Partitions, TopicPartition
-from rebalance.properties.assignors.calls import Answer, Reply
-from rebalance.properties.assignors.clause import CONSUMER
-from rebalance.properties.assignors.clauses import TABLE
-from rebalance.properties.assignors.generator import DIMENSIONS, generate
-from rebalance.properties.assignors.histories import play
-from rebalance.properties.assignors.scenarios import (
+from rebalance_verifier.base.draws import Seeded
+from rebalance_verifier.gate.scenarios.generator import DIMENSIONS, generate
+from rebalance_verifier.gate.scenarios.player import play
+from rebalance_verifier.model.values import Cluster, GroupSubscription, Partitions, TopicPartition
+from rebalance_verifier.properties.assignors.calls import Answer, Reply
+from rebalance_verifier.properties.assignors.clause import CONSUMER
+from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.scenarios import (
     Fault,
     FaultKind,
     Scenario,
@@ -18,7 +19,6 @@ from rebalance.properties.assignors.scenarios import (
     Subscribe,
     uniform,
 )
-from rebalance.properties.draws import Seeded
 
 T = tuple(TopicPartition("t", index) for index in range(3))
 

@@ -6,9 +6,20 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rebalance.model.machine import Event
-from rebalance.model.protocol.group import FAULTS, machine
-from rebalance.model.protocol.observations import (
+from rebalance_verifier.model.classic.group import FAULTS, machine
+from rebalance_verifier.model.classic.state import (
+    Error,
+    Generation,
+    Grant,
+    GroupState,
+    Id,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    Topics,
+)
+from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
     Call,
@@ -24,21 +35,10 @@ from rebalance.model.protocol.observations import (
     Replaced,
     Threw,
 )
-from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
-from rebalance.model.protocol.state import (
-    Error,
-    Generation,
-    Grant,
-    GroupState,
-    Id,
-    Life,
-    MemberState,
-    Parts,
-    Slot,
-    Topics,
-)
-from rebalance.properties.group import checks, consumer
-from rebalance.properties.group.clauses import TABLE, WITNESSES, most_rounds, rules
+from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.properties.group import checks, consumer
+from rebalance_verifier.properties.group.clauses import TABLE, WITNESSES, most_rounds, rules
 
 A, B, C = Slot(0), Slot(1), Slot(2)
 STEP = Event("complete", 0, "")

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from rebalance.model.machine import Event
-from rebalance.model.protocol.group import machine
-from rebalance.model.protocol.setup import Consumer, ConsumerConfig, Setup
-from rebalance.model.protocol.state import Parts, Topics
-from rebalance.properties.group.metrics import Callbacks, Figures, figures
+from rebalance_verifier.model.classic.group import machine
+from rebalance_verifier.model.classic.state import Parts, Topics
+from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.properties.group.metrics import Callbacks, Figures, figures
 
 A, B, C = 0, 1, 2
 

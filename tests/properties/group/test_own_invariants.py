@@ -6,9 +6,17 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.explore.groups.scenarios import ScenarioSize, scenario
-from rebalance.model.consumer.migration.either import machine
-from rebalance.properties.group.own import MOST, OWN, GroupView, InvariantError, clause_named, load, rules
+from rebalance_verifier.explore.groups.scenarios import ScenarioSize, scenario
+from rebalance_verifier.model.protocols import machine
+from rebalance_verifier.properties.group.own import (
+    MOST,
+    OWN,
+    GroupView,
+    InvariantError,
+    clause_named,
+    load,
+    rules,
+)
 
 MODULE = '''
 seen = []

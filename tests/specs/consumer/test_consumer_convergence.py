@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 import z3
-from rebalance.specs.consumer import client, convergence, necessity
-from rebalance.specs.consumer.convergence import (
+from rebalance_verifier.specs.consumer import convergence, necessity
+from rebalance_verifier.specs.consumer import member as client
+from rebalance_verifier.specs.consumer.convergence import (
     DECREASES,
     IN_VAIN,
     MEASURE,
@@ -16,14 +17,14 @@ from rebalance.specs.consumer.convergence import (
     most_heartbeats,
     settled,
 )
-from rebalance.specs.consumer.order import CONTRACT, assuming
-from rebalance.specs.consumer.safety import specification
-from rebalance.specs.consumer.vocabulary import IDLE, VOCABULARY
-from rebalance.specs.logic.bounded import SpecRun, StepRelations, run_by
-from rebalance.specs.logic.language import After, State, Term
-from rebalance.specs.logic.prover import ProofVerdict, discharge
-from rebalance.specs.logic.specification import Specification
-from rebalance.specs.necessity.varying import instead_of
+from rebalance_verifier.specs.consumer.order import CONTRACT, assuming
+from rebalance_verifier.specs.consumer.safety import specification
+from rebalance_verifier.specs.consumer.vocabulary import IDLE, VOCABULARY
+from rebalance_verifier.specs.logic.bounded import SpecRun, StepRelations, run_by
+from rebalance_verifier.specs.logic.language import After, State, Term
+from rebalance_verifier.specs.logic.prover import ProofVerdict, discharge
+from rebalance_verifier.specs.logic.specification import Specification
+from rebalance_verifier.specs.logic.varying import instead_of
 
 from tools.state_space import StateSpace
 

@@ -7,15 +7,15 @@ from pathlib import Path
 
 import jsonschema
 import pytest
-from rebalance.explore.engine import fast
-from rebalance.explore.engine.search import Limits
-from rebalance.explore.groups.bugs import SHOWN
-from rebalance.model.consumer.group import consumer_machine
-from rebalance.properties.group.clauses import rules
-from rebalance.specs.consumer.necessity import GUARDS, run_along
-from rebalance.specs.consumer.safety import specification
-from rebalance.specs.modern import examine
-from rebalance.specs.necessity.examine import data
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.bugs import SHOWN
+from rebalance_verifier.model.consumer.group import consumer_machine
+from rebalance_verifier.properties.group.clauses import rules
+from rebalance_verifier.specs.classic.necessity.examine import data
+from rebalance_verifier.specs.consumer.necessity import GUARDS, run_along
+from rebalance_verifier.specs.consumer.safety import specification
+from rebalance_verifier.specs.protocols import examine
 
 from tests.tiers import tiered
 
@@ -55,7 +55,7 @@ def test_a_run_of_the_model_breaks_the_same(name):
 
 
 def test_a_finding_is_as_the_schema_of_its_file_has_it():
-    schema = json.loads((ROOT / "gate/traces/schemas/necessity.schema.json").read_text())
+    schema = json.loads((ROOT / "traces/schemas/necessity.schema.json").read_text())
     written = json.loads(json.dumps([data(examine("consumer", "epoch_falls"))]))
     jsonschema.validate(written, schema)
     assert written[0]["run"][0]["action"] == "start"

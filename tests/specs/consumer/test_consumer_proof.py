@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.specs.consumer.proof import WITNESSES, checks, proof
-from rebalance.specs.consumer.safety import specification
-from rebalance.specs.logic.limit import LIMIT, Budget
-from rebalance.specs.logic.prover import ProofVerdict, prove, shows
-from rebalance.specs.necessity.vacuity import VacuityFinding, examined
+from rebalance_verifier.specs.classic.necessity.vacuity import VacuityFinding, examined
+from rebalance_verifier.specs.consumer.proof import WITNESSES, checks, proof
+from rebalance_verifier.specs.consumer.safety import specification
+from rebalance_verifier.specs.logic.limit import LIMIT, Budget
+from rebalance_verifier.specs.logic.prover import ProofVerdict, prove, shows
 
 
 def test_all_obligations_are_proved():

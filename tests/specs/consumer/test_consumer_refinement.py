@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.explore.groups.bugs import SHOWN
-from rebalance.explore.groups.sampled import CONSUMER, SampledGroup
-from rebalance.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance.model.protocol.setup import Setup
-from rebalance.specs.consumer.refinement import ConsumerRefinement
-from rebalance.specs.refinement.sampling import ModelSample, SampledModel, sampled_by
+from rebalance_verifier.explore.groups.bugs import SHOWN
+from rebalance_verifier.explore.groups.sampled import CONSUMER, SampledGroup
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled_by
+from rebalance_verifier.specs.consumer.refinement import ConsumerRefinement
 
 UNTAKEN = {"has_dropped"}
 """What these runs do not come to: a member drops what it does not subscribe to any more and has not got."""

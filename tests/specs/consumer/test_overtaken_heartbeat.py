@@ -7,9 +7,9 @@ connections break (N26).
 from __future__ import annotations
 
 import pytest
-from rebalance.model.consumer.reconcile import accepts, reconcile
-from rebalance.model.consumer.state import ConsumerRecord, RecordState
-from rebalance.model.protocol.state import NOTHING, Generation, Parts
+from rebalance_verifier.model.classic.state import NOTHING, Generation, Parts
+from rebalance_verifier.model.consumer.reconcile import accepts, reconcile
+from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
 
 P = Parts(1)
 """The partition."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from rebalance.specs.logic.universe import Structure, Universe, Value
+from rebalance_verifier.specs.logic.universe import Structure, Universe, Value
 
 
 def structure(

@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from rebalance.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling
-from rebalance.specs.logic.concrete import Stepper
-from rebalance.specs.logic.specification import Specification
-from rebalance.specs.necessity.witnesses import path_to
-from rebalance.specs.protocol.vocabulary import VOCABULARY, C, D, M, P, none
-from rebalance.specs.theorems.safety import specification
+from rebalance_verifier.specs.classic.necessity.witnesses import path_to
+from rebalance_verifier.specs.classic.safety import specification
+from rebalance_verifier.specs.classic.vocabulary import VOCABULARY, C, D, M, P, none
+from rebalance_verifier.specs.logic.bounded import SearchAnswer, SpecRun, StepRelations, Unrolling
+from rebalance_verifier.specs.logic.concrete import Stepper
+from rebalance_verifier.specs.logic.specification import Specification
 from z3 import And, Exists, Not
 
 S = VOCABULARY.state()

@@ -10,13 +10,24 @@ from typing import Any
 
 import pytest
 import z3
-from rebalance.live.processes.workers import spread
-from rebalance.specs.logic.concrete import Stepper
-from rebalance.specs.logic.counterexample import PREFER, TOGETHER, Counterexample, counterexample, lines
-from rebalance.specs.logic.finite import Finite
-from rebalance.specs.logic.language import Vocabulary
-from rebalance.specs.logic.limit import Budget
-from rebalance.specs.logic.prover import (
+from rebalance_verifier.base.processes.workers import spread
+from rebalance_verifier.specs.classic.contract import SAFETY
+from rebalance_verifier.specs.classic.member import owns, send_join
+from rebalance_verifier.specs.classic.proof import proof
+from rebalance_verifier.specs.classic.safety import specification
+from rebalance_verifier.specs.classic.vocabulary import P, honest, none
+from rebalance_verifier.specs.logic.concrete import Stepper
+from rebalance_verifier.specs.logic.counterexample import (
+    PREFER,
+    TOGETHER,
+    Counterexample,
+    counterexample,
+    lines,
+)
+from rebalance_verifier.specs.logic.finite import Finite
+from rebalance_verifier.specs.logic.language import Vocabulary
+from rebalance_verifier.specs.logic.limit import Budget
+from rebalance_verifier.specs.logic.prover import (
     ProofOutcome,
     ProofVerdict,
     arranged,
@@ -27,14 +38,9 @@ from rebalance.specs.logic.prover import (
     verdict,
     written,
 )
-from rebalance.specs.logic.specification import ProofCase, Specification
-from rebalance.specs.logic.universe import Universe
-from rebalance.specs.protocol.contract import SAFETY
-from rebalance.specs.protocol.member import owns, send_join
-from rebalance.specs.protocol.vocabulary import P, honest, none
-from rebalance.specs.theorems.proof import proof
-from rebalance.specs.theorems.safety import specification
-from rebalance.specs.theorems.theorems import chosen, theorems
+from rebalance_verifier.specs.logic.specification import ProofCase, Specification
+from rebalance_verifier.specs.logic.theorems import chosen, theorems
+from rebalance_verifier.specs.logic.universe import Universe
 from z3 import And, If, Implies, Not
 
 from tests.specs.logic.structures import structure

@@ -1,9 +1,9 @@
 """A second solver reads the obligations and comes to the same answer: one checker's word is no evidence."""
 
 import pytest
-from rebalance.gate.cli.commands.prove import modern_theorems
-from rebalance.specs.logic.prover import ProofVerdict, discharge, prove, written
-from rebalance.specs.theorems.proof import proof
+from rebalance_verifier.cli.commands.prove import modern_theorems
+from rebalance_verifier.specs.classic.proof import proof
+from rebalance_verifier.specs.logic.prover import ProofVerdict, discharge, prove, written
 
 from tests.specs.logic.solvers import answer_of_cvc5, answer_of_z3, expected, needs_cvc5
 

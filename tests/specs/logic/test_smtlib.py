@@ -6,11 +6,11 @@ import re
 
 import pytest
 import z3
-from rebalance.specs.logic import smtlib
-from rebalance.specs.logic.language import Vocabulary
-from rebalance.specs.logic.prover import GoalAnswer, ProofVerdict, file_name, written
-from rebalance.specs.logic.smtlib import PREDEFINED, RESERVED, taken, text_of
-from rebalance.specs.logic.specification import IMPLIES, ProofCase, Theorem
+from rebalance_verifier.specs.logic import smtlib
+from rebalance_verifier.specs.logic.language import Vocabulary
+from rebalance_verifier.specs.logic.prover import GoalAnswer, ProofVerdict, file_name, written
+from rebalance_verifier.specs.logic.smtlib import PREDEFINED, RESERVED, taken, text_of
+from rebalance_verifier.specs.logic.specification import IMPLIES, ProofCase, Theorem
 
 from tests.specs.logic.solvers import answer_of_cvc5, answer_of_z3, expected, needs_cvc5
 from tests.tiers import tiered

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 import z3
-from rebalance.specs.logic.compiled import Exists, translate
-from rebalance.specs.logic.language import ANY, OPEN, Vocabulary
-from rebalance.specs.logic.universe import Universe
-from rebalance.specs.protocol.vocabulary import VOCABULARY
-from rebalance.specs.theorems.safety import specification
+from rebalance_verifier.specs.classic.safety import specification
+from rebalance_verifier.specs.classic.vocabulary import VOCABULARY
+from rebalance_verifier.specs.logic.compiled import Exists, translate
+from rebalance_verifier.specs.logic.language import ANY, OPEN, Vocabulary
+from rebalance_verifier.specs.logic.universe import Universe
 from z3 import And, ForAll, If, Implies, Not, Or
 from z3 import Exists as Some
 
@@ -227,7 +227,7 @@ def every_step(stepper, state):
 @pytest.mark.parametrize("budget", [0, 80])
 def test_successors_are_exactly_what_is_allowed(budget, monkeypatch):
     """Of every pair of states of a tiny universe, and all parameters; with loops, and written out."""
-    monkeypatch.setattr("rebalance.specs.logic.compiled.WRITTEN_OUT", budget)
+    monkeypatch.setattr("rebalance_verifier.specs.logic.compiled.WRITTEN_OUT", budget)
     v, actions = teams()
     universe = Universe(v, {"Player": 2, "Team": 1}, {"coach": 1})
     stepper = StateSpace(universe, actions)
@@ -540,7 +540,7 @@ def test_random_formulas_mean_what_z3_says(seed, monkeypatch):
         if expected is None:
             continue
         for budget in (0, 80, 10_000):
-            monkeypatch.setattr("rebalance.specs.logic.compiled.WRITTEN_OUT", budget)
+            monkeypatch.setattr("rebalance_verifier.specs.logic.compiled.WRITTEN_OUT", budget)
             assert StateSpace(universe, []).holds(formula, state) == expected, (i, budget, formula)
         verdicts.append(expected)
     assert min(verdicts.count(True), verdicts.count(False)) > 5
@@ -647,7 +647,7 @@ def test_steps_of_the_toys_are_the_steps_of_the_proof():
 
 @cache
 def protocol():
-    """The protocol of specs.protocol, of two consumers: one is static, the other claims what it likes."""
+    """The protocol of specs.classic, of two consumers: one is static, the other claims what it likes."""
     universe = Universe(
         VOCABULARY,
         {"Consumer": 2, "Member": 3, "Partition": 2, "Generation": 4, "Assignor": 1},

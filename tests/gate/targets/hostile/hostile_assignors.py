@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from rebalance.live.assignors.messages import Skipped
+from rebalance_verifier.gate.targets.hosts.messages import Skipped
 
 
 def hostile(misbehave):

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from legion_tries import MIB, everything, try_  # type: ignore[import-not-found]
-from rebalance.live.assignors.messages import Skipped
+from rebalance_verifier.gate.targets.hosts.messages import Skipped
 
 # --- what it answers ----------------------------------------------------------------------------------------
 
@@ -302,7 +302,7 @@ def forges_a_pickle(cluster, group):
 @try_("its process", "answer")
 def patches_the_clauses(cluster, group):
     """takes every clause out of our tables, in its process"""
-    from rebalance.properties.assignors import clauses
+    from rebalance_verifier.properties.assignors import clauses
 
     clauses.TABLE = ()
     clauses.CLAUSES.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rebalance.pipeline.audit.sources.patterns import Line, Source, Unlike
+from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source, Unlike
 
 
 def match(source: Source, message: str) -> tuple[Line, dict[str, str]] | None:

@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("pyspark")
 
-from rebalance.pipeline.audit.sources import distributed, local
-from rebalance.pipeline.audit.sources.events import EventRow
+from rebalance_verifier.pipeline.audit.sources import distributed, local
+from rebalance_verifier.pipeline.audit.sources.events import EventRow
 
 pytestmark = pytest.mark.slow
 

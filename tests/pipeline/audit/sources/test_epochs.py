@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from rebalance.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources import local
 
 CLIENT = "|confluent-1#consumer-1| [thrd:main]: "
 BEAT = 'ConsumerGroupHeartbeat of member id "m", group id "g", generation id {}, group instance id "(null)"'

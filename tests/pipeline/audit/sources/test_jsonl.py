@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.audit.sources.jsonl import NotOurs, read
+from rebalance_verifier.pipeline.audit.sources.jsonl import NotOurs, read
 
 LINE = '{{"at": 1, "event": "stable", "group": "g", "generation": {}}}'
 

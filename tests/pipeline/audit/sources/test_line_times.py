@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.audit.sources.parsing import LineParser
-from rebalance.pipeline.audit.sources.times import moment, undated
+from rebalance_verifier.pipeline.audit.sources.parsing import LineParser
+from rebalance_verifier.pipeline.audit.sources.times import moment, undated
 
 CLOCK = " 03:04:05"
 DATES = {

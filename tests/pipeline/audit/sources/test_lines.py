@@ -10,8 +10,8 @@ import random
 import pytest
 from pyspark.errors import PySparkException
 from pyspark.sql import functions as F
-from rebalance.pipeline.audit.sources import lines
-from rebalance.pipeline.audit.sources.reading import NoInput
+from rebalance_verifier.pipeline.audit.sources import lines
+from rebalance_verifier.pipeline.audit.sources.reading import NoInput
 
 pytestmark = pytest.mark.slow
 

@@ -13,10 +13,10 @@ import sys
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.audit import run
-from rebalance.pipeline.audit.result import AuditPlan
-from rebalance.pipeline.audit.sources import local, reading
-from rebalance.pipeline.audit.sources.parsing import BROKEN, STRANGE
+from rebalance_verifier.pipeline.audit import run
+from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.sources import local, reading
+from rebalance_verifier.pipeline.audit.sources.parsing import BROKEN, STRANGE
 
 from tests.pipeline.audit.sources import shapes
 from tests.pipeline.audit.sources.incident import deploy
@@ -78,7 +78,7 @@ def test_a_file_without_permission_is_not_one_that_does_not_exist(folder):
     (folder / "closed").mkdir(mode=0)
     program = (
         "import os, sys\n"
-        "from rebalance.pipeline.audit.sources import local\n"
+        "from rebalance_verifier.pipeline.audit.sources import local\n"
         "os.getuid() or os.setuid(65534)\n"
         "logs = local.read(sys.argv[1:])\n"
         "print(sorted((os.path.basename(one.file), one.why) for one in logs.unread), len(logs.events) > 50)"
@@ -249,7 +249,7 @@ def test_no_file_takes_the_verdict_of_the_others(folder, tmp_path_factory, conte
 
 def test_a_line_that_the_reader_fails_on_is_named(folder, monkeypatch):
     """Nobody knows of one; the next one takes no verdict with it either."""
-    from rebalance.pipeline.audit.sources import parsing
+    from rebalance_verifier.pipeline.audit.sources import parsing
 
     good = local.read([str(folder)])
     (folder / "strange.log").write_text(LINE.format("t-7"))

@@ -4,15 +4,15 @@ named."""
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.settling import (
+from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.settling import (
     CLUSTERS,
     MIXED,
     LoggedClient,
     mixed,
     on_several_clusters,
 )
-from rebalance.pipeline.audit.sources.times import text_of
+from rebalance_verifier.pipeline.audit.sources.times import text_of
 
 from tests.pipeline.audit.sources import shapes
 from tests.pipeline.audit.sources.incident import PODS, deploy, incident

@@ -8,10 +8,10 @@ from itertools import groupby
 from operator import itemgetter
 
 import pytest
-from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.parsing import UNDATED, UNLIKE, LineParser
-from rebalance.pipeline.audit.sources.reading import NoInput
-from rebalance.pipeline.audit.sources.settling import settle
+from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.parsing import UNDATED, UNLIKE, LineParser
+from rebalance_verifier.pipeline.audit.sources.reading import NoInput
+from rebalance_verifier.pipeline.audit.sources.settling import settle
 
 JAVA = "[Consumer clientId=app-1, groupId=billing] Adding newly assigned partitions: a.b-c_d-0, orders-11"
 AT = datetime(2024, 1, 2, 3, 4, 5, 678000, UTC)

@@ -6,8 +6,8 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from rebalance.pipeline.audit.sources import local
-from rebalance.pipeline.audit.sources.times import text_of
+from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.times import text_of
 
 LOGS = Path(__file__).parents[1] / "logs"
 ORDERS = {("orders", p) for p in range(6)} | {("pay.ments_eu-1", p) for p in range(2)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from rebalance.pipeline.audit.sources.events import Kind
-from rebalance.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA
-from rebalance.pipeline.audit.sources.patterns import Line, Source
+from rebalance_verifier.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA
+from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source
 
 from tests.pipeline.audit.sources.matching import match
 

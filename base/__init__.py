@@ -1,0 +1,1 @@
+"""Everything that is not Kafka, once: files, text, names, tables, verdicts, processes."""

@@ -1,0 +1,319 @@
+"""``rebalance bugs``: the history of rebalancing in the field, and each of its mistakes made again."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.base.text import clean, fold, page_width
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.cli.console.progress import progress, staged
+from rebalance_verifier.cli.console.terminal import (
+    UsageError,
+    print_json,
+    print_out,
+    print_text,
+    unicode,
+    usage_errors,
+)
+from rebalance_verifier.cli.shared.options import add_format, add_options
+from rebalance_verifier.cli.shared.targets import clauses, resolved
+from rebalance_verifier.report.frame import labelled
+from rebalance_verifier.report.markup import code, table
+from rebalance_verifier.traces.recognise import right_command
+
+if TYPE_CHECKING:
+    from rebalance_verifier.explore.groups.bugs import Shown
+    from rebalance_verifier.explore.groups.matrix import Cell
+    from rebalance_verifier.model.bugs.catalogue import Entry
+    from rebalance_verifier.model.bugs.observed import Observations
+    from rebalance_verifier.model.bugs.profiles import ReleaseProfile
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "bugs",
+        help="the bugs of the field: list them, reproduce one, releases x bugs",
+        epilog="A bug that is shown is what was asked for: exit 0.",
+        description="List the catalogue of rebalance bugs that were shipped (as text, json or md); with IDs, "
+        "tell their story and make each mistake again: on the model of the group, and by the search of "
+        "`rebalance check`. With --out the runs are kept, for replay and show. --matrix shows beside each "
+        "other what the catalogue says, what the model shows, and what was observed of Kafka's own code "
+        "(docs/results/released.md); with --on code:RELEASE[,RELEASE...] it is observed now, in these.",
+    )
+    parser.add_argument("entries", nargs="*", metavar="ID", help="an entry such as J1, or a switch")
+    parser.add_argument("--matrix", action="store_true", help="releases x bugs, each cell by running; takes "
+                        "minutes without ID and --release, which names columns")  # fmt: skip
+    add_options(parser, "--release", "--on")
+    parser.add_argument("--story", action="store_true", help="tell the story only, run nothing")
+    add_options(parser, "--out")
+    add_format(parser, "md")
+    add_options(parser, "--no-progress")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    chosen = _chosen(options.entries)
+    for name in ("release", "on"):
+        if getattr(options, name) and not options.matrix:
+            raise UsageError(f"--{name} goes with --matrix")
+    if options.matrix:
+        return _matrix(options, [switch for entry in chosen for switch in entry.switches])
+    if not options.entries:
+        _list(options)
+        return 0
+    if options.format != "text":
+        raise UsageError("--format goes with the list and with --matrix")
+    worst = 0
+    for number, entry in enumerate(chosen):
+        if number:
+            print_text("")
+        worst = max(worst, _reproduce(entry, options))
+    return worst
+
+
+def _about() -> str:
+    """Say of which group the mistakes are shown, and how to ask for another."""
+    from rebalance_verifier.model.bugs.releases import CURRENT, dotted
+
+    release = dotted(CURRENT)
+    return (
+        "one mistake at a time, in a group that is else as specified; all that a release has: "
+        f"--matrix --release {release},broker-{release}"
+    )
+
+
+def _chosen(names: Sequence[str]) -> list[Entry]:
+    from rebalance_verifier.model.bugs.catalogue import CATALOGUE, entries_of
+
+    found: dict[str, Entry] = {}
+    for name in CATALOGUE if "all" in names else names:
+        entries = [CATALOGUE[name.upper()]] if name.upper() in CATALOGUE else entries_of(name)[:1]
+        if not entries:
+            if other := right_command(Path(name)):
+                raise UsageError(other)
+            every = [*CATALOGUE, *(switch for one in CATALOGUE.values() for switch in one.switches)]
+            raise UsageError(unknown("bug or switch", name, every, "rebalance bugs"))
+        found |= {entry.id: entry for entry in entries}
+    return list(found.values())
+
+
+# -- the list ------------------------------------------------------------------------------------------
+
+
+def _list(options: argparse.Namespace) -> None:
+    from rebalance_verifier.explore.groups.bugs import shown_by
+    from rebalance_verifier.model.bugs.catalogue import CATALOGUE
+
+    rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
+    if options.format == "json":
+        print_json([_entry_out(entry, shown) for entry, shown in rows])
+        return
+    if options.format == "md":
+        entries = (entry for entry, _ in rows)
+        cells = (
+            (e.id, e.level, e.project, e.affected, e.title, ", ".join(map(code, e.switches))) for e in entries
+        )
+        heads = ("id", "level", "project", "affected", "what happens", "switches")
+        print_out("\n".join(table(heads, cells)).rstrip())
+        return
+    lines = [*labelled("about", _about(), width=7), ""]
+    for entry, shown in rows:
+        lines.append(f"{entry.id:<4} {entry.level:<4} {entry.title}")
+        lines += labelled("", f"{entry.project}: {entry.affected}", width=8)
+        for switch, how, what in shown:
+            if how == "not":
+                text = f"not expressed: {what}"
+            else:
+                text = f"{switch}: " + (f"breaks {what}" if how == "model" else f"rebalance check {what}")
+            lines += labelled("", text, width=8)
+    print_text("\n".join(lines))
+
+
+def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
+    facts = ("id", "title", "level", "project", "affected", "trackers", "breaks", "switches")
+    ways = [dict(zip(("switch", "how", "what"), one, strict=True)) for one in shown]
+    return {**{name: getattr(entry, name) for name in facts}, "shown": ways, "story": entry.story}
+
+
+# -- one entry -----------------------------------------------------------------------------------------
+
+
+def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
+    """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
+    from rebalance_verifier.explore.groups.bugs import shown_by
+    from rebalance_verifier.model.bugs.catalogue import PROPERTIES
+
+    print_text(f"{entry.id}  {entry.title}")
+    lines = labelled("about", _about())
+    lines += [f"  {line}" for line in fold(entry.story, page_width() - 10, most=20)]
+    lines += labelled("project", f"{entry.project}: {entry.affected}")
+    for switch, text in entry.narrower.items():
+        lines += labelled("", f"as {switch}: {text}")
+    if entry.trackers:
+        lines += labelled("tracker", ", ".join(entry.trackers))
+    lines += labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
+    print_text("\n".join(lines))
+    worst = 0
+    for switch, how, what in shown_by(entry):
+        if how == "not":
+            print_text("\n".join(["", *labelled("not shown", what)]))
+        elif options.story:
+            where = f"breaks {what} on the model" if how == "model" else f"rebalance check {what}"
+            print_text("\n".join(labelled("switch", f"{switch}: {where}")))
+        elif how == "model":
+            worst = max(worst, _on_the_model(switch, options))
+        else:
+            worst = max(worst, _by_check(switch, what, options))
+    return worst
+
+
+def _on_the_model(switch: str, options: argparse.Namespace) -> int:
+    from rebalance_verifier.explore.groups.bugs import SHOWN
+    from rebalance_verifier.explore.groups.reproduction import reproduce
+    from rebalance_verifier.model.bugs.decisions import DECISIONS
+    from rebalance_verifier.model.bugs.switches import SWITCHES
+    from rebalance_verifier.properties.group.clauses import CLAUSES
+    from rebalance_verifier.report.terminal.exploration import run_lines
+    from rebalance_verifier.traces import runs
+
+    shown = SHOWN[switch]
+    sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
+    lines = ["", *labelled("switch", f"{switch}: {sentence}"), *labelled("group", _group(shown))]
+    with staged(options, f"searching for {switch}"):
+        found = reproduce(shown)
+    if found is None:
+        print_text("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
+        return Exit.VIOLATION
+    clause = CLAUSES[shown.clause]
+    lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
+    lines += ["", *run_lines(found), "", *labelled("so", found.sentence)]
+    if options.out:
+        with usage_errors(OSError, option="--out"):
+            lines += labelled("trace", str(runs.save(found, Path(options.out))))
+    print_text("\n".join(lines))
+    return 0
+
+
+def _group(shown: Shown) -> str:
+    """How to ask for the same by hand."""
+    from rebalance_verifier.model.group.setup import Setup
+
+    setup: Setup = shown.setup()
+    command = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"
+    faults = ",".join(fault.replace(" ", "-") for fault in shown.faults) or "none"
+    command += f" --faults {faults} --max-faults {setup.budget}"
+    command += f" --release {shown.client}" if shown.client != "as-specified" else ""
+    return command + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
+
+
+def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
+    """What ``rebalance check`` finds in the reference assignor with this mistake."""
+    from rebalance_verifier.base.verdict import Level
+    from rebalance_verifier.gate.search.result import Status
+    from rebalance_verifier.model.bugs.switches import SWITCHES
+    from rebalance_verifier.report.terminal.check import block
+
+    print_text("\n".join(["", *labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
+    for profile in ("smoke", "ci"):
+        with staged(options, f"rebalance check {spec} --profile {profile}"):
+            result = judged(spec, profile)
+        rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
+        rows.sort(key=lambda row: list(Level).index(row.clause.level))
+        if rows:
+            print_text(
+                "\n".join(labelled("check", f"rebalance check {spec} --level quality --profile {profile}"))
+            )
+            print_text("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
+            others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
+            if others:
+                print_text("\n".join(labelled("also", ", ".join(others))))
+            return 0
+    print_text("\n".join(labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
+    return Exit.VIOLATION
+
+
+def judged(spec: str, profile: str) -> Any:
+    """The result of a check of ``spec``; one of profile ci stops at the first violation."""
+    from rebalance_verifier.base.verdict import Level
+    from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
+    from rebalance_verifier.gate.search.search import check, describe
+    from rebalance_verifier.gate.targets.session import Session
+
+    plan = CheckPlan(
+        clauses=clauses([]), profile=PROFILES[profile], level=Level.QUALITY, fail_fast=profile == "ci"
+    )
+    with Session(resolved(spec)) as session:
+        return check(plan, session, describe(spec, session.hello), fresh=session.close)
+
+
+# -- the matrix ----------------------------------------------------------------------------------------
+
+
+def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
+    from rebalance_verifier.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
+    from rebalance_verifier.explore.groups.matrix import cells
+    from rebalance_verifier.model.bugs.observed import OBSERVED
+    from rebalance_verifier.report.terminal.matrix import data, render, unexplained
+
+    chosen = tuple(dict.fromkeys(switch for switch in switches if switch in SHOWN))
+    if switches and not chosen:
+        raise UsageError("nothing of that is shown on the model; `rebalance bugs ID` says how it is shown")
+    columns = _columns(options)
+    observed = _observed_now(options, chosen or tuple(SHOWN)) if options.on else OBSERVED
+    found: list[Cell] = []
+    with usage_errors(ValueError), progress(options) as show:
+        for cell in cells(chosen, columns):
+            found.append(cell)
+            show(lambda: f"{len(found)} cells, {found[-1].switch} {found[-1].profile.name}")
+    if options.format == "json":
+        print_json(data(found, observed))
+    else:
+        print_out(render(found, observed, markdown=options.format == "md"))
+    return 1 if unexplained(found, observed) else 0
+
+
+def _columns(options: argparse.Namespace) -> list[ReleaseProfile]:
+    """What ``--release`` and ``--on`` name; none: all. Raises UsageError."""
+    from rebalance_verifier.model.bugs.profiles import broker, client
+
+    names = [name for several in options.release for name in several]
+    with usage_errors(ValueError, option="--release"):
+        found = [broker(one) if one.startswith("broker-") else client(one) for one in names]
+    with usage_errors(ValueError, option="--on"):
+        for release in _releases_on(options):
+            found += [client(f"java-{release}"), broker(f"broker-{release}")]
+    return found
+
+
+def _releases_on(options: argparse.Namespace) -> tuple[str, ...]:
+    """Those of ``--on code:RELEASE[,RELEASE...]``. Raises UsageError."""
+    if not options.on:
+        return ()
+    kind, _, releases = options.on.partition(":")
+    if kind != "code" or not all(releases.split(",")):
+        raise UsageError("--on: releases of Kafka's code are observed, code:RELEASE[,RELEASE...]")
+    return tuple(dict.fromkeys(releases.split(",")))
+
+
+def _observed_now(options: argparse.Namespace, switches: Sequence[str]) -> dict[str, Observations]:
+    """The runs of these switches on the releases of ``--on``. Raises UsageError."""
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.explore.groups.released import runs_for_code
+    from rebalance_verifier.live.code.replay.on_code import observe_part
+    from rebalance_verifier.model.bugs.observed import PARTS, concerns
+
+    listed, found = _releases_on(options), {}
+    try:
+        with progress(options) as show:
+            for part in PARTS:
+                runs = {switch: runs_for_code(switch) for switch in switches if concerns(part, switch)}
+                found[part] = observe_part(part, runs, listed, progress=lambda line: show(lambda: line))
+    except ToolError as error:
+        raise UsageError(f"--on {options.on}: {clean(str(error))}") from error
+    return found

@@ -1,0 +1,236 @@
+"""``rebalance check``: the verdict on an assignor; with ``--adapter`` first aid for whoever writes one."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_verifier.base.text import count
+from rebalance_verifier.cli.commands.code_search import run_in_group
+from rebalance_verifier.cli.console.progress import Stages, counted, polled
+from rebalance_verifier.cli.console.terminal import (
+    ROOT,
+    UsageError,
+    clean,
+    color,
+    print_err,
+    print_text,
+    unicode,
+    usage_errors,
+    write,
+)
+from rebalance_verifier.cli.shared.options import CONFINED, REPORTS, add_java, add_options
+from rebalance_verifier.cli.shared.reports import Reports
+from rebalance_verifier.cli.shared.targets import clauses, protocols, session, target_of
+
+if TYPE_CHECKING:
+    from rebalance_verifier.gate.search.known import KnownFailure
+    from rebalance_verifier.gate.search.plan import CheckPlan
+    from rebalance_verifier.gate.search.progress import CheckProgress
+    from rebalance_verifier.gate.search.result import Result
+    from rebalance_verifier.gate.targets.resolve import Target
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "check",
+        help="judge an assignor",
+        description="Search for inputs and histories on which TARGET breaks the contract of an assignor.",
+    )
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="a reference assignor such as cooperative-sticky, +SWITCH to break it, module:attribute, "
+        "ADAPTER:NAME such as kafka-python:sticky, java:CLASS, client:NAME:ASSIGNOR over the wire, `wire -- "
+        "COMMAND ...` that starts a consumer; or `-- COMMAND ...` that speaks the JSON-lines protocol",
+    )
+    parser.add_argument("--adapter", action="store_true", help="only try TARGET: handshake and three "
+                        "assignments, for authors of adapters")  # fmt: skip
+    parser.add_argument("--validate", action="store_true", help="with --adapter: hold every message against "
+                        "the JSON Schema")  # fmt: skip
+    add_options(
+        parser, "--clause", "--protocol", "--level", "--profile", "--seed", "--time-limit", profile="ci"
+    )
+    parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
+    parser.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
+                        help="violations to expect; an entry that is not needed any more fails")  # fmt: skip
+    parser.add_argument("--known-flaky", action="append", default=[], metavar="PATTERN|@FILE",
+                        help="violations to accept, and not to miss when they are absent")  # fmt: skip
+    parser.add_argument("--write-known", metavar="FILE", type=Path, help="write the list of known failures "
+                        "that would let this run pass")  # fmt: skip
+    parser.add_argument("--in-group", action="store_true", help="play whole histories through real consumers "
+                        "and a real coordinator instead: java:CLASS only")  # fmt: skip
+    add_options(parser, *REPORTS, "--resume", "--jobs", *CONFINED, "--verbose", "--no-color", "--no-progress")
+    add_java(parser)
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance_verifier.base.processes.workers import processors
+    from rebalance_verifier.gate.search import counterexamples, resume
+    from rebalance_verifier.gate.search.judgement import allow
+    from rebalance_verifier.gate.search.progress import CheckProgress
+    from rebalance_verifier.gate.search.search import check, describe
+
+    if options.adapter:
+        return _try_adapter(target_of(options), options)
+    if options.in_group:
+        return run_in_group(options, target_of(options))
+    if options.validate:
+        raise UsageError("--validate goes with --adapter")
+    reports = Reports.wanted(options, ("text", "json", "html"), ("text", "html"))
+    failing = _known(options.known_failing, "--known-failing")
+    flaky = _known(options.known_flaky, "--known-flaky")
+    plan = _plan(options, (*failing, *flaky))
+    if options.write_known and not options.write_known.parent.is_dir():
+        raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
+    target = target_of(options)
+    with session(target, options) as talk:
+        info = describe(target.spec, talk.hello)
+        reports.open()  # a target that does not start leaves none
+        saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
+        state = _resumed(saved) if options.resume else CheckProgress()
+        stages = Stages()
+        with polled(options, stages.line):
+            jobs = int(options.jobs or processors())
+            shown = progress_of(stages)
+            result = check(plan, talk, info, progress=state, fresh=talk.close, jobs=jobs, **shown)
+    result = allow(result, failing, flaky, date.today())
+    try:
+        result = counterexamples.save_all(result, ROOT)
+    except OSError as error:  # which does not cost the verdict
+        print_err(f"the counterexamples cannot be saved: {error}")
+    _report(result, reports, options)
+    if options.write_known:
+        _write_known(result, failing, options.write_known)
+    _keep(saved, state, result, resume.unfinished(state, plan, info))
+    return int(result.exit)
+
+
+def progress_of(stages: Stages) -> dict[str, Any]:
+    """What `check` reports to, so that ``stages`` shows it."""
+    stages.enter("searching")
+    return {
+        "report_progress": lambda now, total: stages.show(partial(_line, now, total)),
+        "report_stage": partial(_stage, stages),
+    }
+
+
+def _line(now: CheckProgress, total: int) -> str:
+    broken = f", {count(len(now.breaking), 'clause')} broken" if now.breaking else ""
+    return counted("scenarios", now.played, total, now.seconds) + broken
+
+
+def _stage(stages: Stages, name: str, done: int, total: int) -> None:
+    if total:
+        stages.enter(name)
+        stages.show(lambda: f"{done} of {total}, {stages.elapsed}")
+
+
+def _resumed(saved: Path) -> CheckProgress:
+    from rebalance_verifier.gate.search import resume
+
+    with usage_errors(ValueError):
+        found = resume.load(saved)
+    print_err(f"going on after scenario {found.done}" if found.done else "nothing to resume: a new start")
+    return found
+
+
+def _keep(saved: Path, progress: CheckProgress, result: Result, unfinished: bool) -> None:
+    """Leave behind where an unfinished search stands, and nothing of a finished one."""
+    from rebalance_verifier.base import saved as files
+    from rebalance_verifier.gate.search import resume
+
+    try:
+        if not (result.interrupted or unfinished):
+            saved.unlink(missing_ok=True)
+            return
+        files.make_root(ROOT)
+        resume.save(saved, progress)
+        print_err("interrupted; " * result.interrupted + "the same command with --resume goes on from here")
+    except OSError as error:
+        print_err(f"where the search stands cannot be saved: {error}")
+
+
+def _write_known(result: Result, old: Sequence[KnownFailure], path: Path) -> None:
+    from rebalance_verifier.base.verdict import Level
+    from rebalance_verifier.gate.search import known
+    from rebalance_verifier.gate.search.result import Status
+
+    if result.interrupted or result.missed:
+        print_err(f"{path} is not written: the search did not come to its end")
+        return
+    # What only informs passes without being on the list.
+    level = Level(result.level)
+    rows = [r for r in result.clauses if r.status is not Status.VIOLATED or r.clause.level.gates(level)]
+    write(path, known.write(rows, old, date.today()), "--write-known")
+    print_err(f"known failures written to {path}")
+
+
+def _plan(options: argparse.Namespace, expected: Sequence[KnownFailure]) -> CheckPlan:
+    from rebalance_verifier.base.verdict import Level
+    from rebalance_verifier.gate.search.known import match
+    from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
+
+    seed = options.seed
+    if seed is None:
+        seed = 0 if options.profile in ("smoke", "ci") else int.from_bytes(os.urandom(4))
+    today = date.today()
+    return CheckPlan(
+        clauses=clauses(options.clause),
+        protocols=None if options.protocol == "auto" else protocols(options),
+        profile=PROFILES[options.profile],
+        seed=seed,
+        level=Level(options.level),
+        budget=options.time_limit,
+        fail_fast=options.fail_fast,
+        expected=lambda key: match(expected, key, today) is not None,
+    )
+
+
+def _known(given: list[str], name: str) -> tuple[KnownFailure, ...]:
+    from rebalance_verifier.gate.search import known
+
+    with usage_errors(ValueError, OSError):
+        return known.read(given, name)
+
+
+def _report(result: Result, reports: Reports, options: argparse.Namespace) -> None:
+    from rebalance_verifier.report import data
+    from rebalance_verifier.report.ci import ci_reports
+    from rebalance_verifier.report.html import check as page
+    from rebalance_verifier.report.terminal import check as text
+
+    result = replace(result, run_dir=str(reports.directory or ""), page=reports.page)
+    if "text" in reports.chosen:
+        verbose = options.verbose
+        shown = text.render(
+            result, color=color(options), verbose=verbose, unicode=unicode(), brief=not verbose
+        )
+        print_text(shown.rstrip("\n"))
+    own = {
+        "text": partial(text.render, result),
+        "json": partial(data.render, result),
+        "html": partial(page.render, result),
+    }
+    reports.finish(lambda: ci_reports.result(result), own, noted="text" not in reports.chosen)
+
+
+def _try_adapter(target: Target, options: argparse.Namespace) -> int:
+    from rebalance_verifier.gate.targets.smoke import smoke
+
+    limits = {"call_seconds": options.call_seconds, "memory_mib": options.memory_mib}
+    steps = smoke(target, options.validate, **limits)
+    for step in steps:
+        lines = [f"{'ok  ' if step.ok else 'FAIL'}  {step.title}", *step.lines]
+        print_text("\n      ".join(map(clean, lines)))
+    return 0 if all(step.ok for step in steps) else 1

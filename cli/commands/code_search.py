@@ -1,0 +1,183 @@
+"""``rebalance explore --on`` and ``check --in-group``: the clauses asked of Kafka's own code."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_verifier.base.text import clean, count
+from rebalance_verifier.base.verdict import Exit, Verdict
+from rebalance_verifier.cli.console.progress import counted, progress
+from rebalance_verifier.cli.console.terminal import UsageError, answer, print_text, usage_errors
+from rebalance_verifier.cli.shared import traces
+from rebalance_verifier.cli.shared.options import refuse
+from rebalance_verifier.cli.shared.releases import faults
+from rebalance_verifier.cli.shared.targets import session
+from rebalance_verifier.report.frame import labelled
+
+if TYPE_CHECKING:
+    from rebalance_verifier.explore.groups.scenarios import NamedScenario
+    from rebalance_verifier.gate.targets.resolve import Target
+    from rebalance_verifier.live.code.search.findings import Searched
+    from rebalance_verifier.live.code.search.walks import CodeSearchPlan, CodeSearchResult
+
+OF_MODEL = (
+    "--release", "--broker", "--target", "--naming", "--switch", "--granularity", "--engine", "--master",
+    "--symmetry", "--exact", "--states", "--memory", "--go-on", "--no-liveness", "--resume",
+    "--all-shortest", "--report", "--report-dir", "--ci",
+)  # fmt: skip
+"""Options of ``explore`` that say nothing of Kafka's own code."""
+
+WALKS = {"smoke": 10, "ci": 100, "nightly": 3_000, "deep": 1_000_000}
+"""How many histories a profile plays."""
+
+OF_ASSIGNOR = (
+    "--clause", "--protocol", "--level", "--fail-fast", "--known-failing", "--known-flaky", "--write-known",
+    "--report", "--report-dir", "--ci", "--resume", "--validate",
+)  # fmt: skip
+"""Options of ``check`` that are about the assignor alone."""
+
+
+def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
+    """Search, and say what came of it. Raises UsageError."""
+    refuse(options, OF_MODEL, "does not go with --on: it is about the model")
+    plan = _plan(options, chosen)
+    found = searched(plan, options, f"--on {options.on}")
+    paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
+    answer(options, lambda: found.data(paths), lambda: "\n".join(text(found, chosen.name, paths)))
+    return Exit.of(found.verdict, interrupted=found.interrupted)
+
+
+def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
+    """Save the runs of what was found; cause -> path."""
+    from rebalance_verifier.live.code.search.runs import saved_run
+
+    paths = {}
+    for one in found.findings:
+        run = saved_run(one, found.plan, origin)
+        if run is not None:
+            for path in traces.save_runs([run], Path(out) if out else None).values():
+                paths[one.cause] = path
+    return paths
+
+
+def searched(plan: CodeSearchPlan, options: argparse.Namespace, option: str) -> CodeSearchResult:
+    """What a search comes to. Raises UsageError where there is no cell."""
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.base.processes.workers import CannotStart
+    from rebalance_verifier.live.code.search.exhaustive import search_everything
+    from rebalance_verifier.live.code.search.walks import search_walks
+
+    began = time.monotonic()
+    search = search_walks if plan.depth is None else search_everything
+
+    def line(seen: Searched) -> str:
+        if plan.depth is None:
+            return counted("walks", seen.runs, plan.walks, time.monotonic() - began)
+        return count(seen.runs, "run")
+
+    try:
+        with progress(options) as show:
+            return search(plan, lambda seen: show(lambda: line(seen)))
+    except (CannotStart, ToolError) as error:
+        raise UsageError(f"{option}: {clean(str(error))}") from error
+
+
+def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
+    from rebalance_verifier.explore.groups.scenarios import ScenarioError, ScenarioSize
+    from rebalance_verifier.live.code.replay.attempts import code_releases
+    from rebalance_verifier.live.code.search.walks import PLENTY, CodeSearchPlan
+
+    with usage_errors(ValueError, option="--on"):
+        releases = code_releases(options.on)
+    most = options.max_faults
+    kinds = faults(options.faults)
+    size = ScenarioSize(members=options.members, partitions=options.partitions, faults=kinds, budget=most)
+    with usage_errors(ScenarioError):
+        setup = chosen.classic_setup(size)
+    if not options.dfs and most is None:
+        setup = replace(setup, budget=PLENTY)
+    depth = (6 if options.depth is None else options.depth) if options.dfs else None
+    return CodeSearchPlan(
+        setup=setup, releases=releases, walks=options.walks, seed=options.seed, depth=depth,
+        steps=100 if options.depth is None else options.depth, jobs=options.jobs,
+        time_limit=options.time_limit,
+    )  # fmt: skip
+
+
+def run_in_group(options: argparse.Namespace, target: Target) -> int:
+    """Play, and say what came of it. Raises UsageError."""
+    refuse(options, OF_ASSIGNOR, "does not go with --in-group")
+    plan = _group_plan(options, target)
+    found = searched(plan, options, "--in-group")
+    paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
+    print_text("\n".join(map(clean, text(found, target.spec, paths))))
+    return Exit.of(found.verdict, interrupted=found.interrupted)
+
+
+def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+    from rebalance_verifier.gate.targets.hosts.java import JAVA, parse
+    from rebalance_verifier.live.artifacts.maven import class_path
+    from rebalance_verifier.live.code.releases import coordinators
+    from rebalance_verifier.live.code.replay.group import CodeReleases
+    from rebalance_verifier.live.code.search.assignor import OF_ASSIGNORS, without_clients
+    from rebalance_verifier.live.code.search.group import GroupAssignor
+    from rebalance_verifier.live.code.search.walks import PLENTY, CodeSearchPlan
+    from rebalance_verifier.model.values import RebalanceProtocol
+
+    if not target.spec.startswith(JAVA):
+        raise UsageError(f"--in-group takes a java:CLASS, not {target.spec!r}: the consumers are Java's")
+    with session(target, options) as talk:
+        cooperative = RebalanceProtocol.COOPERATIVE in talk.hello.protocols
+    with usage_errors(ToolError):
+        java = parse(target.spec)
+        release, jars = without_clients(class_path(java.where))
+        newest = coordinators()[-1]
+    size = ScenarioSize(members=3, partitions=4, budget=PLENTY)
+    return CodeSearchPlan(
+        setup=SCENARIOS["dynamic" if cooperative else "eager"].setup(size),
+        releases=CodeReleases(coordinator=newest, consumers=(release,)),
+        walks=WALKS[options.profile],
+        seed=options.seed or 0,
+        jobs=options.jobs,
+        time_limit=options.time_limit,
+        assignor=GroupAssignor(class_name=java.class_name, classpath=jars, config=dict(java.config)),
+        clauses=OF_ASSIGNORS,
+        seconds=options.call_seconds,
+    )
+
+
+def text(found: CodeSearchResult, scenario: str, paths: dict[tuple[str, str], str]) -> list[str]:
+    """The result for people."""
+    titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
+    word = titles.get(found.verdict, "INCONCLUSIVE")
+    return [f"{word}  {scenario} on {found.plan.releases.sentence}", *_rows(found, paths)]
+
+
+def _rows(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> Iterator[str]:
+    seen, plan = found.searched, found.plan
+    how = f"walk, seed {plan.seed}" if plan.depth is None else f"run, all of {plan.depth} steps"
+    unit, _, more = how.partition(",")
+    ends = ", ".join(f"{how} {times:,}" for how, times in sorted(seen.endings.items()))
+    rows = [
+        ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
+        ("at rest", f"the group {ends}" if ends else "not asked"),
+        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
+        *([("stopped", found.stopped)] if found.stopped else []),
+    ]
+    for name, sentence in rows:
+        yield from labelled(name, sentence, width=10)
+    for one in found.findings:
+        yield ""
+        yield f"  {one.breach.clause}: {clean(one.breach.sentence)}"
+        rest = ", then nothing goes wrong any more" if one.in_peace else ""
+        yield from labelled("found", f"in {count(one.times, 'run')}; the shortest is of "
+                            f"{count(len(one.events), 'step')}{rest}", width=10)  # fmt: skip
+        if path := paths.get(one.cause):
+            yield from labelled("saved", f"{path}: `rebalance show {path}`", width=10)

@@ -1,0 +1,280 @@
+"""``rebalance prove``: the protocol is safe in groups of any size, if the assignor keeps its contract."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import signal
+import time
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_verifier.base.processes.supervision import held_back, noted
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.cli.console.progress import estimated, progress
+from rebalance_verifier.cli.console.terminal import (
+    UsageError,
+    answer,
+    color,
+    json_text,
+    make_directory,
+    print_err,
+    print_json,
+    print_text,
+    usage_errors,
+)
+from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse
+from rebalance_verifier.cli.shared.reports import Own, Reports
+from rebalance_verifier.cli.shared.values import natural, unless_all
+from rebalance_verifier.specs.logic.limit import LIMIT
+
+if TYPE_CHECKING:
+    from rebalance_verifier.specs.classic.necessity.repairs import ShippedFindings
+    from rebalance_verifier.specs.classic.refinement.sampling import ModelSample
+    from rebalance_verifier.specs.logic.specification import Theorem
+    from rebalance_verifier.specs.proving import ProofPlan
+
+
+MODEL_STEPS = 20_000
+
+OF_CORRECTED = ("--without", "--necessity", "--model-steps", "--seed", "--smt2")
+"""Options that are about the protocol as corrected."""
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "prove",
+        help="prove the protocol safe for groups of any size",
+        epilog="Proved is 0, refuted 1, unknown 3.",
+        description="Prove the protocol: that its invariants hold in every state that any group can reach, "
+        "and what follows from them. Of the assignor nothing is assumed but its contract. Random runs of "
+        "the executable model show that it is the model that is proved. With --release CLIENT,BROKER "
+        "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
+        "which decisions to mend.",
+    )
+    add_options(parser, "--group-protocol")
+    parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
+                        "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
+    add_options(parser, "--without")
+    parser.add_argument("--necessity", nargs="*", metavar="NAME", help="make each clause and decision "
+                        "otherwise and see what breaks, as a run that replays on the model; all, "
+                        "in a line each, or those named, in full")  # fmt: skip
+    add_options(parser, "--release", "--solver-units", "--jobs", solver_units=LIMIT)
+    parser.add_argument("--model-steps", type=natural, default=MODEL_STEPS, metavar="N", help="check so many "
+                        "steps of random runs of the model, that each is one of the logic (%(default)d); "
+                        "with too few, or 0, the verdict is unknown")  # fmt: skip
+    add_options(parser, "--seed", seed=0)
+    parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
+                        "SMT-LIB 2, for other solvers")  # fmt: skip
+    add_format(parser)
+    add_options(parser, *REPORTS, "--verbose", "--no-progress", "--no-color")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance_verifier.base.processes import workers
+    from rebalance_verifier.report.ci import ci_reports
+    from rebalance_verifier.report.html import proof as html_proof
+    from rebalance_verifier.report.terminal import proof as report
+    from rebalance_verifier.specs import proving
+
+    if options.group_protocol != "classic":
+        others = ("--release",) if options.group_protocol == "consumer" else ("--release", "--without")
+        refuse(options, others, f"does not go with --group-protocol {options.group_protocol}")
+    if options.release:
+        return _as_shipped(options)
+    if options.necessity is not None:
+        return _necessity(options)
+    with held_back():
+        plan = _plan(options) if options.group_protocol == "classic" else _modern_plan(options)
+    if plan.smt2 is not None:
+        make_directory(plan.smt2, "--smt2")
+    reports = Reports.wanted(options, ("html", "json")).open()
+    began = time.monotonic()
+
+    def line(done: float, total: float) -> str:
+        return estimated("of the proof", done, total, time.monotonic() - began)
+
+    with progress(options) as show:
+        proof = proving.run_proof(
+            plan,
+            lambda done, total: show(partial(line, done, total)),
+            partial(workers.spread, jobs=options.jobs),
+        )
+    with contextlib.suppress(ValueError):  # not in the main thread
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the verdict stands: it exits with what it prints
+    text = partial(report.render, proof, verbose=options.verbose, color=color(options), page=reports.page)
+    answer(options, partial(report.data, proof), text)
+    own: Own = {
+        "html": partial(html_proof.render, proof),
+        "json": lambda: json_text(report.data(proof)) + "\n",
+    }
+    reports.finish(lambda: ci_reports.proved(proof), own, noted=reports.unseen)
+    if proof.interrupted:
+        print_err("interrupted")
+    return int(proof.exit)
+
+
+def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
+    """The theorems of these names and what they rest upon, all without any, under a contract that lacks some
+    clauses. Raises UsageError."""
+    from rebalance_verifier.specs.classic.proof import proof
+    from rebalance_verifier.specs.logic.theorems import chosen
+
+    with usage_errors(ValueError, option="--theorem"):
+        return tuple(chosen(proof(_contract(without)), unless_all(names)))
+
+
+def _contract(without: Sequence[str]) -> dict[str, Any]:
+    from rebalance_verifier.specs.classic.contract import assumed
+
+    with usage_errors(ValueError, option="--without"):
+        return assumed(without)
+
+
+def _plan(options: argparse.Namespace) -> ProofPlan:
+    from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
+    from rebalance_verifier.specs.classic.necessity import vacuity
+    from rebalance_verifier.specs.classic.safety import specification
+    from rebalance_verifier.specs.proving import ProofPlan, clauses
+
+    contract = _contract(options.without)
+    return ProofPlan(
+        theorems=theorems(options.theorem, options.without),
+        contract=tuple(contract),
+        without=tuple(dict.fromkeys(options.without)),
+        clauses=clauses(SAFETY, LIVENESS),
+        limit=options.solver_units,
+        checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
+        samples=model_samples(options.model_steps, options.seed),
+        smt2=options.smt2,
+    )
+
+
+def _modern_plan(options: argparse.Namespace) -> ProofPlan:
+    from rebalance_verifier.specs.protocols import MODERN
+    from rebalance_verifier.specs.proving import ProofPlan, clauses
+
+    about = MODERN[options.group_protocol]
+    return ProofPlan(
+        theorems=modern_theorems(options.group_protocol, options.theorem, options.without),
+        contract=about.always,
+        without=tuple(dict.fromkeys(options.without)),
+        clauses=clauses({}, about.contract),
+        besides=about.assumed,
+        limit=options.solver_units,
+        checks=about.checks(about.specification()),
+        samples=model_samples(options.model_steps, options.seed, options.group_protocol),
+        sample=about.sampled,
+        smt2=options.smt2,
+    )
+
+
+def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
+    """The same of the consumer protocol, or of groups between both. Raises UsageError."""
+    from rebalance_verifier.specs.logic.theorems import chosen
+    from rebalance_verifier.specs.protocols import MODERN
+
+    protocol = MODERN[about]
+    with usage_errors(ValueError, option="--without"):
+        kept = protocol.kept(without)
+    with usage_errors(ValueError, option="--theorem"):
+        return tuple(chosen(protocol.theorems(protocol.specification(), kept), unless_all(names)))
+
+
+def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[ModelSample, ...]:
+    """Samples of so many steps of the model together; none of no steps."""
+    from rebalance_verifier.explore.groups.sampled import SAMPLED
+    from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, shares
+
+    groups = SAMPLED[protocol]
+    samples = [
+        ModelSample(group=group.title, setup=group.setup(), seed=seed, steps=0, ways=group.ways)
+        for group in groups
+    ]
+    return shares(samples, steps, [group.share for group in groups]) if steps else ()
+
+
+# -- what each clause is for ---------------------------------------------------------------------------
+
+
+def _necessity(options: argparse.Namespace) -> int:
+    """One line for each variation, or all about those that are named. 0 if nothing stays open, else 3."""
+    from rebalance_verifier.base.processes.workers import spread
+    from rebalance_verifier.specs import protocols as modern
+    from rebalance_verifier.specs.classic.necessity.examine import data, examine, in_full, table
+    from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
+
+    protocol = options.group_protocol
+    known = NECESSITY if protocol == "classic" else modern.MODERN[protocol].guards
+    names = unless_all(options.necessity)
+    for name in names:
+        if name not in known:
+            raise UsageError(f"--necessity: nothing is called {name!r}; there are: {', '.join(known)}")
+    as_json = options.format == "json"
+    findings = []
+    width, work = max(map(len, known)), partial(spread, jobs=options.jobs)
+    try:
+        for name in names or known:
+            if protocol == "classic":
+                finding = examine(NECESSITY[name], options.solver_units, spread=work)
+            else:
+                finding = modern.examine(protocol, name, options.solver_units, work)
+            findings.append(finding)
+            if not as_json:
+                print_text("\n".join(in_full(finding) if names else table([finding], width)))
+    except KeyboardInterrupt:
+        print_text(f"interrupted after {len(findings)}")
+        return Exit.INTERRUPTED
+    if as_json:
+        print_json([data(finding) for finding in findings])
+    still_open = [finding.variation.name for finding in findings if finding.verdict == "open"]
+    if not names and not as_json:
+        needed = sum(finding.verdict == "needed" for finding in findings)
+        without = len(findings) - needed - len(still_open)
+        counted = f"{needed} needed for safety, {without} not, {len(still_open)} open"
+        print_text(f"\n{len(findings)} variations: {counted}")
+    return Exit.INCONCLUSIVE if still_open else Exit.CONFORMANT
+
+
+# -- as shipped ----------------------------------------------------------------------------------------
+
+
+def _as_shipped(options: argparse.Namespace) -> int:
+    """What becomes of the theorems about a client and a broker as shipped: 1 if a run refutes one, 3 if one
+    is open, else 0."""
+    from rebalance_verifier.base.processes.workers import spread
+    from rebalance_verifier.report.terminal import shipped as report
+    from rebalance_verifier.specs.classic.necessity.repairs import ShippedProof, examine_shipped
+    from rebalance_verifier.specs.classic.necessity.shipped import client_and_broker, released
+
+    refuse(options, (*OF_CORRECTED, *REPORTS), "does not go with --release")
+    names = [name for several in options.release for name in several]
+    with usage_errors(ValueError, option="--release"):
+        pair = client_and_broker(names)
+        protocols = [released(*pair, dynamic=dynamic) for dynamic in (True, False)]
+    theorems(options.theorem, ())  # so that a wrong name is known at once
+    began = time.monotonic()
+    found: list[ShippedFindings] = []
+    with progress(options) as show, noted() as raise_if_interrupted:
+        for protocol in protocols:
+
+            def line(done: int, of: str = protocol.members) -> None:
+                raise_if_interrupted()
+                show(lambda: f"{of}: {done:,} obligations, {time.monotonic() - began:.0f} s")
+
+            found.append(examine_shipped(
+                protocol, options.solver_units, partial(spread, jobs=options.jobs), line, options.theorem
+            ))  # fmt: skip
+            if found[-1].interrupted:
+                break
+    written = ShippedProof(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
+    text = partial(report.render, written, verbose=options.verbose, color=color(options))
+    answer(options, partial(report.data, written), text)
+    if written.interrupted:
+        print_err("interrupted")
+    return int(written.exit)

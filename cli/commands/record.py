@@ -1,0 +1,212 @@
+"""``rebalance record``: real consumers, disturbed, recorded and judged."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rebalance_verifier.base.names import unknown
+from rebalance_verifier.cli.console.progress import staged
+from rebalance_verifier.cli.console.terminal import UsageError, answer, clean, usage_errors
+from rebalance_verifier.cli.shared.options import add_format, add_options
+from rebalance_verifier.cli.shared.reports import results_directory
+from rebalance_verifier.cli.shared.values import duration, whole
+from rebalance_verifier.live.clients.clusters.defaults import (
+    KAFKA,
+    NODES,
+    PARTITIONS,
+    POLL,
+    SESSION,
+    SETTLE,
+    STEPS,
+)
+from rebalance_verifier.traces.recognise import RECORDED, right_command
+
+if TYPE_CHECKING:
+    from rebalance_verifier.live.clients.record.record import Recorded
+    from rebalance_verifier.live.clients.record.request import Request
+
+
+def add(commands: Any) -> argparse.ArgumentParser:
+    """Add the command to the parser's ``commands``."""
+    parser: argparse.ArgumentParser = commands.add_parser(
+        "record",
+        help="record real consumers on a real coordinator",
+        epilog="A recording is inconclusive when a client or the cluster lacks what the scenario needs.",
+        description="Start real consumers in processes of their own, disturb them as the scenario says, "
+        "write down every callback with one clock, and check who owned what, and who read what. All is kept "
+        "in .rebalance/<time>, or in --out, a new directory.",
+    )
+    parser.add_argument("--cluster", choices=tuple(SESSION), default="mock",
+                        help="mock: librdkafka's own (default); kafka: Apache Kafka, by Maven")  # fmt: skip
+    parser.add_argument("--kafka-version", metavar="VERSION", help=f"of --cluster kafka ({KAFKA})")
+    parser.add_argument("--nodes", type=whole, metavar="N", help="of --cluster kafka (1; failover: 3)")
+    parser.add_argument("--clients", default="confluent:3", metavar="NAME:COUNT[,...]",
+                        help="confluent, kafka-python, aiokafka, java:VERSION (confluent:3)")  # fmt: skip
+    add_options(parser, "--scenario", scenario="scale-out")
+    add_options(parser, "--seed", seed=0)
+    parser.add_argument("--steps", type=whole, default=STEPS, metavar="N",
+                        help=f"of the random scenario ({STEPS})")  # fmt: skip
+    parser.add_argument(
+        "--duration", type=duration, metavar="TIME", help="the random scenario goes on so long"
+    )
+    parser.add_argument("--topic-partitions", type=whole, default=PARTITIONS, metavar="N",
+                        help=f"of each topic ({PARTITIONS})")  # fmt: skip
+    parser.add_argument("--assignor", default="", metavar="NAME", help="range, roundrobin, sticky, "
+                        "cooperative-sticky (the last where all clients have it, else range); of the "
+                        "consumer protocol uniform (default), range")  # fmt: skip
+    add_options(parser, "--group-protocol")
+    parser.add_argument("--session-timeout", type=whole, metavar="MS", help="session.timeout.ms "
+                        f"({', '.join(f'{kind}: {ms}' for kind, ms in SESSION.items())})")  # fmt: skip
+    parser.add_argument("--poll", type=whole, default=POLL, metavar="MS",
+                        help=f"timeout of each poll ({POLL})")  # fmt: skip
+    add_options(parser, "--settle", settle=SETTLE)
+    parser.add_argument(
+        "--static", action="store_true", help="static members: their names are group.instance.id"
+    )
+    parser.add_argument("--again", type=Path, metavar="DIR", help="what was recorded in DIR, step by step: "
+                        "its clients, steps and times, on its cluster, but for --kafka-version and "
+                        "--nodes")  # fmt: skip
+    add_options(parser, "--out")
+    add_format(parser)
+    add_options(parser, "--verbose", "--no-progress")
+    return parser
+
+
+def run(options: argparse.Namespace) -> int:
+    """The command."""
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.live.clients.consumers.member import command
+    from rebalance_verifier.live.clients.record.record import Recorded, data, play
+
+    request = _again(options) if options.again else _request(options)
+    if problem := request.problem():
+        made = Recorded(request=request, out=Path(), unsupported=problem)
+    else:
+        out = results_directory(options.out)
+        with usage_errors(ToolError), staged(options, "starting the cluster") as report_progress:
+            for profile, _ in request.clients:
+                command(profile)  # before a cluster starts: is there all that it needs?
+            with request.start(out / "brokers") as cluster:
+                made = play(request, cluster, out, report_progress)
+    answer(options, lambda: data(made), lambda: clean(render(made)))
+    return int(made.exit)
+
+
+def _request(options: argparse.Namespace) -> Request:
+    from rebalance_verifier.live.clients.record.request import Request, clients
+    from rebalance_verifier.live.clients.record.scenarios import SCENARIOS
+
+    if options.scenario not in SCENARIOS:
+        raise UsageError(f"--scenario: {unknown('scenario', options.scenario, SCENARIOS)}")
+    with usage_errors(ValueError, option="--clients"):
+        several = clients(options.clients)
+    least = SCENARIOS[options.scenario].least
+    if sum(count for _, count in several) < least:
+        raise UsageError(f"--clients: {options.scenario} takes {least} members or more")
+    if options.group_protocol == "migration":
+        raise UsageError("--group-protocol: a migration is recorded by --scenario migration")
+    if options.duration and options.scenario != "random":
+        raise UsageError("--duration goes with --scenario random")
+    known = ("", "range", "roundrobin", "sticky", "cooperative-sticky", "uniform")
+    if options.assignor not in known:
+        raise UsageError(f"--assignor: {unknown('assignor', options.assignor, known[1:])}")
+    return Request(
+        cluster=options.cluster,
+        clients=several,
+        scenario=options.scenario,
+        seed=options.seed,
+        duration=options.duration,
+        length=options.steps,
+        partitions=options.topic_partitions,
+        assignor=options.assignor,
+        session=options.session_timeout or SESSION[options.cluster],
+        poll=options.poll,
+        settle=options.settle,
+        static=options.static,
+        kafka=_release(options) or KAFKA,
+        nodes=options.nodes or NODES.get(options.scenario, 1),
+        protocol=options.group_protocol,
+    )
+
+
+def _again(options: argparse.Namespace) -> Request:
+    from rebalance_verifier.base import saved as files
+    from rebalance_verifier.live.clients.record.request import again
+
+    release = _release(options)
+    if other := right_command(options.again, RECORDED):
+        raise UsageError(f"--again: {other}")
+    path = options.again / "run.json" if options.again.is_dir() else options.again
+    try:
+        request = again(files.read_json(path))
+    except files.TraceError as error:
+        raise UsageError(f"--again: {error}") from error
+    except (ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"--again: {path} is not what a recording writes: {error}") from error
+    return replace(request, kafka=release or request.kafka, nodes=options.nodes or request.nodes)
+
+
+def _release(options: argparse.Namespace) -> str:
+    """The release of Apache Kafka that was asked for, "" for none. Raises UsageError."""
+    release: str = options.kafka_version or ""
+    if release and not re.fullmatch(r"\d+\.\d+\.\d+", release):
+        raise UsageError(f"--kafka-version: {release!r} is no release, such as {KAFKA}")
+    return release
+
+
+MOST = 10
+"""Findings of one check that the text shows."""
+
+
+def render(made: Recorded) -> str:
+    """The report for people."""
+    from rebalance_verifier.live.clients.record.judge import CHECKS
+    from rebalance_verifier.live.clients.record.record import data
+
+    report = data(made)
+    verdict = str(made.verdict).upper()
+    request = made.request
+    what = "steps of an earlier run" if request.steps else f"{request.scenario}, seed {request.seed}"
+    lines = [f"{verdict}  {what}, on {request.cluster} {made.version}".rstrip()]
+    if made.unsupported:
+        lines.append(f"  unsupported  {made.unsupported}")
+    if made.interrupted:
+        lines.append(f"  interrupted after step {len(made.played)}: judged is what happened until then")
+    lines += [f"  note       {text}" for text in report["notes"]]
+    several: dict[str, int] = {}
+    for name in made.versions:
+        several[made.versions[name]] = several.get(made.versions[name], 0) + 1
+    lines += [f"  client     {count} x {version}" for version, count in several.items()]
+    stages = zip(request.stages, request.protocols, strict=True)
+    listed = (",".join(one) + " of the broker" * (spoken == "consumer") for one, spoken in stages)
+    lines.append(f"  assignors  {', then '.join(listed)}")
+    settled = sum(rest.settled for rest in made.rests)
+    lines.append(
+        f"  played     {len(made.played)} steps, {report['events']} events, {settled} of {len(made.rests)} "
+        f"times at rest, {made.seconds:.1f} s"
+    )
+    offsets = report["offsets"]
+    lines.append(
+        f"  records    {offsets['hand_overs']} hand-overs, {offsets['with_duplicates']} of them read "
+        f"{offsets['duplicates']} records again; skipped {offsets['skipped']}, unread {offsets['unread']}"
+    )
+    if made.errors:
+        total = sum(made.errors.values())
+        worst = max(made.errors, key=lambda text: made.errors[text])
+        lines.append(f"  errors     {total} of members, most often: {worst[:90]}")
+    for check in CHECKS.values():
+        found = [one for one in made.findings if one.check == check.id]
+        if not found:
+            continue
+        lines += ["", f"{check.id}: {check.sentence} [{check.level}]  {len(found)} x"]
+        for one in found[:MOST]:
+            lasted = f" for {one.seconds:.3f} s" if one.seconds else ""
+            lines.append(f"  {one.began[11:23]} {one.partition:<12}{lasted} {one.detail}".rstrip())
+        if len(found) > MOST:
+            lines.append(f"  ... and {len(found) - MOST} more in report.json")
+    lines += ["", *([f"  saved      {made.out}"] if made.saved else []), f"{verdict}, exit {int(made.exit)}"]
+    return "\n".join(lines)

@@ -1,0 +1,200 @@
+"""The ``rebalance`` command: the parser, and running what it parses; a command imports its engine itself."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import errno
+import io
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable, Sequence
+from importlib.metadata import version
+from typing import Any
+
+from rebalance_verifier.base.processes.supervision import unseen
+from rebalance_verifier.base.text import WIDEST, page_of
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.cli.commands import (
+    audit,
+    bugs,
+    campaign,
+    check,
+    compare,
+    conform,
+    explore,
+    listing,
+    prove,
+    record,
+    replay,
+    show,
+    upgrade,
+)
+from rebalance_verifier.cli.completion import SCRIPTS, candidates
+from rebalance_verifier.cli.config import completed
+from rebalance_verifier.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
+from rebalance_verifier.cli.init import command as init
+from rebalance_verifier.cli.parser import Parser
+from rebalance_verifier.cli.shared.old_spellings import correction
+from rebalance_verifier.cli.shared.options import check_format
+from rebalance_verifier.gate.targets import HASH_SEED
+
+COMMANDS = (
+    *(check, compare, explore, upgrade, prove, bugs, record, conform, replay, show, audit, campaign),
+    listing,
+    init,
+)
+
+OF_EXTRAS = {
+    **dict.fromkeys(("pyspark", "py4j", "pyarrow", "pandas"), "spark"),
+    "duckdb": "audit",
+    **dict.fromkeys(("kafka", "aiokafka", "confluent_kafka"), "targets"),
+}
+"""Packages that are not required -> the extra that brings them."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code (``base.verdict.Exit``)."""
+    argv = list(sys.argv[1:] if arguments is None else arguments)
+    if arguments is None and argv[:1] == ["check"]:
+        _with_hash_seed_of_targets()
+    if arguments is None and hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    if arguments is None:
+        unseen()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
+            stream.reconfigure(errors="backslashreplace")
+    _end_like_ctrl_c()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        return _run(argv)
+    except UsageError as error:
+        return _complain(str(error))
+    except SystemExit as stop:  # argparse has printed what is wrong
+        return int(stop.code or 0)
+    except KeyboardInterrupt:
+        print_err("interrupted")
+        return Exit.INTERRUPTED
+    except Exception as error:
+        if trouble := _not_ours(error):
+            return _complain(f"{argv[0]} {trouble}")
+        import traceback
+
+        traceback.print_exc()
+        print(f"internal error: {error!r}; this is a bug of the suite, please report it", file=sys.stderr)
+        return Exit.INTERNAL
+    finally:
+        if arguments is not None:  # whoever called goes on, and gets Ctrl-C again
+            with contextlib.suppress(ValueError):  # not in the main thread
+                signal.signal(signal.SIGINT, before)
+
+
+def _not_ours(error: Exception) -> str:
+    """What is wrong where it is with the installation or with a disk; "" where the suite is."""
+    from rebalance_verifier.base.installation import how_to_get
+
+    if isinstance(error, ImportError):
+        package = (error.name or "").partition(".")[0]
+        if package in OF_EXTRAS:
+            return f"needs more: {how_to_get(OF_EXTRAS[package])} ({error})"
+        if isinstance(error, ModuleNotFoundError) and package not in ("", "rebalance"):
+            return f"needs the package {package}, which is not there: {how_to_get()}"
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EROFS):
+        return f"cannot write: {error}"
+    return ""
+
+
+def _run(argv: list[str]) -> int:
+    parser = build_parser()
+    if argv[:1] == ["--complete"]:
+        print_out("\n".join(candidates(parser, argv[1:])))
+        return Exit.CONFORMANT
+    argv, command = _split(argv)
+    if not argv:
+        every = ", ".join(parser.commands())
+        raise UsageError(
+            f"which command? `rebalance check TARGET` is a start, `rebalance --help` has all: {every}"
+        )
+    if now := correction(argv):
+        print_err(now)
+        return Exit.USAGE
+    parser.refuse_repeated(argv)
+    options = parser.parse(completed(parser, argv, command))
+    if command and not options.takes_command:
+        raise UsageError(f"`-- {command[0]}` goes with check, campaign and init only")
+    options.command = command
+    check_format(options)
+    run: Callable[[argparse.Namespace], int] = options.run
+    with page_of(shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDEST):
+        return run(options)
+
+
+def _with_hash_seed_of_targets() -> None:
+    """Begin again where sets have another order than in a target's own process: what is forked from this one
+    is then as good."""
+    asked_for = os.environ.get("PYTHONHASHSEED") == HASH_SEED  # and not granted: python -E
+    if sys.flags.hash_randomization and not asked_for and hasattr(os, "fork"):
+        os.environ["PYTHONHASHSEED"] = HASH_SEED
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # until there is somebody to hear it
+        with contextlib.suppress(OSError):  # it may not be started: what cannot be either says so
+            os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
+
+
+def _end_like_ctrl_c() -> None:
+    """Let the signals of a closed terminal and a cancelled job end the target and save what was found."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        with contextlib.suppress(ValueError):  # not in the main thread
+            if number and signal.getsignal(number) == signal.SIG_DFL:
+                signal.signal(number, signal.default_int_handler)
+
+
+def _split(argv: list[str]) -> tuple[list[str], tuple[str, ...]]:
+    if "--" not in argv:
+        return argv, ()
+    at = argv.index("--")
+    if at + 1 == len(argv):
+        raise UsageError("nothing follows `--`: it takes a command, such as `-- java -jar adapter.jar`")
+    return argv[:at], tuple(argv[at + 1 :])
+
+
+def _complain(message: str) -> int:
+    """Print what is wrong, but not all of a file of garbage: so many lines of so many letters."""
+    lines = [line[:1000] + "..." * (len(line) > 1000) for line in f"rebalance: {message}".splitlines()]
+    more = [f"and {len(lines) - 20:,} lines more"] if len(lines) > 20 else []
+    print_err("\n".join(lines[:20] + more))
+    return Exit.USAGE
+
+
+class _Completion(argparse.Action):
+    """Prints the script of a shell, and that is all."""
+
+    def __call__(self, parser: argparse.ArgumentParser, options: Any, shell: Any, name: Any = None) -> None:
+        print_out(SCRIPTS[shell])
+        parser.exit()
+
+
+def build_parser() -> Parser:
+    """The parser of all commands."""
+    parser = Parser(
+        prog="rebalance",
+        description="A verdict for any Kafka partition assignor, and for the consumer group around it.",
+        epilog="`rebalance COMMAND --help` shows the options of a command. exit codes: "
+        + ", ".join(f"{int(code)} {meaning}" for code, meaning in EXIT_CODES.items()),
+    )
+    parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
+    parser.add_argument("--completion", choices=tuple(SCRIPTS), action=_Completion, help="print what makes "
+                        "the shell complete, for eval")  # fmt: skip
+    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
+    for module in COMMANDS:
+        added = module.add(commands)
+        takes_command = module in (check, campaign, init)
+        added.set_defaults(run=module.run, takes_command=takes_command, default_of=added.get_default)
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,120 @@
+"""The parser of all commands: what it says of a wrong use is the reason, and one line of usage."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from rebalance_verifier.base.names import meant, unknown
+from rebalance_verifier.cli.console.terminal import UsageError, print_out
+
+Examples = dict[str, dict[str, str]]
+"""Command -> line to type -> what it does: the file beside this one."""
+
+
+_REPEATABLE = (argparse._AppendAction, argparse._CountAction, argparse._HelpAction)
+"""Kinds of options that may be given several times."""
+
+
+class Parser(argparse.ArgumentParser):
+    """Takes options by their full names only: a beginning that is unique today is not tomorrow.
+
+    Every error is a UsageError.
+    """
+
+    def __init__(self, **arguments: Any) -> None:
+        super().__init__(allow_abbrev=False, **arguments)
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message.removeprefix('argument ')}\n{self.short_usage()}")
+
+    def short_usage(self) -> str:
+        """One line: what the command needs, and where the rest is."""
+        needed = [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.required and action.option_strings
+        ]
+        named = [f"{_called(action)}" for action in self._actions if not action.option_strings]
+        return f"usage: {' '.join([self.prog, *needed, *named])} [OPTION ...]; `{self.prog} --help` has more"
+
+    def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value not in action.choices:
+            kind = action.dest if action.option_strings else str(action.metavar).lower()
+            kind = kind.replace("what", "list").replace("_", " ")
+            sentence = unknown(kind, str(value), action.choices)
+            raise argparse.ArgumentError(action if action.option_strings else None, sentence)
+
+    def _print_message(self, message: str, file: Any = None) -> None:
+        print_out(message.rstrip("\n"))
+
+    def format_help(self) -> str:
+        from rebalance_verifier.base.tables import table
+
+        examples: dict[str, str] = table(__file__).get(self.prog, {})
+        lines = [line for typed, meaning in examples.items() for line in (f"  {typed}", f"      {meaning}")]
+        return super().format_help() + "".join(f"{line}\n" for line in ("", "examples:", *lines) if lines)
+
+    def commands(self) -> dict[str, Parser]:
+        """The parser of each command; empty in that of a command."""
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                return dict(action.choices)
+        return {}
+
+    def parse(self, argv: Sequence[str]) -> argparse.Namespace:
+        """The options of a command. Raises UsageError."""
+        first = argv[0]
+        if first.startswith("-") and first.partition("=")[0] not in self._option_string_actions:
+            raise UsageError(f"{first} goes behind a command, as in `rebalance check {first}`")
+        options, rest = self.parse_known_args(argv)
+        if rest:
+            self._refuse(options.name, next((one for one in rest if one.startswith("-")), rest[0]))
+        return options
+
+    def refuse_repeated(self, argv: Sequence[str]) -> None:
+        """Raise UsageError for an option that is given twice and takes one value: argparse would drop the
+        first without a word."""
+        own = self.commands().get(argv[0]) if argv else None
+        first: dict[str, str] = {}
+        for word in argv[1:] if own else ():
+            name = word.partition("=")[0]
+            action = own._option_string_actions.get(name) if own else None
+            if action is None or isinstance(action, _REPEATABLE):
+                continue
+            if before := first.get(action.dest):
+                both = name if name == before else f"{before} and {name}"
+                commas = "; several names go behind it, with commas" * ("[," in str(action.metavar))
+                raise UsageError(f"{both}: given twice, say it once{commas}")
+            first[action.dest] = name
+
+    def _refuse(self, command: str, given: str) -> NoReturn:
+        every = self.commands()
+        option, own = given.partition("=")[0], every[command]._option_string_actions
+        if not given.startswith("-"):
+            from rebalance_verifier.traces.recognise import right_command
+
+            if other := right_command(Path(given)):
+                raise UsageError(other)
+            own_names = [_called(action) for action in every[command]._actions if not action.option_strings]
+            takes = f"takes {' '.join(own_names)} only" if own_names else "takes options only"
+            raise UsageError(f"{given!r} is too much: {command} {takes}\n{every[command].short_usage()}")
+        others = [name for name, parser in every.items() if option in parser._option_string_actions]
+        owners = ", ".join(others[:3]) + ", among others" * (len(others) > 3)
+        hint = f"it belongs to {owners}" if others else meant(option, own)
+        hint = hint or f"`rebalance {command} --help` shows those it has"
+        raise UsageError(f"{command} has no option {option}: {hint}")
+
+
+def _called(action: argparse.Action) -> str:
+    """How a usage line shows an argument without a name."""
+    name = str(action.metavar or action.dest)
+    return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}.get(str(action.nargs), name)
+
+
+def options_of(parser: Parser) -> Iterator[str]:
+    """The long names of the options of a command."""
+    for action in parser._actions:
+        yield from (name for name in action.option_strings if name.startswith("--"))

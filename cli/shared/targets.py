@@ -1,0 +1,90 @@
+"""Targets on the command line: which one, and a conversation with it."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rebalance_verifier.cli.console.terminal import UsageError, usage_errors
+from rebalance_verifier.cli.shared.values import unless_all
+from rebalance_verifier.traces.recognise import right_command
+
+if TYPE_CHECKING:
+    from rebalance_verifier.gate.targets.resolve import Target
+    from rebalance_verifier.gate.targets.session import Session
+    from rebalance_verifier.model.values import RebalanceProtocol
+    from rebalance_verifier.properties.assignors.clause import Clause
+
+
+def target_of(options: argparse.Namespace) -> Target:
+    """What TARGET with its options, or the command after ``--``, names. Raises UsageError."""
+    return resolved(spec(options.target, options), options.command, options)
+
+
+def resolved(
+    spec: str | None, command: Sequence[str] = (), options: argparse.Namespace | None = None
+) -> Target:
+    """The target that is spelled so, confined as the ``options`` have it. Raises UsageError."""
+    from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+    from rebalance_verifier.gate.targets.resolve import resolve
+
+    if not command:
+        refuse_files(spec)
+    with usage_errors(TargetError):
+        target = resolve(spec, command)
+    given = vars(options) if options else {}
+    return replace(target, variables=tuple(given.get("env", ())), sandbox=given.get("sandbox", False))
+
+
+def refuse_files(spec: str | None) -> None:
+    """Raise UsageError for a file or a directory in the place of a target that another command takes. The
+    name of a target stays one where a directory happens to be called so."""
+    if spec and (os.sep in spec or not Path(spec).is_dir()) and (other := right_command(Path(spec))):
+        raise UsageError(other)
+
+
+@contextlib.contextmanager
+def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
+    """A conversation within the limits of the options. Raises UsageError where the target does not start."""
+    from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+    from rebalance_verifier.gate.targets.session import Session
+
+    with usage_errors(TargetError):
+        started = Session(target, options.call_seconds, memory_mib=options.memory_mib).__enter__()
+    with contextlib.closing(started):
+        yield started
+
+
+def clauses(paths: Sequence[str]) -> tuple[Clause, ...]:
+    """The clauses of assignors that ``--clause`` names. Raises UsageError."""
+    from rebalance_verifier.properties.assignors.clauses import select
+
+    with usage_errors(ValueError, option="--clause"):
+        return tuple(select(unless_all(paths)))
+
+
+def protocols(options: argparse.Namespace) -> tuple[RebalanceProtocol, ...]:
+    """The protocols that ``--protocol`` names."""
+    from rebalance_verifier.model.values import RebalanceProtocol
+
+    every = tuple(RebalanceProtocol)
+    return every if options.protocol == "auto" else (RebalanceProtocol(options.protocol),)
+
+
+def spec(what: str | None, options: argparse.Namespace) -> str | None:
+    """TARGET with these options in it: one string that names all of it. Raises UsageError."""
+    given = (options.maven, options.classpath, options.config, options.promise)
+    if not any(given):
+        return what
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.gate.targets.hosts.java import JAVA, spelled
+
+    if what is None or not what.startswith(JAVA):
+        raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")
+    with usage_errors(ToolError):
+        return spelled(what, *given)

@@ -1,0 +1,1 @@
+"""Scenarios of an assignor: drawn, played round by round, viewed."""

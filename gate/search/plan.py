@@ -1,0 +1,111 @@
+"""What a check is going to do: how much of the input space, in which order, and what it must reach."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from rebalance_verifier.base.draws import Seeded
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.scenarios.generator import LARGE, SMALL, Size, along, crowd, generate, some
+from rebalance_verifier.gate.search.causes.attribution import MOST_CAUSES
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors.clause import Clause
+from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.scenarios import Scenario
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProfile:
+    """How much is searched. ``each``: scenarios of every kind of ``along`` and every protocol;
+    ``mixed``: along random combinations; ``large``: of the large size; ``crowd``: members and
+    partitions of the one scenario that only an efficient assignor survives (0: leave it out)."""
+
+    name: str
+    each: int
+    mixed: int
+    large: int
+    crowd: int
+    shrink: int
+    """Scenarios that minimising one counterexample may play."""
+
+
+PROFILES = {
+    p.name: p
+    for p in (
+        SearchProfile(name="smoke", each=4, mixed=12, large=0, crowd=0, shrink=150),
+        SearchProfile(name="ci", each=50, mixed=650, large=12, crowd=2100, shrink=1500),
+        SearchProfile(name="nightly", each=500, mixed=4000, large=100, crowd=2100, shrink=6000),
+        SearchProfile(name="deep", each=20_000, mixed=400_000, large=3000, crowd=4000, shrink=20_000),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPlan:
+    """What to check. ``level`` is the weakest that fails the run; weaker ones are reported."""
+
+    clauses: tuple[Clause, ...] = TABLE
+    protocols: tuple[RebalanceProtocol, ...] | None = None
+    profile: SearchProfile = PROFILES["ci"]
+    seed: int = 0
+    level: Level = Level.LIVENESS
+    budget: float | None = None
+    """Seconds after which the search stops, inconclusive."""
+    fail_fast: bool = False
+    expected: Callable[[str], bool] = lambda key: False
+    """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
+    causes: int = MOST_CAUSES
+    """So many causes of one clause are made small and shown, the most real ones."""
+    repeatable: bool = False
+    """Minimising does not look at the clock: what it comes to is the same everywhere."""
+
+
+FLOORS_FROM = 20
+"""Scenarios per dimension from which on a search must reach every situation of ``FLOORS``."""
+
+SLICE = 1200
+"""Scenarios that are played on one process of the target, from one multiple of it to the next: what a target
+answers may depend on what it was asked before, and must not depend on how many processes share the work."""
+
+
+def slices(total: int) -> list[range]:
+    """The numbers of ``total`` scenarios, cut where a new process begins."""
+    return [range(first, min(first + SLICE, total)) for first in range(0, total, SLICE)]
+
+
+def numbered(plan: CheckPlan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
+    """All scenarios of a plan in order."""
+    return (scenario_at(plan, protocols, number) for number in range(count(plan.profile, protocols)))
+
+
+def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number: int) -> Scenario:
+    """The scenario with this number, which depends on the seed and the number alone. The dimensions come in
+    turn, so that a short run is broad; then random combinations, then the crowd."""
+    profile, seed = plan.profile, plan.seed
+    systematic = _systematic(tuple(protocols))
+    index, which = divmod(number, len(systematic))
+    if index < profile.each:
+        protocol, names, size = systematic[which]
+        draw = Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{size.members[1]}/{index}")
+        return generate(draw, protocol, names, size)
+    index, which = divmod(number - profile.each * len(systematic), len(protocols))
+    protocol = protocols[which]
+    if index < profile.mixed + profile.large:
+        draw = Seeded(f"{seed}/{protocol}/mixed/{index}")
+        return generate(draw, protocol, some(draw), SMALL if index < profile.mixed else LARGE)
+    return crowd(protocol, profile.crowd)
+
+
+@cache
+def _systematic(
+    protocols: tuple[RebalanceProtocol, ...],
+) -> list[tuple[RebalanceProtocol, tuple[str, ...], Size]]:
+    return [(protocol, *one) for protocol in protocols for one in along(protocol)]
+
+
+def count(profile: SearchProfile, protocols: Sequence[RebalanceProtocol]) -> int:
+    """How many scenarios ``numbered`` yields."""
+    systematic = profile.each * sum(len(along(p)) for p in protocols)
+    return systematic + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))

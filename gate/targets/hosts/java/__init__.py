@@ -1,0 +1,144 @@
+"""Java assignors as targets: any ``ConsumerPartitionAssignor``, or ``ConsumerGroupPartitionAssignor`` of a
+coordinator, with the jars that it lives in.
+
+    java:CLASS@WHERE[,WHERE...][?KEY=VALUE[,KEY=VALUE...]][#PROMISE[,PROMISE...]]
+
+A WHERE is Maven coordinates (``org.apache.kafka:kafka-clients:4.1.0``) or a path (a jar, a directory of
+classes, ``lib/*``). KEY=VALUE goes to ``Configurable.configure``; ``%2C`` is a comma in a value, and so on
+for whatever would end it. The one string names the target fully: a trace that holds it can be replayed.
+
+The JVM runs ``Bridge.java``, which speaks the stdio protocol. What is wrong with a spec is a ToolError, as
+is what is wrong with the tools.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from urllib.parse import quote, unquote
+
+from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.live.artifacts import jvm, maven
+from rebalance_verifier.live.artifacts.maven import CLIENTS
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.assignors.promises import JAVA as JAVA_PROMISES
+
+JAVA = "java:"
+"""How the spec of a Java assignor begins."""
+
+_SERVER_SIDE = "org/apache/kafka/coordinator/group/api/assignor/ConsumerGroupPartitionAssignor.class"
+
+_CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
+_FORM = (
+    "java:CLASS@WHERE, WHERE being a jar or Maven coordinates such as org.apache.kafka:kafka-clients:4.1.0"
+)
+_SAFE = "/:+@ "  # in a value, beside letters, digits and _.-~
+
+
+@dataclass(frozen=True, slots=True)
+class JavaTarget:
+    """What a ``java:`` spec says; ``str()`` is the spec again."""
+
+    class_name: str
+    where: tuple[str, ...]
+    config: tuple[tuple[str, str], ...] = ()
+    promises: tuple[Promise, ...] = ()
+
+    def __str__(self) -> str:
+        config = ",".join(
+            f"{quote(key, safe=_SAFE)}={quote(value, safe=_SAFE)}" for key, value in self.config
+        )
+        text = f"{JAVA}{self.class_name}@{','.join(self.where)}"
+        return (
+            text + (f"?{config}" if config else "") + (f"#{','.join(self.promises)}" if self.promises else "")
+        )
+
+    @property
+    def promised(self) -> tuple[Promise, ...]:
+        """What it is asked for: what the spec says, or what is known of Kafka's own; nothing of others."""
+        return self.promises or tuple(sorted(JAVA_PROMISES.get(self.class_name, ())))
+
+
+def parse(spec: str) -> JavaTarget:
+    """The parts of a ``java:`` spec. Raises ToolError, also where it names no jar."""
+    target = _parsed(spec)
+    if not target.where:
+        raise ToolError(
+            f"{spec!r} does not say where the class is",
+            f"add --maven {CLIENTS}:4.1.0 or --classpath a.jar:b.jar, or write {_FORM}",
+        )
+    return target
+
+
+def spelled(
+    spec: str,
+    coordinates: Sequence[str] = (),
+    classpath: Sequence[str] = (),
+    config: Sequence[str] = (),
+    promises: Sequence[str] = (),
+) -> str:
+    """``spec`` with the options of the command line in it. ``classpath`` entries are paths joined by ``:``,
+    ``config`` are KEY=VALUE. Raises ToolError."""
+    target = _parsed(spec)
+    for one in coordinates:
+        if not maven.is_coordinates(one):
+            raise ToolError(f"--maven {one!r}: expected GROUP:ARTIFACT:VERSION, such as {CLIENTS}:4.1.0")
+    pairs = [_pair(text, f"--config {text!r}: expected KEY=VALUE") for text in config]
+    paths = [path for entry in classpath for path in entry.split(":") if path]
+    for path in paths:
+        if any(mark in path for mark in ",?#"):
+            raise ToolError(f"--classpath {path!r}: a path with a comma, ? or # cannot be named")
+    return str(
+        JavaTarget(
+            target.class_name,
+            (*target.where, *coordinates, *paths),
+            (*target.config, *pairs),
+            (*target.promises, *_promises(promises, "--promise")),
+        )
+    )
+
+
+def command(spec: str) -> tuple[str, ...]:
+    """What hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge if that was
+    not done before, and loads nothing of the target's. Raises ToolError."""
+    target = parse(spec)
+    jars = maven.class_path(target.where)
+    sources = ["Bridge.java", *(["ServerSide.java"] if jvm.holds(jars, _SERVER_SIDE) else [])]
+    return (
+        # SIGQUIT writes all stacks there, and not between the replies.
+        *jvm.command(__name__, sources, jars, "-XX:+DisplayVMOutputToStderr"),
+        target.class_name,
+        ",".join(target.promised),
+        *(word for pair in target.config for word in pair),
+    )
+
+
+def _parsed(spec: str) -> JavaTarget:
+    text, _, promises = spec.removeprefix(JAVA).partition("#")
+    text, _, config = text.partition("?")
+    name, _, where = text.partition("@")
+    if not _CLASS.match(name):
+        raise ToolError(f"{spec!r}: {name!r} is no name of a Java class", f"write {_FORM}")
+    written = [
+        _pair(text, f"{spec!r}: expected KEY=VALUE behind the ?, got {text!r}")
+        for text in filter(None, config.split(","))
+    ]
+    pairs = tuple((unquote(key), unquote(value)) for key, value in written)
+    found = _promises(filter(None, promises.split(",")), f"{spec!r}")
+    return JavaTarget(name, tuple(filter(None, where.split(","))), pairs, found)
+
+
+def _pair(text: str, wrong: str) -> tuple[str, str]:
+    """KEY=VALUE. Raises ToolError that says what is ``wrong``."""
+    key, equals, value = text.partition("=")
+    if not key or not equals:
+        raise ToolError(wrong)
+    return key, value
+
+
+def _promises(names: Iterable[str], where: str) -> tuple[Promise, ...]:
+    try:
+        return tuple(Promise(name) for name in names)
+    except ValueError as error:
+        raise ToolError(f"{where}: {error}", f"promises are of {', '.join(Promise)}") from error

@@ -1,0 +1,1 @@
+"""Real clients on real coordinators: recorded, led, disturbed, replayed."""

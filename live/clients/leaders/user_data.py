@@ -1,0 +1,110 @@
+"""What a client writes as user data: learnt from its own JoinGroups.
+
+It joins, is assigned partitions, joins again: what it wrote then is held against the formats that are known
+of Kafka's clients. Where one of them is its own the rest is written by that; otherwise each is asked of the
+client.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from rebalance_verifier.base.processes.tools import cache, key
+from rebalance_verifier.live.clients.leaders.leader import LeaderClient
+from rebalance_verifier.model import wire
+from rebalance_verifier.model.values import NO_GENERATION, Partitions, TopicPartition
+
+Format = Callable[[Partitions, int], bytes | None]
+
+FORMATS: tuple[Format, ...] = (
+    lambda owned, generation: None,
+    lambda owned, generation: b"",
+    lambda owned, generation: wire.encode_cooperative_user_data(generation),
+    wire.encode_sticky_user_data,
+    lambda owned, generation: b"\0\1" + wire.encode_sticky_user_data(owned, generation),  # kafka-python 3
+    lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
+    lambda owned, generation: wire.encode_sticky_user_data((), generation),
+    lambda owned, generation: wire.encode_sticky_user_data(owned, None),
+)
+LEARNT_FROM = ((1, 6), (3, 9))
+"""Partitions of the one topic that the client is assigned, and the generation."""
+MEMBER = "member"
+LEARN = "learn"
+"""Argument upon which the program of a client learns what it writes, for later processes, and ends."""
+
+
+def remembered(settings: str) -> Path:
+    """Where it lies what the client of these settings was seen to write."""
+    return cache() / "leaders" / f"{key(settings, str(len(FORMATS)))}.json"
+
+
+class Unwritable(Exception):
+    """What the client would write is not known; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LearntUserData:
+    """Of an ``assignor``. ``first``: before anything was assigned; ``format``: afterwards, None where it is
+    not known. ``keeps``: members join with what they own, so they are COOPERATIVE."""
+
+    assignor: str
+    first: bytes | None
+    format: Format | None
+    keeps: bool
+
+    @classmethod
+    def of(cls, client: LeaderClient, topic: str) -> Self:
+        """What a client that subscribes to ``topic`` writes. Raises LeaderLost."""
+        assert client.first
+        first = client.first.user_data
+        seen: list[tuple[Partitions, int, bytes | None]] = []
+        keeps = True
+        for count, generation in LEARNT_FROM:
+            joined, _ = client.rejoined({topic: ((),) * count}, MEMBER, generation)
+            owned = tuple(TopicPartition(topic, index) for index in range(count))
+            seen.append((owned, generation, joined.user_data))
+            keeps = keeps and sorted(joined.owned_partitions) == list(owned)
+        fits = (one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen))
+        return cls(assignor=client.assignor, first=first, format=next(fits, None), keeps=keeps)
+
+    @classmethod
+    def from_text(cls, text: str) -> Self:
+        """Read what `to_text` wrote. Raises ValueError and the like for other text."""
+        data = json.loads(text)
+        known = {**data, "first": None if data["first"] is None else bytes.fromhex(data["first"])}
+        return cls(**{**known, "format": None if data["format"] is None else FORMATS[data["format"]]})
+
+    def to_text(self) -> str:
+        """To be read by another process of the same release."""
+        first = None if self.first is None else self.first.hex()
+        data: dict[str, object] = {"first": first, "keeps": self.keeps, "assignor": self.assignor}
+        return json.dumps(data | {"format": FORMATS.index(self.format) if self.format else None})
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is any."""
+        return self.first is not None or self.format is not FORMATS[0]
+
+    def written(self, client: Callable[[], LeaderClient], owned: Partitions, generation: int) -> bytes | None:
+        """What a member writes that was last assigned ``owned`` in ``generation``; ``client`` is one to ask.
+        Raises LeaderLost, Unwritable."""
+        if not owned and generation == NO_GENERATION:
+            return self.first
+        if self.format:
+            return self.format(owned, generation)
+        counts: dict[str, int] = {}
+        for topic, _ in owned:
+            counts[topic] = counts.get(topic, 0) + 1
+        every = {(topic, index) for topic, count in counts.items() for index in range(count)}
+        if set(owned) != every or not owned or generation < 0:
+            raise Unwritable("user data of a format that is not known, of what no leader would assign")
+        joined, assigned = client().rejoined(
+            {topic: ((),) * count for topic, count in counts.items()}, MEMBER, generation
+        )
+        if set(wire.decode_assignment(assigned).partitions) != every:
+            raise Unwritable("user data of a format that is not known, of what this leader does not assign")
+        return joined.user_data

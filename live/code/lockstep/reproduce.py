@@ -1,0 +1,160 @@
+"""Has a released coordinator a bug of consumer groups? The run that shows it, in step with that coordinator.
+
+The model is that of the release with the bug's switch besides. Where it and the code agree to the end of the
+run, which breaks the switch's clause, the code has it; where they differ and the model without the switch
+does not, it has not.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import islice
+
+from rebalance_verifier.explore.engine import fast
+from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.explore.groups.bugs import Shown, without
+from rebalance_verifier.explore.random.judge import Judge
+from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.code.lockstep.classic import Disagreement
+from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
+from rebalance_verifier.live.code.lockstep.walks import PLENTY, REWRITTEN, as_then
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.bugs.observed import (
+    ABSENT,
+    OPEN,
+    SERVED,
+    SHOWN,
+    Observation,
+    Observations,
+    Seen,
+)
+from rebalance_verifier.model.bugs.profiles import profile_of_code
+from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.consumer.group import consumer_machine
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Event, Machine, Outcome, State
+from rebalance_verifier.properties.group.clauses import rules
+
+MOST_TRACES = 40
+"""Shortest runs that are tried: which partition goes to whom is Kafka's to say."""
+
+MOST_STEPS = 6
+"""Single messages that one step of an exploration is at most."""
+
+
+def observed_on(cell: KafkaCell, shown: Shown, releases: CodeReleases) -> Observation:
+    """What a coordinator does that the cell has; ``shown`` is of a consumer group."""
+    setup = _released(shown, releases.coordinator)
+    why = "the run goes another way"
+    for events in _runs(shown):
+        seen, met = _in_step(cell, setup, releases, events, shown.clause)
+        if met is not None:
+            _, met = _in_step(cell, without(setup, shown.switch), releases, met.events, shown.clause)
+            seen, why = (ABSENT, why) if met is None else (OPEN, met.sentences[0])
+        if seen != OPEN:
+            return Observation(seen)
+    return Observation(OPEN, why)
+
+
+def observe_served(
+    shown: Mapping[str, Shown],
+    coordinators: Sequence[str],
+    consumer: str,
+    progress: Callable[[str], None] = lambda line: None,
+) -> Observations:
+    """The same of every switch, on each of these coordinators that has consumer groups. Raises ToolError."""
+    listed = tuple(one for one in coordinators if version(one) >= version(REWRITTEN))
+    found: dict[tuple[str, str], Observation] = {}
+    for release in listed if shown else ():
+        progress(f"{SERVED} {release}")
+        with KafkaCell([release], [consumer]) as cell:
+            on = CodeReleases(coordinator=release, consumers=(consumer,))
+            found |= {(switch, release): observed_on(cell, one, on) for switch, one in shown.items()}
+    order = {(switch, release): found[switch, release] for switch in shown for release in listed}
+    return Observations(part=SERVED, releases=listed, other=consumer, found=order)
+
+
+def _released(shown: Shown, coordinator: str) -> Setup:
+    """The group with a coordinator of this release and the switch, one message a step."""
+    setup = shown.run_by(shown.client, profile_of_code("broker", coordinator), (shown.switch, *shown.also))
+    decisions = as_then(setup.coordinator, coordinator)
+    return replace(setup, steps="fine", budget=PLENTY, coordinator=decisions)
+
+
+@cache
+def _runs(shown: Shown) -> tuple[tuple[Event, ...], ...]:
+    """Shortest runs of the model that break the clause of the switch, one message a step."""
+    setup = shown.setup()
+    built, fine = consumer_machine(setup), consumer_machine(replace(setup, steps="fine", budget=PLENTY))
+    search = fast.explore(built, rules(setup).about(shown.clause), Limits(go_on=True))
+    found = []
+    for trace in islice(search.traces(shown.clause), MOST_TRACES):
+        state, events = trace.initial, []
+        for event in trace.events:
+            outcome = built.outcome(state, event)
+            assert outcome is not None
+            after = built.apply(state, event, outcome)
+            events += singly(fine, state, event.who, after)
+            state = after
+        found.append(tuple(events))
+    return tuple(found)
+
+
+def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
+    """The fewest single steps of ``who`` from one state to the other, one at least, whatever they cost.
+    Raises ValueError where there are none."""
+    goal, start = after[1:], before[1:]
+    known: set[State] = set()
+    waiting: deque[tuple[State, list[Event]]] = deque([(start, [])])
+    while waiting:
+        state, events = waiting.popleft()
+        if state == goal and events:
+            return events
+        if len(events) == MOST_STEPS:
+            continue
+        for event, outcome in fine.outcomes((PLENTY, *state)):
+            reached = fine.apply((PLENTY, *state), event, outcome)[1:]
+            if event.who == who and reached not in known:
+                known.add(reached)
+                waiting.append((reached, [*events, event]))
+    raise ValueError(f"no {MOST_STEPS} steps of {who} lead there")
+
+
+def _in_step(
+    cell: KafkaCell, setup: Setup, releases: CodeReleases, events: Sequence[Event], clause: str
+) -> tuple[Seen, Disagreement | None]:
+    """What is seen in a run in which both agree, open where it cannot be done; and where they do not."""
+    built = consumer_machine(setup)
+    lockstep = ServedLockstep(cell, setup, built, releases)
+    if (failed := lockstep.begin()) is not None:
+        return OPEN, failed
+    judge = Judge(built, rules(setup), clause)
+    for event in events:
+        for one, outcome in _possible(built, lockstep.state, event):
+            before = lockstep.state
+            try:
+                met = lockstep.step(one, outcome)
+            except CannotForce:
+                return OPEN, None
+            if met is not None:
+                return OPEN, met
+            if any(True for _ in (*judge.step(before, one, outcome), *judge.state(lockstep.state))):
+                return SHOWN, None
+            break
+        else:
+            return OPEN, None
+    return ABSENT, None
+
+
+def _possible(built: Machine, state: State, event: Event) -> Iterator[tuple[Event, Outcome]]:
+    """The event's outcome, or one of the same action: Kafka chooses the target."""
+    outcome = built.outcome(state, event)
+    if outcome is not None:
+        yield event, outcome
+    action = built.by_name[event.action, event.who]
+    for other in built.outcomes_of(action, state):
+        yield Event(event.action, event.who, other.choice), other

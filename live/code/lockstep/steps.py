@@ -1,0 +1,312 @@
+"""The commands of a lockstep: those of a replay, and what a walk needs, which cannot look ahead."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
+from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.verdict import Replayed
+from rebalance_verifier.live.code.answers import CellResponse
+from rebalance_verifier.live.code.lockstep.comparison import IdNames
+from rebalance_verifier.live.code.lockstep.faults import RareSteps
+from rebalance_verifier.live.code.replay.group import POLLS, RETENTION, CodeGroup, CodeMember, CodeReleases
+from rebalance_verifier.live.code.replay.steps import gives_up
+from rebalance_verifier.live.code.simulation import CellRefused
+from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.classic.errors import RETRIABLE, answer_to
+from rebalance_verifier.model.classic.state import (
+    NONE,
+    Error,
+    GroupState,
+    JoinOk,
+    Late,
+    Life,
+    MemberState,
+    Refused,
+    Slot,
+    Wire,
+)
+from rebalance_verifier.model.group.observations import Threw
+from rebalance_verifier.model.group.setup import MemberContext, letter
+from rebalance_verifier.model.machine import Event
+
+POLLING = (
+    "join", "complete", "heartbeat", "late request", "listener throws", "close", "unsubscribe", "slow commit",
+    "max poll", "poll interval", "late leave", "leave lost", "completes again", "unsubscribe midway",
+)  # fmt: skip
+"""What a member does that has to know its coordinator."""
+
+
+LEAVES = ("close", "unsubscribe", "bounce", "late leave", "leave lost", "unsubscribe midway")
+
+COMPLETES = ("complete", "listener throws", "completes again")
+"""What takes over an assignment."""
+
+OF_THREAD = (
+    "join", "receive", "assign", "complete", "listener throws", "slow commit", "commit done",
+    "commit refused", "prepare", "close", "bounce", "unsubscribe", "subscribe", "resubscribe", "enforce",
+    "polls on", "completes again", "unsubscribe midway",
+)  # fmt: skip
+"""What only an application's thread comes to."""
+
+BESIDE_POLLS = ("late leave", "leave lost", "refresh")
+"""What either thread comes to, and none within a poll that commits."""
+
+OF_PROCESS = (
+    *OF_THREAD, *BESIDE_POLLS, "heartbeat", "late request", "late answer", "max poll", "poll interval",
+)  # fmt: skip
+"""What takes a process that runs."""
+
+REFUSED = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
+"""Answers to a commit by which a consumer hears that its membership is over."""
+
+UNEXPECTED = "GROUP_ID_NOT_FOUND"
+"""What a consumer makes nothing of."""
+
+NO_GROUP = (Error.ILLEGAL_GENERATION.value, UNEXPECTED)
+"""Answers to a commit where there is no group, up to version 8 of the request and since."""
+
+
+class LockSteps(RareSteps):
+    """Moves a group as the model's steps say. Before anything is done CannotForce tells what cannot be."""
+
+    def __init__(self, group: CodeGroup, ids: IdNames) -> None:
+        super().__init__(group, Replayed(clause="", client=""))
+        self.ids = ids
+        self.late: dict[int, CellResponse] = {}
+        self.committed: set[int] = set()
+        self.halted: dict[int, str] = {}
+
+    def take(self, step: ReplayStep) -> None:
+        """One step; see CodeSteps."""
+        self._forbid(step)
+        self._runs(step.event)
+        if step.event.action in LEAVES and step.event.choice != "max poll" and lost(step.wire()):
+            self.group.do("network", member=step.event.who)  # or it would not look for its coordinator
+        if step.event.action in POLLING:
+            self.group.ready(self._member(step))
+        super().take(step)
+        if step.event.action == "commit done":
+            self.committed.add(step.event.who)
+        elif step.event.action in ("join", "start"):
+            self.committed.discard(step.event.who)
+        if who_fails(step):
+            self._gives_up(self._member(step))
+
+    def within_poll(self, step: ReplayStep) -> bool:
+        """Whether a member of before Kafka 3.2 commits, or has committed, in a poll that sends JoinGroup."""
+        commits = step.member().committing or step.event.who in self.committed
+        return commits and self.waits(self._member(step))
+
+    def _runs(self, event: Event) -> None:
+        """Nothing is done by a process that was paused, or by a thread that hangs, until it goes on or ends.
+
+        Raises WentAnotherWay.
+        """
+        if event.action in ("pause", "hang"):
+            self.halted[event.who] = event.action
+        elif event.action in ("resume", "crash", "start"):
+            self.halted.pop(event.who, None)
+        halted = self.halted.get(event.who)
+        if (halted == "pause" and event.action in OF_PROCESS) or (halted and event.action in OF_THREAD):
+            raise WentAnotherWay(f"{letter(event.who)} does not run")
+
+    def _gives_up(self, member: CodeMember) -> None:
+        """Its poll throws what the application cannot handle, which closes it; nothing of that arrives, but
+        what it had sent before may."""
+        for _ in range(POLLS):
+            if any(isinstance(one, Threw) for one in self.group.seen):
+                sent = {api: one for api, one in member.open.items() if api in ("JoinGroup", "SyncGroup")}
+                left = [one for connection in member.behind for one in connection]
+                left += [*sent.values(), *([member.late] if member.late else [])]
+                self.group.do("close", member=member.slot, arrive=[one.id for one in left])
+                member.forget()
+                member.open = sent
+                return
+            self.group.do("poll", member=member.slot)
+        raise WentAnotherWay("poll throws nothing")
+
+    def _forbid(self, step: ReplayStep) -> None:
+        """Raises CannotForce."""
+        action, who = step.event.action, step.event.who
+        ends = action in ("disconnect", "left behind", "crash") or (
+            gives_up(step) and action == "unsubscribe"
+        )
+        ends = ends or (action == "receive" and _retriable(step.wire()))
+        if ends and isinstance(step.stray(), Late | Refused):
+            raise CannotForce("what is late was sent on the connection that ends")
+        if action in ("topic grows", "topic shrinks"):
+            cluster: Any = step.built.value(step.after, "cluster")
+            if not self.group.are_first(cluster.parts):
+                raise CannotForce("partitions have numbers from 0 on")
+        if action == "hang" and isinstance(step.wire(), JoinOk):
+            raise CannotForce("an assignor that never returns would hold the cell")
+        beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
+        if beats and self._rests(step):
+            raise CannotForce("its heartbeat thread rests until the rebalance is over")
+        throws = any(isinstance(one, Threw) for one in step.outcome.seen)
+        if action == "listener throws" and not throws:
+            raise CannotForce("no listener hears of the assignment of an old subscription")
+        if action in ("receive", "polls on") and throws and not step.member().topics:
+            raise CannotForce("who has unsubscribed does not look whether its join failed")
+        if action == "enforce" and not can_enforce(self.group.releases, who):
+            raise CannotForce("enforceRebalance is there since Kafka 2.6")
+        unsubscribes = "unsubscribe" in (action, step.event.choice)
+        waits = unsubscribes and step.wire() is not None and not gives_up(step)
+        if waits or (gives_up(step) and action not in ("unsubscribe", "close")):
+            raise CannotForce("Java sends no second JoinGroup before the first is answered")
+        if action == "late request" and step.event.choice == "commit" and not step.member().owned:
+            raise CannotForce("who owns nothing has nothing to commit")
+        if who >= 0 and step.member().life is Life.HUNG and action in POLLING:
+            state = self.group.state.members[who]
+            if state is None or not state.coordinator_known:
+                raise CannotForce("who hangs does not look for its coordinator")
+        waited = action in COMPLETES and isinstance(step.stray(), Late | Refused)
+        if waited and self.group.commits and self.waits(self._member(step)):
+            raise CannotForce("what is late was sent before the commit that a poll waits for")
+        if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
+            raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
+        if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
+            self._forbid_commit(step)
+        elif who >= 0 and action in (*OF_THREAD, *BESIDE_POLLS) and self.within_poll(step):
+            raise CannotForce("its thread is in the poll that commits, and comes back with JoinGroup")
+        if (
+            action == "group expires"
+            and self.group.has_offsets
+            and self.group.state.coordinator.pending_joins
+        ):
+            raise CannotForce("offsets are kept for longer than an id that was never used")
+
+    def _forbid_commit(self, step: ReplayStep) -> None:
+        """Of the commit before a join that there is, and which only ``commit refused`` hears of."""
+        member, slot = step.member(), step.event.who
+        sends = member.prepare and member.state is MemberState.STABLE and self.group.fetchable(slot) != 0
+        ours = self._member(step)
+        late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
+        late = late or isinstance(step.stray(), Late | Refused)
+        if late and sends and self.waits(ours) and step.event.action != "slow commit":
+            raise CannotForce("what is late was sent before the commit that a poll waits for")
+        if step.event.action == "commit refused":
+            if step.group().state is GroupState.DEAD:
+                raise CannotForce("a commit that finds no group is answered otherwise")
+            return
+        if step.event.action == "slow commit" and (not sends or slot in self.committed):
+            raise CannotForce("the client commits nothing before it joins")
+        if step.event.action == "join" and (not sends or slot in self.committed):
+            return
+        me = MemberContext(Slot(slot), self.setup)
+        args = step.group(), step.records(), member.id, member.generation
+        if member.generation != NONE and answer_to(me, "commit", *args) in REFUSED:
+            raise CannotForce("its commit before the join is refused")
+
+    def _disconnect(self, step: ReplayStep) -> None:
+        """The client learns of it when it receives nothing."""
+        self._cut(self._member(step))
+
+    def _group_expires(self, step: ReplayStep) -> None:
+        """Offsets go some time after the last member."""
+        if self.group.has_offsets:
+            self.group.do("elapse", ms=RETENTION)
+        super()._group_expires(step)
+        self.group.has_offsets = False
+
+    def _receive(self, step: ReplayStep) -> None:
+        wire = step.wire()
+        if lost(wire):  # it knows, and has not polled yet
+            self.group.do("network", member=step.event.who)
+        else:
+            super()._receive(step)
+        config = self.setup.consumers[step.event.who].stages[step.member().stage]
+        if _retriable(wire) and "reset_on_retriable" in config.decisions:
+            # The application's thread makes of it what it makes.
+            self.group.ready(self._member(step))
+            self.group.do("poll", member=step.event.who)
+
+    def _rests(self, step: ReplayStep) -> bool:
+        """Whether its heartbeat thread does not look at the clock (before KAFKA-10134)."""
+        member = step.member()
+        config = self.setup.consumers[step.event.who].stages[member.stage]
+        return member.state is MemberState.COMPLETING and "no_heartbeat_in_completing" in config.decisions
+
+    def _session(self, step: ReplayStep) -> None:
+        number = int(step.event.choice.removeprefix("id "))
+        self.group.do("expire", timer="session", member_id=self.ids.real(step.event.who, number))
+
+    def _rebalance_timeout(self, step: ReplayStep) -> None:
+        self.group.do("expire", timer="rebalance" if step.event.choice.startswith("join") else "sync")
+
+    def _late_request(self, step: ReplayStep) -> None:
+        member, commit = self._member(step), step.event.choice == "commit"
+        api = "OffsetCommit" if commit else "Heartbeat"
+        before = member.open.pop(api, None)  # that of onJoinPrepare
+        with contextlib.suppress(CellRefused):
+            self.group.do("commit" if commit else "heartbeat", member=member.slot)
+        member.late = member.open.pop(api, None)
+        if before is not None:
+            member.open[api] = before
+        if member.late is None:
+            raise WentAnotherWay(f"sends no {api}")
+
+    def _late_arrives(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        assert member.late is not None
+        self.group.do("deliver", id=member.late.id)
+        if step.event.action == "abandoned join" or step.member().life in (Life.DOWN, Life.FAILED):
+            member.late = None  # nobody hears the answer
+            return
+        response = member.answers.pop(member.late.api, None)
+        expected = step.stray(after=True)
+        if response is None:
+            raise WentAnotherWay("the coordinator does not answer it")
+        wanted = expected.error.value if isinstance(expected, Refused) else "NONE"
+        none = commit_of_no_group(step) and response.error in NO_GROUP
+        if response.error != wanted and not none:
+            raise WentAnotherWay(f"it is answered with {response.error}, in the model with {wanted}")
+        self.late[member.slot] = response
+        if wanted == "NONE" or response.error == UNEXPECTED:
+            self._late_answer(step)
+
+    def _late_answer(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        response, member.late = self.late.pop(member.slot, None), None
+        if response is None or step.member().life in (Life.DOWN, Life.FAILED):
+            return
+        member.answers[response.api] = response
+        self.group.respond(member, response.api)
+
+    def _heartbeat(self, step: ReplayStep) -> None:
+        member = self._member(step)
+        self.group.do("heartbeat", member=member.slot)
+        if "Heartbeat" not in member.open:
+            raise WentAnotherWay(f"{step.name} sends no heartbeat")
+        self.group.deliver(member, "Heartbeat")
+        self.group.respond(member, "Heartbeat")
+
+
+def can_enforce(releases: CodeReleases, slot: int) -> bool:
+    """Whether a member's consumer has ``enforceRebalance()`` (KIP-568)."""
+    return version(releases.of(slot)) >= (2, 6)
+
+
+def who_fails(step: ReplayStep) -> bool:
+    """Whether the application of the step's member gives up in it."""
+    return step.event.who >= 0 and step.member(after=True).life is Life.FAILED is not step.member().life
+
+
+def commit_of_no_group(step: ReplayStep) -> bool:
+    """Whether a late commit arrives where there is no group any more."""
+    late = step.stray() if step.event.action == "late request arrives" else None
+    return isinstance(late, Late) and late.api == "commit" and step.group().state is GroupState.DEAD
+
+
+def lost(wire: Wire) -> bool:
+    """Whether a request, or its answer, went with its connection."""
+    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
+
+
+def _retriable(wire: Wire) -> bool:
+    """Whether an answer makes the client forget its coordinator, and end the connection to it."""
+    return isinstance(wire, Refused) and wire.error in RETRIABLE

@@ -1,0 +1,382 @@
+"""Random walks in lockstep, in parallel, and what they come to; the first disagreement is made short."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence, Set
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
+from rebalance_verifier.explore.random.dropping import left_out
+from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
+from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Agreement, Disagreement, Lockstep
+from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
+from rebalance_verifier.live.code.lockstep.deviations import NAMED
+from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
+from rebalance_verifier.model.bugs.profiles import profile_of_code
+from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.classic.describe import event_text
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Event, Options, Outcome
+from rebalance_verifier.model.protocols import machine
+
+NOT_PLAYED = ("slow network",)
+"""Kinds of faults that lockstep does not have: its messages are under way for as long as they like."""
+
+ALWAYS = ("session timeout", "slow member")
+"""Those that it always has: one timer of Kafka is that of all who are late."""
+
+KNOW_RACKS = "3.5.0"
+"""The first release whose consumers look where replicas are (KIP-881)."""
+
+REWRITTEN = "4.0.0"
+"""The first release whose broker runs by default the coordinator that a cell runs of every release."""
+
+FOLLOWS = "4.2.0"
+"""The first release in which a member that revokes gives up at once what it does not subscribe to any
+more."""
+
+A_HEARTBEAT_LATER = ("4.0.0", "4.0.1", "4.1.0", "4.1.1")
+"""Releases in which a partition that returns to who was to revoke it comes a heartbeat later (KAFKA-19449),
+which costs time and nothing else, and so is no entry of the catalogue."""
+
+KEEPS_ITS_EPOCH = "4.2.0"
+"""The first release in which a member that is to give up more, behind what it has just given up, keeps its
+epoch; before, it has the next one, which is no mistake either."""
+
+IN_VAIN = 8
+"""Before one of so many steps something is done that is no step of the model."""
+
+SELDOM = 4
+"""In half of the walks one of so many steps is of the kind that was possible least often."""
+
+CLASSIC_STEPS = (0, 0, 30, 60)
+"""For so many steps nobody in a group between the protocols speaks the consumer protocol: what an upgrade
+finds is more than one member then."""
+
+PART = 20
+"""Walks that a worker does before it tells."""
+
+BY_ITSELF = ("join refused", "sync refused", "request refused")
+"""What Kafka does in the step before."""
+
+AnyLockstep = Lockstep | ServedLockstep
+"""A group of the classic protocol, or of the consumer protocol."""
+
+Part = tuple[Agreement, Disagreement | None]
+"""What some walks come to, up to the first disagreement."""
+
+PLENTY = 1 << 30
+"""Faults that a walk may take."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LockstepPlan:
+    """``walks`` from the one numbered ``first`` on, each of at most ``steps`` steps; ``releases`` are run."""
+
+    setup: Setup
+    releases: CodeReleases
+    walks: int = 1000
+    steps: int = 100
+    seed: int = 0
+    first: int = 0
+    jobs: int | None = None
+
+
+@dataclass(kw_only=True)
+class LockstepResult:
+    """What came of a plan. ``disagreement`` is that of the first walk that has one, made short.
+
+    ``seen_again``: a cell of its own came to it too, so that it is not a JVM that somebody killed.
+    ``stopped``: why not all was walked, or "".
+    """
+
+    plan: LockstepPlan
+    agreement: Agreement = field(default_factory=Agreement)
+    disagreement: Disagreement | None = None
+    seen_again: bool = False
+    interrupted: bool = False
+    stopped: str = ""
+
+    @property
+    def never_taken(self) -> list[str]:
+        """The actions of the model that were not taken."""
+        names = dict.fromkeys(action.name for action in machine(self.plan.setup).actions)
+        return [name for name in names if not self.agreement.taken[name]]
+
+    @property
+    def verdict(self) -> Verdict:
+        """What the walks say."""
+        if self.disagreement is not None:
+            return Verdict.VIOLATION if self.seen_again else Verdict.INCONCLUSIVE
+        return Verdict.INCONCLUSIVE if self.interrupted or self.stopped else Verdict.CONFORMANT
+
+    def data(self) -> dict[str, Any]:
+        """As JSON values."""
+        seen, plan, mismatch = self.agreement, self.plan, None
+        if self.disagreement is not None:
+            events = list(map(event_text, self.disagreement.events))
+            mismatch = {"events": events, "differences": list(self.disagreement.sentences)}
+        return {
+            "verdict": self.verdict.value,
+            "releases": str(plan.releases),
+            "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
+            "steps": seen.steps,
+            "in_vain": seen.in_vain,
+            "taken": dict(sorted(seen.taken.items())),
+            "never_taken": self.never_taken,
+            "deviations": {
+                name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
+                for name, times in sorted(seen.deviations.items())
+            },
+            "threw": dict(sorted(seen.threw.items())),
+            "decisions": {"all": seen.decisions, "predicted": seen.predicted},
+            "not_forced": [
+                {"action": action, "why": why, "times": times}
+                for (action, why), times in sorted(seen.unforced.items())
+            ],
+            "disagreement": mismatch,
+        }
+
+
+def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
+    """The scenario for walks: each member and the coordinator as its release is known to be.
+
+    Raises ScenarioError for what does not fit or a release does not have, ValueError for a release without a
+    profile.
+    """
+    oldest = min(releases.consumers, key=version)
+    if scenario.racks and version(oldest) < version(KNOW_RACKS):
+        raise ScenarioError(f"{scenario.name} is not walked with {oldest}: racks are since {KNOW_RACKS}")
+    size = replace(
+        size,
+        profiles=tuple(profile_of_code("client", one) for one in releases.consumers),
+        broker=profile_of_code("broker", max(releases.coordinator, REWRITTEN, key=version)),
+        steps="fine",
+        budget=PLENTY,
+    )
+    if scenario.modern:
+        return served_setup(scenario, size, releases)
+    chosen = scenario.classic_setup(replace(size, naming="given"))
+    faults = dict.fromkeys((*chosen.faults, *ALWAYS))
+    without = (*NOT_PLAYED, *(() if chosen.racks else ("racks change",)))
+    return replace(chosen, faults=tuple(fault for fault in faults if fault not in without))
+
+
+def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
+    """The same for a consumer group (KIP-848), whose target is Kafka's to choose."""
+    for side, oldest in (
+        ("a coordinator", releases.coordinator),
+        ("a consumer", min(releases.consumers, key=version)),
+    ):
+        if version(oldest) < version(REWRITTEN):
+            raise ScenarioError(f"{scenario.name}: {side} of {oldest} has no such groups")
+    chosen = scenario.setup(replace(size, naming="every"))
+    if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
+        raise ScenarioError(
+            f"{scenario.name}: before {FOLLOWS} what a member holds does not follow its subscription "
+            "while it revokes (KAFKA-19431), which the model does not have"
+        )
+    faults = dict.fromkeys((*chosen.faults, *ALWAYS))
+    return replace(
+        chosen, faults=tuple(faults), coordinator=as_then(chosen.coordinator, releases.coordinator)
+    )
+
+
+def as_then(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
+    """What a coordinator of this release decides otherwise, with what is no mistake."""
+    if coordinator in A_HEARTBEAT_LATER:
+        decisions |= {"own_pending_is_unreleased"}
+    if version(coordinator) < version(KEEPS_ITS_EPOCH):
+        decisions |= {"revocation_counts"}
+    return decisions
+
+
+def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda _: None) -> LockstepResult:
+    """Walk until the end or the first disagreement; Ctrl-C ends it with what is known.
+
+    The result is the same for any number of jobs. Raises CannotStart where no cell can be had.
+    """
+    result = LockstepResult(plan=plan)
+    parts = -(-plan.walks // PART)
+    found: dict[int, Part] = {}
+    so_far = 0
+    working = stream(lambda: _walking(plan), parts, plan.jobs)
+    try:
+        for number, one in working:
+            if one is None:
+                result.stopped = f"the worker of the walks from {plan.first + number * PART} on was killed"
+                break
+            found[number] = one
+            while so_far in found and result.disagreement is None:
+                agreement, result.disagreement = found.pop(so_far)
+                result.agreement.add(agreement)
+                so_far += 1
+            progress(result.agreement)
+            if result.disagreement is not None:
+                break
+    except KeyboardInterrupt:
+        result.interrupted = True
+    finally:
+        working.close()
+    if result.disagreement is not None:
+        with contextlib.suppress(KeyboardInterrupt, CellDied), _cell(plan) as cell:
+            fresh = _fresh(plan, cell)
+            second = again(fresh(), result.disagreement.events)
+            result.seen_again = second is not None and second.cause == result.disagreement.cause
+            result.disagreement = shortened(fresh, result.disagreement)
+    return result
+
+
+def _cell(plan: LockstepPlan) -> KafkaCell:
+    return KafkaCell([plan.releases.coordinator], plan.releases.consumers)
+
+
+def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], AnyLockstep]:
+    built = machine(plan.setup)
+    modern = MigratingLockstep if plan.setup.migrates else ServedLockstep
+    steps = modern if plan.setup.modern else Lockstep
+    return lambda: steps(cell, plan.setup, built, plan.releases)
+
+
+@contextlib.contextmanager
+def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
+    """What does one part of the walks, up to its first disagreement."""
+    with _cell(plan) as cell:
+        fresh = _fresh(plan, cell)
+
+        def part(number: int) -> Sequence[Part]:
+            agreement = Agreement()
+            for walk_number in range(number * PART, min(plan.walks, (number + 1) * PART)):
+                one = fresh()
+                disagreement = walk(one, drawn(plan.seed, plan.first + walk_number), plan.steps)
+                agreement.add(one.seen)
+                if disagreement is not None:
+                    return ((agreement, disagreement),)
+            return ((agreement, None),)
+
+        yield part
+
+
+def drawn(seed: int, number: int) -> Random:
+    """What walk ``number`` of those of ``seed`` draws from."""
+    return Random(f"{seed}/{number}")
+
+
+# -- one walk --------------------------------------------------------------------------------------------
+
+
+def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | None:
+    """At most ``steps`` random steps, up to the first disagreement."""
+    if (failed := lockstep.begin()) is not None:
+        return failed
+    if isinstance(lockstep, MigratingLockstep):
+        lockstep.classic = random.choice(CLASSIC_STEPS)
+    actions = ((action.name, action.who, action.fault) for action in lockstep.built.actions)
+    config = drawn_config(random, actions, FAULTS_IN)
+    times: Counter[str] = Counter()
+    curious = random.randrange(2) == 0
+    for _ in range(steps):
+        if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
+            disagreement = lockstep.try_in_vain(idle[random.randrange(len(idle))])
+            if disagreement is not None:
+                return disagreement
+        unforced: set[Event] = set()
+        looked_for = times if curious and random.randrange(SELDOM) == 0 else None
+        while chosen := _drawn(lockstep.possible(), config, random, unforced, looked_for):
+            event, outcome = chosen
+            try:
+                disagreement = lockstep.step(event, outcome)
+            except CannotForce as why:
+                lockstep.seen.unforced[event.action, str(why)] += 1
+                unforced.add(event)
+                continue
+            if disagreement is not None:
+                return disagreement
+            break
+        else:
+            return None
+    return None
+
+
+def _drawn(
+    possible: Options, config: SwarmConfig, random: Random, unforced: Set[Event], times: Counter[str] | None
+) -> tuple[Event, Outcome] | None:
+    """One of the steps that are possible and are not known to be ``unforced``, None where there is none.
+
+    Which faults there are is asked when there is to be one. ``times``: how often each action was possible
+    when somebody looked; given, one of those with the least is taken.
+    """
+
+    def forced(*, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+        return (
+            one
+            for one in possible.among(faults=faults)
+            if one[0] not in unforced and one[0].action not in BY_ITSELF
+        )
+
+    right = list(forced(faults=False))
+    if times is not None:
+        every = [*right, *forced(faults=True)]
+        times.update({event.action for event, _ in every})
+        fewest = min((times[event.action] for event, _ in every), default=0)
+        pool = [one for one in every if times[one[0].action] == fewest]
+        return pool[random.randrange(len(pool))] if pool else None
+    wrong = any(True for _ in forced(faults=True))
+    pool = list(forced(faults=True)) if config.goes_wrong(random, wrong, bool(right)) else right
+    return pool[config.pick(random, [event for event, _ in pool])] if pool else None
+
+
+# -- the shortest ----------------------------------------------------------------------------------------
+
+
+def again(lockstep: AnyLockstep, events: Sequence[Event]) -> Disagreement | None:
+    """Those of ``events`` that are possible, up to the first disagreement."""
+    if (failed := lockstep.begin()) is not None:
+        return failed
+    for event in events:
+        if event.action in NO_STEPS:
+            if event in lockstep.in_vain() and (found := lockstep.try_in_vain(event)) is not None:
+                return found
+            continue
+        outcome = lockstep.built.outcome(lockstep.state, event)
+        if outcome is None:
+            continue
+        with contextlib.suppress(CannotForce):
+            found = lockstep.step(event, outcome)
+            if found is not None:
+                return found
+    return None
+
+
+def shortened(fresh: Callable[[], AnyLockstep], first: Disagreement) -> Disagreement:
+    """A disagreement of the same cause with as few events as leaving out parts of it comes to.
+
+    ``fresh`` makes a new Lockstep of the same group.
+    """
+    best = first
+
+    def still(events: tuple[Event, ...]) -> tuple[Event, ...] | None:
+        nonlocal best
+        found = again(fresh(), events)
+        if found is None or found.cause != first.cause or len(found.events) >= len(best.events):
+            return None
+        best = found
+        return found.events
+
+    left_out(first.events, still)
+    return best
+
+
+def lines_of(found: Disagreement) -> list[str]:
+    """A disagreement as lines."""
+    lines = [f"{number:3} {event_text(event)}" for number, event in enumerate(found.events, 1)]
+    return [*lines, *(f"    {sentence}" for sentence in found.sentences)]

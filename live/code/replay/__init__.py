@@ -1,0 +1,1 @@
+"""A run of the model forced on Kafka's own code."""

@@ -1,0 +1,460 @@
+"""The group on which a run is forced: a cell with its consumers, and what they show, in the model's terms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rebalance_verifier.base.processes.program import JsonLine
+from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.naming import RunNames
+from rebalance_verifier.live.code.answers import (
+    CellCallback,
+    CellEvent,
+    CellNoted,
+    CellRequest,
+    CellResponse,
+    CellState,
+    CellThrown,
+    ConsumerState,
+)
+from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch, slot_of
+from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.model.classic.errors import FATAL
+from rebalance_verifier.model.classic.state import (
+    NO_ID,
+    NONE,
+    Error,
+    Generation,
+    Grant,
+    Id,
+    JoinOk,
+    Life,
+    MemberState,
+    Parts,
+    Refused,
+    Slot,
+    union,
+)
+from rebalance_verifier.model.group.observations import (
+    Answered,
+    Call,
+    Callback,
+    Claimed,
+    Completed,
+    Decided,
+    Threw,
+)
+from rebalance_verifier.model.group.setup import ConsumerConfig, Setup, letter
+from rebalance_verifier.model.machine import NOBODY
+
+POLLS = 4
+"""After which a consumer does what it will do: each looks at one more answer."""
+
+ERRORS = "org.apache.kafka.common.errors."
+
+GROUP = {"group.initial.rebalance.delay.ms": 3000, "offsets.retention.minutes": 1}
+"""The first join phase waits too, so that the trace says when it ends."""
+
+RETENTION = 61_000
+"""Milliseconds after which an empty group has no offsets any more."""
+
+
+SELDOM = {"auto.commit.interval.ms": 1 << 30}
+"""Automatic commits come before a join, when a consumer is closed, and never by themselves."""
+
+
+STAYS = {"internal.leave.group.on.close": "false"}
+"""As Kafka Streams sets it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodeReleases:
+    """The releases of Kafka that are run, such as 4.4.0: those of ``consumers`` by the members in turn."""
+
+    coordinator: str
+    consumers: tuple[str, ...]
+
+    def of(self, slot: int) -> str:
+        """The release of a member."""
+        return self.consumers[slot % len(self.consumers)]
+
+    def __str__(self) -> str:
+        if self.consumers == (self.coordinator,):
+            return f"code:{self.coordinator}"
+        return ",".join([f"coordinator:{self.coordinator}", *(f"consumer:{one}" for one in self.consumers)])
+
+    @property
+    def sentence(self) -> str:
+        """Both as text."""
+        return f"coordinator {self.coordinator}, consumers {', '.join(self.consumers)}"
+
+
+@dataclass(kw_only=True)
+class CodeMember:
+    """One consumer of a replay.
+
+    ``believed``: what its listener must believe; ``own_gen``: the generation in which it was assigned what it
+    owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
+    ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
+    back and was not handed over; ``joined``: JoinGroup's answer that was handed over before the trace says
+    so; ``late``: a request that the trace keeps back; ``behind``: those of each connection that broke;
+    ``asked_for``: the commits of the application, by number.
+    """
+
+    slot: Slot
+    eager: bool = False
+    believed: int = 0
+    own_gen: int = NONE
+    open: dict[str, CellRequest] = field(default_factory=dict)
+    waiting: dict[str, CellRequest] = field(default_factory=dict)
+    answers: dict[str, CellResponse] = field(default_factory=dict)
+    assigned: int = 0
+    joined: CellResponse | None = None
+    late: CellRequest | None = None
+    behind: list[list[CellRequest]] = field(default_factory=list)
+    sent: dict[int, CellRequest] = field(default_factory=dict)
+    asked_for: set[int] = field(default_factory=set)
+
+    def forget(self) -> None:
+        """A new process: nothing of the old one counts but a JoinGroup that may still arrive."""
+        self.believed, self.own_gen = 0, NONE
+        self.late = self.late if self.late and self.late.api == "JoinGroup" else None
+        self.cut_off()
+
+    def cut_off(self) -> None:
+        """Nothing that was under way will be answered."""
+        self.open, self.waiting, self.answers, self.joined = {}, {}, {}, None
+
+
+class CodeGroup(RunNames):
+    """A cell and its members; ``seen`` is what they have shown since the last step, in the model's terms,
+    ``refreshed`` who has received metadata.
+
+    ``order``: the slots in the order in which their member ids sort, which are drawn from the number
+    ``naming`` on. ``commits``: whether the consumers commit before they join. ``has_offsets``: whether a
+    commit has been accepted; ``last_arrived``: the last request that did.
+    """
+
+    def __init__(
+        self,
+        cell: KafkaCell,
+        setup: Setup,
+        releases: CodeReleases,
+        order: Sequence[int],
+        naming: int = 1,
+        *,
+        commits: bool,
+    ) -> None:
+        self.cell, self.setup, self.releases, self.commits = cell, setup, releases, commits
+        self.naming = naming
+        self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
+        self.seen: list[Any] = []
+        self.refreshed: list[int] = []
+        self.last_arrived: CellRequest | None = None
+        self.has_offsets = False
+        self.state: CellState
+        self.watch = CoordinatorWatch(setup)
+        self._forged: set[int] = set()
+        self._ranks = {slot: rank for rank, slot in enumerate(order)}
+
+    def begin(self) -> None:
+        """The cell has this group, and nobody has started.
+
+        Raises CellRefused, CellBroken, CellDied.
+        """
+        slots, topics = self.setup.slots, self.counts(self.setup.exist)
+        settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
+        config = self.broker(limited=not self.setup.lowers)
+        self.cell.create(self.releases.coordinator, settings, topics, config, self.racks(self.setup.exist))
+        if self.naming > 1:
+            self.cell.command("ids", first=self.naming, step=1)
+        self.state = self.cell.state()
+
+    def broker(self, *, limited: bool) -> JsonLine:
+        """The config of a coordinator, and whether it has the group.max.size of the setup."""
+        size = self.setup.max_size if limited else None
+        return GROUP if size is None else GROUP | {"group.max.size": size}
+
+    def settings(self, slot: int, stage: int, client: str) -> CellMember:
+        """Those of a consumer in a stage of an upgrade."""
+        consumer = self.setup.consumers[slot]
+        return CellMember(
+            release=self.releases.of(slot),
+            assignors=consumer.stages[stage].assignors,
+            topics=tuple(self.names(consumer.subscriptions[0])),
+            instance=None if consumer.instance is None else f"{client}i",  # member ids begin with it
+            client=client,
+            config={"enable.auto.commit": str(self.commits).lower()}
+            | ({} if consumer.rack is None else {"client.rack": consumer.rack})
+            | ({} if consumer.stages[stage].leaves else STAYS)
+            | SELDOM,
+        )
+
+    def views(self, member: CodeMember) -> Mapping[str, Any]:
+        """What the clauses about states ask of a member, as Kafka has it."""
+        name, consumer = letter(member.slot), self.state.members[member.slot]
+        owned = self.owned(member.slot)
+        joined = consumer is not None and consumer.generation != NONE and consumer.member_id in self._ids()
+        settled = consumer is not None and consumer.state == "STABLE" and "SyncGroup" not in member.open
+        return {
+            f"held {name}": Parts(owned if joined else 0),
+            f"listener {name}": (
+                Parts(member.believed), Parts(owned if settled else member.believed), Life.UP
+            ),
+            f"reads {name}": (member.eager, self._commits(member), Parts(self.fetchable(member.slot))),
+        }  # fmt: skip
+
+    def _commits(self, member: CodeMember) -> bool:
+        """Whether it polls on while the commit before a revocation is under way."""
+        consumer, commit = self.state.members[member.slot], member.open.get("OffsetCommit")
+        own = commit is not None and commit.id not in member.asked_for
+        return own and consumer is not None and not consumer.prepared
+
+    def fetchable(self, slot: int) -> int:
+        """What a consumer may read of what it has."""
+        consumer = self.state.members[slot]
+        return self.bits(consumer.fetchable) if consumer else 0
+
+    def _ids(self) -> list[str]:
+        return [one.id for one in self.state.coordinator.members]
+
+    def owned(self, slot: int) -> int:
+        """What a consumer has, as it was looked at last."""
+        consumer = self.state.members[slot]
+        return self.bits(consumer.owned) if consumer else 0
+
+    def do(self, name: str, **arguments: Any) -> tuple[CellEvent, ...]:
+        """One command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
+        return self.run({"do": name, **arguments})
+
+    def run(self, *commands: JsonLine) -> tuple[CellEvent, ...]:
+        """Several commands in one line, none but the first of which can be refused; see `do`."""
+        before = self.state.coordinator
+        events, self.state = self.cell.step(*commands)
+        for event in events:
+            if event.member != NOBODY:  # an administrator
+                self._takes(event)
+        name, arguments = commands[0]["do"], {k: v for k, v in commands[0].items() if k != "do"}
+        if name == "deliver":
+            sent = (member.sent.get(arguments["id"]) for member in self.members)
+            self.last_arrived = next((one for one in sent if one is not None), None)
+        if name == "commit":
+            requests = (one for one in events if isinstance(one, CellRequest) and one.api == "OffsetCommit")
+            self.members[arguments["member"]].asked_for.update(one.id for one in requests)
+        self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
+        return events
+
+    def _takes(self, event: CellEvent) -> None:
+        match event:
+            case CellRequest():
+                member = self.members[event.member]
+                member.open[event.api] = event
+                member.sent[event.id] = event
+                if event.api == "JoinGroup":
+                    self._claims(member, event)
+            case CellResponse():
+                member = self.members[event.member]
+                if (waited := member.waiting.get(event.api)) and waited.id == event.id:
+                    del member.waiting[event.api]
+                if not event.abandoned and event.id not in self._forged:
+                    member.answers[event.api] = event
+                self.has_offsets |= event.api == "OffsetCommit" and event.error == "NONE"
+            case CellCallback():
+                self._calls(event)
+            case CellNoted(event="responded"):  # while a call waited, so nobody else has to
+                member = self.members[event.member]
+                for under_way in (member.open, member.waiting, member.answers):
+                    for api in [api for api, one in under_way.items() if one.id == int(event.detail)]:
+                        del under_way[api]
+            case CellNoted(event="metadata"):
+                self.refreshed.append(event.member)
+            case CellThrown():
+                listener = "rebalance callback" in (event.message or "")
+                error = "listener" if listener else _THROWN.get(event.error, event.error)
+                self.seen.append(Threw(Slot(event.member), error))
+
+    def _claims(self, member: CodeMember, request: CellRequest) -> None:
+        [first, *_] = request.claims or [None]
+        owned = self.bits(first.owned) if first else 0
+        label = first.generation if first else None
+        if owned and label is not None and label != NONE:
+            claimed = Claimed(member.slot, Parts(owned), Generation(label), Generation(member.own_gen))
+            self.seen.append(claimed)
+
+    def _calls(self, event: CellCallback) -> None:
+        member, parts = self.members[event.member], self.bits(event.partitions)
+        gone = event.generation == NONE
+        call = Call(event.call)
+        current = gone or event.shown_generation in (None, event.generation)
+        self.seen.append(
+            Callback(
+                *(call, member.slot, Parts(parts), member.eager, gone or call is Call.LOST),
+                *(Parts(self.bits(event.owned)), Parts(member.believed)),
+                current=current,
+            )
+        )
+        if call is Call.ASSIGNED:
+            member.believed |= parts
+            member.own_gen = event.generation if event.owned else NONE
+        else:
+            member.believed &= ~parts
+
+    def deliver(self, member: CodeMember, api: str) -> None:
+        """Its request arrives. Raises WentAnotherWay when there is none."""
+        request = member.open.pop(api, None)
+        if request is None:
+            raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+        member.waiting[api] = request
+        self.do("deliver", id=request.id)
+
+    def respond(self, member: CodeMember, api: str) -> CellResponse:
+        """The response is handed over and looked at, without a poll of the application.
+
+        Raises WentAnotherWay when there is none.
+        """
+        response = member.answers.pop(api, None)
+        if response is None:
+            raise WentAnotherWay(f"the coordinator has not answered {letter(member.slot)}'s {api}")
+        before = self.state.members[member.slot]
+        looks: JsonLine = {"do": "network", "member": member.slot}
+        # What an answer makes it send leaves with the second.
+        forged = response.id in self._forged
+        how = {"do": "refuse", "error": response.error} if forged else {"do": "respond"}
+        self.run({**how, "id": response.id}, looks, looks)
+        if response.error != "NONE":
+            self._answered(member, response, before)
+        if response.error in FATAL:  # which the application learns when it polls
+            self.do("poll", member=member.slot)
+        if response.api == "SyncGroup":
+            member.assigned = self.bits(response.assignment or ())
+        return response
+
+    def forge(self, member: CodeMember, api: str, error: Error) -> None:
+        """Its request is answered with an error that another coordinator gives, not this one.
+
+        Raises WentAnotherWay when there is none.
+        """
+        request = member.waiting.pop(api, None) or member.open.pop(api, None)
+        if request is None:
+            raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+        self._forged.add(request.id)
+        member.answers[api] = CellResponse(
+            member=member.slot, id=request.id, api=api, error=error.value, abandoned=False
+        )
+
+    def commit_arrives(self, member: CodeMember) -> None:
+        """Its commit before a join, if there is one, arrives and is answered."""
+        if "OffsetCommit" in member.open:
+            self.deliver(member, "OffsetCommit")
+            self.respond(member, "OffsetCommit")
+
+    def broken_off(self, member: CodeMember, refused: Refused) -> None:
+        """What the end of a connection did to a request shows when it knows a coordinator and has polled."""
+        before = self.state.members[member.slot]
+        self.ready(member)
+        self.do("poll", member=member.slot)
+        after = self.state.members[member.slot]
+        if before is not None and after is not None:
+            self.seen.append(made_of(member, refused.api, refused.error, before, after, same=True))
+
+    def _answered(self, member: CodeMember, response: CellResponse, before: ConsumerState | None) -> None:
+        after = self.state.members[member.slot]
+        if before is not None and after is not None:
+            seen = answered_by(member, response, before, after)
+            self.seen += [] if seen is None else [seen]
+
+    def ready(self, member: CodeMember) -> None:
+        """It knows its coordinator, and nothing more: the join is the trace's next step."""
+        for _ in range(POLLS):
+            state = self.state.members[member.slot]
+            if state is None or state.coordinator_known:
+                return
+            self.do("poll", member=member.slot)
+            if "FindCoordinator" in member.open:
+                self.deliver(member, "FindCoordinator")
+                self.respond(member, "FindCoordinator")
+
+
+def led_to(
+    group: CodeGroup, leader: CodeMember, sync: CellRequest, own_gen: Callable[[Slot, str], int]
+) -> Decided:
+    """What a leader decided with its SyncGroup, on the claims that the coordinator has.
+
+    ``own_gen``: the generation in which a slot, by its member id, was assigned what it claims.
+    """
+    claims, grants = [], []
+    for one in group.state.coordinator.members:
+        id_ = Id(slot_of(one), NO_ID)
+        first = one.claims[0] if one.claims else None
+        owned = group.bits(first.owned) if first else 0
+        topics = union([1 << group.topics.index(name) for name in (first.topics if first else ())])
+        gen = Generation(own_gen(id_.slot, one.id) if owned else NONE)
+        claims.append((id_, Parts(owned), gen, group.setup.parts(topics)))
+        grants.append(Grant(id_, Parts(group.bits(sync.assignments.get(one.id) or ()))))
+    return Decided(leader.eager, tuple(claims), tuple(grants))
+
+
+def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Completed:
+    """That a member, which is like this now, took an assignment with the callbacks that were just seen."""
+    calls = [one for one in group.seen if isinstance(one, Callback) and one.who == member.slot]
+    owned = Parts(group.bits(after.owned))
+    revoked = any(one.call is Call.REVOKED for one in calls)
+    return Completed(
+        who=member.slot,
+        assigned=owned,
+        owned=owned,
+        eager=member.eager,
+        revoked=revoked,
+        rejoin=after.rejoin or after.joining or not revoked,
+        believed=Parts(member.believed),
+    )
+
+
+def told_to_lead(config: ConsumerConfig, answer: JoinOk) -> bool:
+    """Whether an answer names the member as the leader: not to a client that cannot skip (KIP-814)."""
+    return answer.leader and not (answer.skip and "static_leader_returns_as_follower" in config.decisions)
+
+
+_STATES = {one.value: one for one in MemberState}
+"""MemberState of Kafka by name; before 2.7 REBALANCING stands for both states of a rebalance."""
+
+_THROWN = {f"{ERRORS}GroupMaxSizeReachedException": Error.GROUP_MAX_SIZE_REACHED.value}
+"""What an application is told with good reason, as the model has it."""
+
+_APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
+
+
+def answered_by(
+    member: CodeMember, response: CellResponse, before: ConsumerState, after: ConsumerState
+) -> Answered | None:
+    """What a consumer made of an error response, by its state before and after; None of an unknown error,
+    and of one that ends the consumer, which poll throws. Who has no member id has no membership to lose."""
+    if response.error not in Error.__members__ or response.error in FATAL:
+        return None
+    sent = member.sent[response.id]
+    same = (
+        bool(before.member_id)
+        and sent.member_id == before.member_id
+        and (response.api == "JoinGroup" or sent.generation == before.generation)
+    )
+    api = _APIS.get(response.api, "heartbeat")
+    return made_of(member, api, Error[response.error], before, after, same=same)
+
+
+def made_of(
+    member: CodeMember, api: str, error: Error, before: ConsumerState, after: ConsumerState, *, same: bool
+) -> Answered:
+    """What a consumer made of an error, by its state before and after."""
+    keeps_id = not before.member_id or after.member_id == before.member_id
+    return Answered(
+        who=member.slot,
+        api=api,
+        error=error,
+        state=_STATES.get(before.state, MemberState.PREPARING),
+        same=same,
+        reset=not keeps_id or (after.generation == NONE and before.generation != NONE),
+        keeps_id=keeps_id,
+        rejoin=after.rejoin or after.joining,
+    )

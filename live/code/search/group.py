@@ -1,0 +1,258 @@
+"""The group that is searched: a cell, what is under way on each connection, and the way back.
+
+Requests of one connection arrive in order, one at a time: a broker reads the next one when it has answered
+the last. What was sent on a connection that has ended may still arrive, and nobody hears the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from copy import copy
+from dataclasses import dataclass, field, fields, replace
+from typing import Any
+
+from rebalance_verifier.base.processes.program import JsonLine
+from rebalance_verifier.live.code.answers import (
+    CellEvent,
+    CellNoted,
+    CellRequest,
+    CellResponse,
+    CellState,
+    ConsumerState,
+)
+from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
+from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, CodeReleases
+from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.model.classic.state import Topics
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Event
+
+FOUND = "FindCoordinator"
+"""Goes to any node, not to the coordinator."""
+
+JOINING = ("JoinGroup", "SyncGroup")
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupAssignor:
+    """A class, the jars that it needs beside kafka-clients, and what it is configured with."""
+
+    class_name: str
+    classpath: tuple[str, ...]
+    config: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(kw_only=True)
+class SearchMemory:
+    """What is known of a group besides the state of its cell.
+
+    ``ids``: member id -> its slot, and the how manyth of that it is; ``gens``: member id -> the generation
+    in which was assigned what its last JoinGroup claims; ``topics``: slot -> what that subscribes to;
+    ``idle``: a poll of these changes nothing; ``beaten``: what these knew when a heartbeat told them nothing;
+    ``stale``: these have not seen the newest topics; ``cut``: the connection of these ended under a request
+    of this API, when they were like this; ``over``: these have given up; ``pending``: these sent a request
+    that waits, of this number. ``futile``: what changes nothing as things are. ``exist``: the partitions that
+    there are. ``responses``: what was answered, by the number of the request.
+    """
+
+    ids: dict[str, tuple[int, int]] = field(default_factory=dict)
+    gens: dict[str, int] = field(default_factory=dict)
+    topics: dict[int, frozenset[str]] = field(default_factory=dict)
+    idle: frozenset[int] = frozenset()
+    beaten: dict[int, object] = field(default_factory=dict)
+    stale: frozenset[int] = frozenset()
+    cut: dict[int, tuple[str, ConsumerState]] = field(default_factory=dict)
+    over: frozenset[int] = frozenset()
+    pending: dict[int, int] = field(default_factory=dict)
+    futile: frozenset[Event] = frozenset()
+    exist: int = 0
+    responses: dict[int, CellResponse] = field(default_factory=dict)
+
+    def copied(self) -> SearchMemory:
+        """One that changes on its own."""
+        return replace(
+            self,
+            ids=dict(self.ids), gens=dict(self.gens), topics=dict(self.topics),
+            beaten=dict(self.beaten), cut=dict(self.cut), pending=dict(self.pending),
+            responses=dict(self.responses),
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class GroupMark:
+    """Where a group stood: ``commands`` brings the cell there from its beginning."""
+
+    commands: tuple[JsonLine, ...]
+    members: tuple[CodeMember, ...]
+    memory: SearchMemory
+    watch: CoordinatorWatch
+    state: CellState
+
+
+class SearchedGroup(CodeGroup):
+    """A group of a cell that is moved freely. The order of its member ids is that of the slots."""
+
+    def __init__(
+        self, cell: KafkaCell, setup: Setup, releases: CodeReleases, assignor: GroupAssignor | None = None
+    ) -> None:
+        commits = "slow commit" in setup.faults
+        super().__init__(cell, setup, releases, list(setup.slots), commits=commits)
+        self.assignor = assignor
+        self.memory = SearchMemory(exist=setup.exist)
+        self.commands: list[JsonLine] = []
+        self._created = False
+
+    def begin(self) -> None:
+        """From the beginning: nobody has started. See `CodeGroup.begin`."""
+        for member in self.members:
+            member.forget()
+            member.late, member.sent = None, {}
+            member.assigned = 0
+            member.eager = self.setup.consumers[member.slot].stages[0].eager
+        self.memory = SearchMemory(exist=self.setup.exist)
+        self.watch = CoordinatorWatch(self.setup, self.at_work)
+        self.seen, self.refreshed, self.commands = [], [], []
+        if self._created:
+            _, self.state = self.cell.step({"do": "reset"})
+        else:
+            super().begin()
+            self._created = True
+
+    def at_work(self, member_id: str) -> bool:
+        """Whether some process goes by a member id, or is about to learn that it does."""
+        if member_id not in self.memory.ids:
+            return False
+        slot = self.slot(member_id)
+        consumer = self.state.members[slot]
+        if consumer is None:
+            return False
+        if consumer.member_id == member_id or any(one.member_id == member_id for one in self.arrived(slot)):
+            return True
+        waited = self.waits(slot)
+        newest = max(number for owner, number in self.memory.ids.values() if owner == slot)
+        first = waited is not None and waited.api == "JoinGroup" and not waited.member_id
+        return first and self.number(member_id) == newest
+
+    def settings(self, slot: int, stage: int, client: str) -> CellMember:
+        """Those of a consumer; all have the assignor of somebody's own, if there is one."""
+        usual = super().settings(slot, stage, client)
+        if self.assignor is None:
+            return usual
+        config = {**usual.config, **self.assignor.config}
+        return replace(usual, assignors=(self.assignor.class_name,), config=config)
+
+    def run(self, *commands: JsonLine) -> tuple[CellEvent, ...]:
+        """See CodeGroup.run; what is under way is read off the cell."""
+        self.commands += commands
+        try:
+            events = super().run(*commands)
+        except BaseException:
+            del self.commands[-len(commands) :]
+            raise
+        for member in self.members:
+            member.open = {one.api: one for one in self.queue(member.slot)}
+            if self.state.members[member.slot] is None:
+                self.memory.pending.pop(member.slot, None)
+        self._number()
+        return events
+
+    def _takes(self, event: CellEvent) -> None:
+        super()._takes(event)
+        match event:
+            case CellRequest(api="JoinGroup"):
+                topics = event.claims[0].topics if event.claims else ()
+                self.memory.topics[event.member] = frozenset(topics)
+                own_gen = self.members[event.member].own_gen
+                self.memory.gens[event.member_id or f"of {event.member}"] = own_gen
+            case CellResponse():
+                self.memory.responses[event.id] = event
+                if self.memory.pending.get(event.member) == event.id:
+                    del self.memory.pending[event.member]
+            case CellNoted(event="disconnected"):
+                self.memory.pending.pop(event.member, None)
+
+    def _number(self) -> None:
+        """Learn whose the member ids are that the coordinator has given."""
+        known, memory = self.state.coordinator, self.memory
+        ids = [(one.id, one.client[-1]) for one in known.members]
+        for one, name in (*ids, *((one, one[1]) for one in known.pending_joins)):
+            if one not in memory.ids:
+                slot = ord(name) - ord("A")
+                memory.ids[one] = slot, 1 + sum(owner == slot for owner, _ in memory.ids.values())
+
+    def slot(self, member_id: str) -> int:
+        """Whose member id it is. Raises KeyError for one that the coordinator has not given."""
+        return self.memory.ids[member_id][0]
+
+    def number(self, member_id: str) -> int:
+        """The how manyth id of its owner it is."""
+        return self.memory.ids[member_id][1]
+
+    # -- what is under way ---------------------------------------------------------------------------------
+
+    def queue(self, slot: int) -> list[CellRequest]:
+        """The requests on a member's connections that have not arrived, the oldest first."""
+        sent = self.members[slot].sent
+        return [sent[one.id] for one in self.state.requests if one.member == slot and not one.abandoned]
+
+    def strays(self, slot: int) -> list[CellRequest]:
+        """Those on connections that have ended."""
+        sent = self.members[slot].sent
+        return [sent[one.id] for one in self.state.requests if one.member == slot and one.abandoned]
+
+    def arrived(self, slot: int) -> list[CellResponse]:
+        """The answers that a member has not looked at, the oldest first."""
+        known = self.memory.responses
+        return [known[one.id] for one in self.state.responses if one.member == slot and not one.abandoned]
+
+    def waits(self, slot: int) -> CellRequest | None:
+        """The request of a member that the coordinator has and does not answer yet."""
+        found = self.memory.pending.get(slot)
+        return None if found is None else self.members[slot].sent[found]
+
+    def joins(self, slot: int) -> bool:
+        """Whether a JoinGroup or SyncGroup of a member is under way."""
+        waited = self.waits(slot)
+        sent = [*self.queue(slot), *([waited] if waited else [])]
+        return any(one.api in JOINING for one in sent) or any(o.api in JOINING for o in self.arrived(slot))
+
+    def subscribed(self, slot: int) -> int:
+        """The partitions that there are of the topics that a member subscribes to now."""
+        consumer = self.state.members[slot]
+        topics = sum(1 << self.topics.index(name) for name in (consumer.topics if consumer else ()))
+        return self.setup.parts(Topics(topics)) & self.memory.exist
+
+    def look(self) -> tuple[Any, ...]:
+        """All that can be seen: two steps that come to the same did the same."""
+        return self.state, self.memory.exist, self.memory.stale, [m.believed for m in self.members]
+
+    def sight(self) -> Hashable:
+        """What can be seen but the numbers of messages, which tell in which order they were sent."""
+        state = self.state
+        under_way = sorted((one.member, one.abandoned) for one in (*state.requests, *state.responses))
+        timers = tuple(sorted(state.coordinator.timers.items()))
+        names = [one.name for one in fields(state.coordinator) if one.name != "timers"]
+        known = tuple(getattr(state.coordinator, name) for name in names)
+        return known, timers, state.members, tuple(under_way), self.memory.exist
+
+    # -- the way back --------------------------------------------------------------------------------------
+
+    def mark(self) -> GroupMark:
+        """Where it stands."""
+        members = tuple(copy(member) for member in self.members)
+        for member in members:
+            member.open, member.sent = dict(member.open), dict(member.sent)
+        return GroupMark(
+            commands=tuple(self.commands), members=members, memory=self.memory.copied(),
+            watch=self.watch.copied(), state=self.state,
+        )  # fmt: skip
+
+    def back(self, mark: GroupMark) -> None:
+        """To where it stood, from the beginning, in one line. Raises CellDied."""
+        self.cell.batch([{"do": "reset"}, *mark.commands], quiet=True)
+        self.commands = list(mark.commands)
+        self.members = [copy(member) for member in mark.members]
+        for member in self.members:
+            member.open, member.sent = dict(member.open), dict(member.sent)
+        self.memory, self.state, self.seen = mark.memory.copied(), mark.state, []
+        self.watch = mark.watch.copied()

@@ -1,0 +1,45 @@
+"""What plays saved runs: on real clients, or on Kafka's own code as the model or a search has them."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.live.clients.clusters.defaults import PATIENCE
+from rebalance_verifier.live.clients.consumers.member import ClientProfile
+from rebalance_verifier.live.clients.replay.verdict import Replayed
+from rebalance_verifier.live.code.replay.attempts import replay
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.replay.on_code import replay_on_code
+from rebalance_verifier.live.code.search.runs import replay_searched
+from rebalance_verifier.live.code.simulation import KafkaCell
+
+
+@contextlib.contextmanager
+def player(
+    on: ClientProfile | CodeReleases,
+    *,
+    patience: float = PATIENCE,
+    attempts: int | None = None,
+    log_dir: Path | None = None,
+    report_progress: Callable[[str], None] = lambda text: None,
+) -> Iterator[Callable[[SavedRun], Replayed]]:
+    """What plays a run on ``on``, with one cell for all runs on Kafka's code.
+
+    Raises ToolError when that cannot be had.
+    """
+    if isinstance(on, CodeReleases):
+        with KafkaCell([on.coordinator], on.consumers) as cell:
+            yield (
+                lambda run: (
+                    replay_searched(run, on, cell)
+                    if run.on
+                    else replay_on_code(run, on, cell, attempts=attempts)
+                )
+            )
+        return
+    yield lambda run: replay(
+        run, on, patience=patience, attempts=attempts, log_dir=log_dir, report_progress=report_progress
+    )

@@ -1,0 +1,227 @@
+"""One run on Kafka's own code: step after step judged by the clauses, and in the end left in peace."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+from rebalance_verifier.live.code.answers import CellRequest
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.replay.on_code import SHOWN_BY_CODE
+from rebalance_verifier.live.code.search.enabled import FAULTS, CodeChoice, choices
+from rebalance_verifier.live.code.search.group import GroupAssignor, SearchedGroup
+from rebalance_verifier.live.code.search.quiescence import Ending, Peace
+from rebalance_verifier.live.code.search.steps import SearchSteps
+from rebalance_verifier.live.code.simulation import CellBroken, CellDied, KafkaCell
+from rebalance_verifier.model.classic.describe import event_text, observation_text
+from rebalance_verifier.model.classic.state import NONE, Parts
+from rebalance_verifier.model.group.observations import Admitted, Completed, Elected, Repeated, Replaced
+from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.machine import Event, StepOwner
+from rebalance_verifier.model.steps import Step
+from rebalance_verifier.properties.group.clauses import CONVERGES, TABLE, rules
+
+ASKED = (*sorted(SHOWN_BY_CODE - {CONVERGES.id, "callback/generation"}), "group/commit")
+"""The clauses that are asked of every step. To which generation a callback belongs only a trace says."""
+
+NOT_ASKED = tuple(one.id for one in TABLE if one.id not in (*ASKED, CONVERGES.id))
+"""Those that do not show in a cell, or of which a cell does not tell enough."""
+
+PLAIN = Admitted | Elected | Repeated | Replaced
+"""What is asked about and says nothing to who reads a run."""
+
+BROKEN = "cell"
+"""Instead of a clause: Kafka's code threw where no application sees it."""
+
+
+@dataclass(frozen=True, slots=True)
+class CodeBreach:
+    """A clause that a run breaks, and how."""
+
+    clause: str
+    sentence: str
+
+    @property
+    def cause(self) -> str:
+        """The sentence without names and numbers, which differ from run to run.
+
+        >>> CodeBreach("group/owner", "t-0 t-2 is owned by A and by C").cause
+        'P is owned by X and by X'
+        """
+        text = re.sub(r"\bt\d*-\d+( t\d*-\d+)*", "P", self.sentence)
+        return re.sub(r"\d+", "N", re.sub(r"\b[A-L]\b", "X", text))
+
+
+@dataclass(kw_only=True)
+class PlayedOnCode:
+    """What was played: ``events`` as they were taken, from number ``peace`` on left in peace; ``breaches``
+    with the number of events after which each showed first.
+
+    An event that changed nothing that can be seen is among them: it may have changed what cannot.
+    """
+
+    events: list[Event] = field(default_factory=list)
+    breaches: dict[CodeBreach, int] = field(default_factory=dict)
+    peace: int | None = None
+    ending: Ending | None = None
+    steps: list[Step] = field(default_factory=list)
+
+
+class CodePlaying:
+    """Runs of one group on a cell, one after the other: create once, `begin` for each.
+
+    ``keeps``: steps are kept to be shown. ``clauses``: those that are asked. ``dead``: the JVM has ended or
+    hangs, and nothing more can be played.
+    """
+
+    def __init__(
+        self,
+        cell: KafkaCell,
+        setup: Setup,
+        releases: CodeReleases,
+        *,
+        keeps: bool = False,
+        assignor: GroupAssignor | None = None,
+        clauses: Sequence[str] = (*ASKED, CONVERGES.id, BROKEN),
+    ) -> None:
+        self.setup, self.keeps = setup, keeps
+        self.faults = tuple(one for one in setup.faults if one in FAULTS)
+        self.group = SearchedGroup(cell, setup, releases, assignor)
+        self.clauses = clauses
+        self.dead = False
+        self.steps = SearchSteps(self.group)
+        self.rules = rules(setup).about(*(one for one in ASKED if one in clauses))
+        self.played = PlayedOnCode()
+        self._causes: set[tuple[str, str]] = set()
+
+    def begin(self) -> None:
+        """A new run. Raises CellRefused, CellBroken, CellDied."""
+        self.group.begin()
+        self.played = PlayedOnCode()
+        self._causes = set()
+
+    def copied(self) -> PlayedOnCode:
+        """What was played so far, to `resume` it."""
+        run = self.played
+        return replace(run, events=list(run.events), breaches=dict(run.breaches), steps=list(run.steps))
+
+    def resume(self, run: PlayedOnCode) -> None:
+        """Go on after ``run``; the group stands where it ends."""
+        self.played = run
+        self.played = self.copied()
+        self._causes = {(one.clause, one.cause) for one in run.breaches}
+
+    def choices(self) -> list[CodeChoice]:
+        """What can happen now; nothing does any more after Kafka's code threw where nobody sees it."""
+        if self._over():
+            return []
+        return choices(self.group, self.faults)
+
+    def step(self, choice: CodeChoice) -> bool:
+        """Take one; whether anything changed that can be seen. Raises CellDied."""
+        self.played.events.append(choice.event)
+        try:
+            changed = self.steps.take(choice)
+        except (CellBroken, CellDied) as error:
+            self.dead = isinstance(error, CellDied)
+            self._note(CodeBreach(BROKEN, error.why))
+            return True
+        if changed:
+            self._judge(choice.event)
+        if self.keeps:
+            self._keep(choice)
+        return changed
+
+    def play(self, events: Iterable[Event]) -> None:
+        """Those of ``events`` that can happen. Raises CellDied."""
+        for event in events:
+            if self._over():
+                return
+            found = self.steps.found(event, self.faults)
+            if found is not None:
+                self.step(found)
+
+    def gather(self) -> None:
+        """Everybody starts, and the group comes to rest: a run may begin there. Raises CellDied."""
+        Peace(self.group, self.steps, self.step, lambda: not self._over()).come()
+
+    def rest(self) -> Ending:
+        """Nothing goes wrong any more: does the group settle?"""
+        if self._over():
+            return Ending.STILL
+        self.played.peace = len(self.played.events)
+        ending = Peace(self.group, self.steps, self.step, lambda: not self._over()).come()
+        if self._over():
+            return Ending.STILL
+        self.played.ending = ending
+        if ending is not Ending.SETTLED:
+            self._note(CodeBreach(CONVERGES.id, f"nothing goes wrong any more, and the group {ending.value}"))
+        return ending
+
+    def _over(self) -> bool:
+        """Whether Kafka's code has failed where nobody sees it: nothing that follows says anything."""
+        return any(one.clause == BROKEN for one in self.played.breaches)
+
+    def _judge(self, event: Event) -> None:
+        group = self.group
+        views = group.watch.views(group.state.coordinator) | committed(group, self.steps.arrived)
+        for member in group.members:
+            views.update(group.views(member))
+        for part in rebalances(group.seen):
+            for clause, sentence in self.rules.at_step(event, part):
+                self._note(CodeBreach(clause, sentence))
+        for clause, sentence in self.rules.in_state(views.__getitem__):
+            self._note(CodeBreach(clause, sentence))
+
+    def _note(self, breach: CodeBreach) -> None:
+        if breach.clause in self.clauses and (breach.clause, breach.cause) not in self._causes:
+            self._causes.add((breach.clause, breach.cause))
+            self.played.breaches[breach] = len(self.played.events)
+
+    def _keep(self, choice: CodeChoice) -> None:
+        group = self.group
+        seen = tuple(observation_text(self.setup, one) for one in group.seen if not isinstance(one, PLAIN))
+        owners = tuple(self._owner(slot) for slot in self.setup.slots)
+        number = len(self.played.events)
+        self.played.steps.append(
+            Step(
+                number=number, event=choice.event, fault=choice.fault, what=event_text(choice.event),
+                seen=seen, owners=owners,
+            )
+        )  # fmt: skip
+
+    def _owner(self, slot: int) -> StepOwner:
+        consumer = self.group.state.members[slot]
+        if consumer is None:
+            return StepOwner(letter(slot), "down", None, ())
+        generation = None if consumer.generation == NONE else consumer.generation
+        return StepOwner(letter(slot), "", generation, tuple(sorted(consumer.owned)))
+
+
+def committed(group: SearchedGroup, arrived: CellRequest | None) -> dict[str, Any]:
+    """The partitions of a commit that has just been accepted, as views of the members."""
+    views = {f"commits {letter(slot)}": Parts(0) for slot in group.setup.slots}
+    if arrived is not None and arrived.api == "OffsetCommit":
+        answer = group.memory.responses.get(arrived.id)
+        if answer is not None and answer.error == "NONE":
+            views[f"commits {letter(arrived.member)}"] = Parts(group.bits(arrived.partitions))
+    return views
+
+
+def rebalances(seen: Sequence[Any]) -> list[tuple[Any, ...]]:
+    """What was seen, apart where one poll ends a rebalance and prepares for the next one."""
+    ends = [at for at, one in enumerate(seen, 1) if isinstance(one, Completed)]
+    parts = [tuple(seen[begin:end]) for begin, end in pairwise([0, *ends, len(seen)])]
+    return [part for part in parts if part]
+
+
+def played(playing: CodePlaying, events: Sequence[Event], *, peace: bool) -> PlayedOnCode:
+    """A whole run from its beginning, in the end left in peace if ``peace``. Raises CellDied, CellRefused."""
+    playing.begin()
+    playing.play(events)
+    if peace:
+        playing.rest()
+    return playing.played

@@ -1,0 +1,234 @@
+"""Swarm walks through Kafka's own code, in parallel: each of its own config, in the end left in peace."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import Any
+
+from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, drawn_config
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.search.enabled import actions
+from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, shortened, worst_first
+from rebalance_verifier.live.code.search.group import GroupAssignor
+from rebalance_verifier.live.code.search.run import ASKED, BROKEN, CodePlaying, PlayedOnCode
+from rebalance_verifier.live.code.simulation import SECONDS, CellDied, KafkaCell
+from rebalance_verifier.model.classic.describe import event_text
+from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
+
+PLENTY = 1 << 30
+"""Faults that a walk may take."""
+
+PART = 10
+"""Walks that a worker does before it tells."""
+
+SHORTEN = 400
+"""How often a run is played to be made short: counted, so that a busy machine comes to the same run."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeSearchPlan:
+    """``walks`` of at most ``steps`` steps; where ``depth`` is given, all runs of so many steps instead.
+
+    ``setup.budget`` is how many faults a run may have; ``time_limit`` in seconds. ``assignor``: of
+    somebody's own, in every consumer. ``clauses``: those that are asked. ``seconds``: how long one step may
+    take.
+    """
+
+    setup: Setup
+    releases: CodeReleases
+    walks: int = 1000
+    steps: int = 100
+    seed: int = 0
+    depth: int | None = None
+    jobs: int | None = None
+    time_limit: float | None = None
+    assignor: GroupAssignor | None = None
+    clauses: tuple[str, ...] = (*ASKED, CONVERGES.id, BROKEN)
+    seconds: float = SECONDS
+    latest: float = math.inf
+    """When to begin no other run, in the time of ``time.monotonic``: a part of the work may take long."""
+
+    def begun(self) -> CodeSearchPlan:
+        """The plan as of now: its time runs."""
+        return self if self.time_limit is None else replace(self, latest=time.monotonic() + self.time_limit)
+
+    def cell(self) -> KafkaCell:
+        """A cell of its releases. Raises ToolError, CellDied."""
+        paths = self.assignor.classpath if self.assignor else ()
+        coordinators = [self.releases.coordinator]
+        cell = KafkaCell(coordinators, self.releases.consumers, classpath=paths)
+        if self.assignor is not None:  # Kafka's classes are loaded before anybody's time is taken
+            warm = CodePlaying(cell, self.setup, self.releases)
+            warm.begin()
+            warm.gather()
+        cell.seconds = self.seconds
+        return cell
+
+    def playing(self, cell: KafkaCell, *, keeps: bool = False) -> CodePlaying:
+        """What plays its runs on a cell."""
+        return CodePlaying(
+            cell, self.setup, self.releases, keeps=keeps, assignor=self.assignor, clauses=self.clauses
+        )
+
+
+@dataclass(kw_only=True)
+class CodeSearchResult:
+    """What came of a plan: ``findings`` made short, by clause. ``stopped``: why it ended early, or ""."""
+
+    plan: CodeSearchPlan
+    searched: Searched = field(default_factory=Searched)
+    findings: list[CodeFinding] = field(default_factory=list)
+    stopped: str = ""
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether it was Ctrl-C."""
+        return self.stopped == "interrupted"
+
+    @property
+    def verdict(self) -> Verdict:
+        """A finding counts most, then that it ended early."""
+        if self.findings:
+            return Verdict.VIOLATION
+        return Verdict.INCONCLUSIVE if self.stopped else Verdict.CONFORMANT
+
+    @property
+    def not_asked(self) -> list[str]:
+        """The clauses of a group that the search does not ask."""
+        return [one for one in CLAUSES if one not in self.plan.clauses]
+
+    def data(self, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+        """The result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
+        plan, seen = self.plan, self.searched
+        return {
+            "verdict": self.verdict.value,
+            "on": str(plan.releases),
+            "walks": plan.walks if plan.depth is None else None,
+            "depth": plan.steps if plan.depth is None else plan.depth,
+            "seed": plan.seed,
+            "stopped": self.stopped,
+            "runs": seen.runs,
+            "steps": seen.steps,
+            "taken": dict(sorted(seen.taken.items())),
+            "endings": dict(sorted(seen.endings.items())),
+            "asked": sorted(plan.clauses),
+            "not_asked": self.not_asked,
+            "findings": [
+                {
+                    "clause": one.breach.clause,
+                    "sentence": one.breach.sentence,
+                    "cause": one.breach.cause,
+                    "runs": one.times,
+                    "events": list(map(event_text, one.events)),
+                    "path": paths.get(one.cause),
+                }
+                for one in self.findings
+            ],
+        }
+
+
+def search_walks(
+    plan: CodeSearchPlan, progress: Callable[[Searched], None] = lambda _: None
+) -> CodeSearchResult:
+    """Walk until the end; Ctrl-C and the time limit end it with what is known.
+
+    Without a time limit the result is the same for any number of jobs. Raises CannotStart where no cell can
+    be had.
+    """
+    plan = plan.begun()
+    return gathered(plan, lambda: _walking(plan), -(-plan.walks // PART), progress)
+
+
+def gathered(
+    plan: CodeSearchPlan,
+    working: Callable[[], contextlib.AbstractContextManager[Callable[[int], Sequence[Searched]]]],
+    parts: int,
+    progress: Callable[[Searched], None],
+) -> CodeSearchResult:
+    """What ``parts`` pieces of work come to, in their order, the findings made short: see search_walks."""
+    result = CodeSearchResult(plan=plan)
+    found: dict[int, Searched] = {}
+    work = stream(working, parts, plan.jobs)
+    so_far = 0
+    try:
+        for number, one in work:
+            if one is None:  # by whatever it was that it played
+                result.stopped = "a process that plays was killed"
+                break
+            found[number] = one
+            while so_far in found:
+                result.searched.add(found.pop(so_far))
+                so_far += 1
+                if result.searched.died:
+                    break
+            progress(result.searched)
+            if result.searched.died:
+                result.stopped, found = "the JVM ended", {}
+                break
+            if time.monotonic() >= plan.latest:
+                result.stopped = "time limit"
+                break
+    except KeyboardInterrupt:
+        result.stopped = "interrupted"
+    finally:
+        work.close()
+    for one in found.values():
+        result.searched.add(one)
+    result.findings = worst_first(result.searched.findings.values())
+    if result.findings and not result.searched.died:
+        with contextlib.suppress(KeyboardInterrupt, CellDied):
+            _shorten(plan, result)
+    return result
+
+
+def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
+    """In all a search ends within 1.5 times its limit, and 10 seconds, of which its cells take some."""
+    until = plan.latest + (plan.time_limit or 0) / 2 + 3
+    with plan.cell() as cell:
+        playing = plan.playing(cell, keeps=True)
+        for at, finding in enumerate(result.findings):
+            if time.monotonic() < until:
+                result.findings[at] = shortened(playing, finding, SHORTEN, until)
+
+
+@contextlib.contextmanager
+def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched]]]:
+    """What does one part of the walks."""
+    with contextlib.ExitStack() as stack:
+        playing = plan.playing(stack.enter_context(plan.cell()))
+
+        def part(number: int) -> Sequence[Searched]:
+            searched = Searched()
+            for one in range(number * PART, min(plan.walks, (number + 1) * PART)):
+                if not playing.dead and time.monotonic() < plan.latest:
+                    searched.note(walk(playing, Random(f"{plan.seed}/{one}"), plan.steps))
+            searched.died = playing.dead
+            return (searched,)
+
+        yield part
+
+
+def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
+    """A random run of at most ``steps`` steps that change anything, then left in peace. Raises CellDied."""
+    playing.begin()
+    config = drawn_config(random, actions(playing.setup), FAULTS_IN)
+    left = playing.setup.budget
+    for _ in range(steps):
+        while options := [one for one in playing.choices() if left or not one.fault]:
+            events = [(one.event, None) for one in options]
+            choice = options[config.choose(random, events, [one.fault for one in options])]
+            if playing.step(choice):
+                left -= choice.fault
+                break
+        else:
+            break
+    playing.rest()
+    return playing.played

@@ -1,0 +1,1 @@
+"""Parts of a group that the three protocols share: its setup and its observations."""

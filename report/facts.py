@@ -1,0 +1,191 @@
+"""What every report says about a result, counted once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from rebalance_verifier.base.text import clean, count, cut
+from rebalance_verifier.base.verdict import Exit, Level, Verdict
+from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
+from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result, Status, TargetInfo
+from rebalance_verifier.model.assignor import LESSER, Promise
+from rebalance_verifier.model.values import RebalanceProtocol
+
+LEVELS = tuple(Level)
+"""From the worst breach to the mildest."""
+
+
+STALE = "STALE"
+
+NOT_JUDGED = (Status.KNOWN, Status.UNCONFIRMED, Status.FLAKY, Status.UNSUPPORTED, Status.UNTESTED)
+"""What becomes of clauses that neither pass nor fail."""
+
+
+def gating(result: Result, clause: ClauseResult) -> bool:
+    """Whether a breach of this clause fails the run."""
+    return clause.clause.level.gates(Level(result.level))
+
+
+def broken(result: Result) -> list[ClauseResult]:
+    """The violated clauses that fail the run, worst level first."""
+    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and gating(result, c))
+
+
+def informational(result: Result) -> list[ClauseResult]:
+    """The violated clauses that do not fail the run."""
+    return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and not gating(result, c))
+
+
+def having(result: Result, *statuses: Status) -> list[ClauseResult]:
+    """The clauses with one of these statuses, worst level first."""
+    return _by_level(c for c in result.clauses if c.status in statuses)
+
+
+def _by_level(clauses: Iterable[ClauseResult]) -> list[ClauseResult]:
+    return sorted(clauses, key=lambda c: LEVELS.index(c.clause.level))
+
+
+def counts(result: Result) -> dict[Level, Counter[Status]]:
+    """How many checks of each level, clauses under one protocol, have which status."""
+    table: dict[Level, Counter[Status]] = {level: Counter() for level in LEVELS}
+    for clause in result.clauses:
+        table[clause.clause.level][clause.status] += 1
+    return table
+
+
+def reached(result: Result) -> list[tuple[str, float]]:
+    """Situations and the share of the scenarios that reached them, most frequent first."""
+    found = sorted(result.witnesses.items(), key=lambda item: (-item[1], item[0]))
+    return [(name, number / max(result.scenarios, 1)) for name, number in found]
+
+
+def played(result: Result) -> str:
+    """How much was played, and in what time."""
+    whole = f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}"
+    return f"{whole}, {result.seconds:.1f} s" + (", interrupted" if result.interrupted else "")
+
+
+def label(target: TargetInfo) -> str:
+    """The target in its own words, as far as it has any."""
+    return cut(clean(" ".join(filter(None, (target.name, target.version))) or target.spec), 50)
+
+
+def verdict_word(result: Result) -> str:
+    """The verdict as reports begin and end with it: a word that the exit code agrees with. A list of known
+    failures that is out of date fails a run in which nothing else is wrong."""
+    out_of_date = result.verdict is Verdict.CONFORMANT and result.exit is Exit.VIOLATION
+    return STALE if out_of_date else result.verdict.upper()
+
+
+def headline(result: Result) -> str:
+    """The verdict and what it rests on, in one line."""
+    stale = len({row.note for row in having(result, Status.FIXED)}) + len(result.stale_known)
+    more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
+    return f"{verdict_word(result)}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
+
+
+def _unasked(result: Result) -> str:
+    """What follows from promises that are not made, or that are less than those of others."""
+    promised = result.target.promises
+    if less := [promise for promise in LESSER if promise in promised]:
+        return f"; less is asked of it, which promises to be {', '.join(less)}"
+    unasked = {c.clause.id for c in having(result, Status.UNSUPPORTED) if c.clause.promises}
+    return "" if promised or not unasked else f"; promises nothing: {count(len(unasked), 'clause')} not asked"
+
+
+def undeclared(result: Result) -> str:
+    """To what a target is held that declares no promises, and how it declares them."""
+    if not result.assumed:
+        return ""
+    held = " and ".join(result.target.promises)
+    return (
+        f"none declared, so it is held to {held}, the strictest; promises = (...) declares them: any of "
+        f"{', '.join(Promise)}, or () for none"
+    )
+
+
+def _because(result: Result) -> str:
+    match result.verdict:
+        case Verdict.VIOLATION:
+            clauses = {c.clause.id: c.clause.level for c in broken(result)}
+            levels = Counter(clauses.values())
+            shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
+            return f"breaks {count(len(clauses), 'clause')} ({shares})"
+        case Verdict.INCONCLUSIVE:
+            reasons = ["interrupted"] * result.interrupted + list(result.doubts)
+            others = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
+            return "is not judged: " + cut(clean((*reasons, "no reason given")[0]), 50) + others
+        case Verdict.CONFORMANT:
+            weaker = len(informational(result))
+            more = f", with {count(weaker, 'finding')} below the level" if weaker else ""
+            return f"{_kept(result)} in {count(result.scenarios, 'scenario')}{more}"
+
+
+def _kept(result: Result) -> str:
+    """How many checks pass, and how many are known to fail: no others do that matter."""
+    kept, known = having(result, Status.PASSED, Status.FIXED), len(having(result, Status.KNOWN))
+    failing = f"that {'is' if known == 1 else 'are'} known to fail"
+    if not kept and known:
+        return f"fails {count(known, 'check')} {failing}, and no other,"
+    return f"passes {_checks(kept)}" + (f" and fails {known} {failing}" if known else "")
+
+
+def _checks(rows: Collection[ClauseResult]) -> str:
+    """How many they are: a check is a clause under one protocol."""
+    clauses = len({row.clause.id for row in rows})
+    protocols = " and ".join(p for p in RebalanceProtocol if p in {row.protocol for row in rows})
+    return f"{count(len(rows), 'check')}" + (f" ({count(clauses, 'clause')}; {protocols})" if rows else "")
+
+
+def tally(result: Result) -> str:
+    """How many checks came out how, zeros left out except for violations."""
+    parts = [count(len(broken(result)), "new violation")]
+    if others := informational(result):
+        parts.append(count(len(others), "finding"))
+    totals = sum(counts(result).values(), Counter())
+    parts += [f"{totals[s]} {s}" for s in Status if s is not Status.VIOLATED and totals[s]]
+    if result.stale_known:
+        parts.append(f"{len(result.stale_known)} stale")
+    return ", ".join(parts)
+
+
+UNUSUAL = "°"
+"""After a clause whose counterexample takes what groups seldom see."""
+
+
+def mark(finding: Finding, unicode: bool = True) -> str:
+    """``UNUSUAL``, if it takes what groups seldom see."""
+    return (UNUSUAL if unicode else "~") if unusual_preconditions(finding.scenario) else ""
+
+
+def cause_facts(clause: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
+    """Why it breaks, how often by this cause, what in it groups seldom see, and whether it is known."""
+    found = []
+    if finding.cause is not None:
+        often = f", {count(finding.broken, 'scenario')} of {clause.broken:,}" if finding.broken else ""
+        found.append(("cause", f"{finding.cause.id}: {finding.cause.sentence}{often}"))
+    found += [(UNUSUAL, f"groups seldom see that {what}") for what in unusual_preconditions(finding.scenario)]
+    return found + ([("known", finding.known)] if finding.known else [])
+
+
+def unattributed(clause: ClauseResult) -> str:
+    """How many scenarios break it by nobody knows what, if that was asked."""
+    left = clause.unattributed if clause.finding is not None and clause.finding.cause else 0
+    return f"{count(left, 'more scenario')} not attributed to a cause" if left else ""
+
+
+def scenario_number(number: int, searched: int) -> str:
+    """Which scenario it is, of as many as were searched, whatever their protocol."""
+    return f"scenario {number:,}" + (f" (of 0 to {searched - 1:,})" if number < searched else "")
+
+
+def found_where(clause: ClauseResult, finding: Finding) -> str:
+    """Which scenario showed it, how often it was broken, and whether it broke again."""
+    found = f"in {scenario_number(finding.number, clause.searched)}"
+    parts = [f"{found}, seed {finding.seed}, round {finding.round}"]
+    if clause.scenarios:
+        scenarios = count(clause.scenarios, f"{clause.protocol} scenario")
+        parts.append(f"broken in {clause.broken:,} of {scenarios}")
+    parts.append("confirmed in a fresh process" if finding.confirmed else "NOT confirmed in a fresh process")
+    return "; ".join(parts)

@@ -1,0 +1,210 @@
+"""What an audit found as one HTML file: no script, no style sheet or font from elsewhere. It loads nothing;
+its links, for whoever clicks, are those of the checks and of the catalogue, none is of a log.
+
+Everything that comes from a log is escaped. The size is bounded: the figures below say of what there is how
+much; the JSON report and the tables have the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib.metadata import version
+
+from rebalance_verifier.base.saved import TraceError
+from rebalance_verifier.base.text import span
+from rebalance_verifier.pipeline.audit import advice
+from rebalance_verifier.pipeline.audit.diagnosis import sentences
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.quoting import quoted
+from rebalance_verifier.pipeline.audit.records import LogFinding
+from rebalance_verifier.pipeline.audit.result import Audited
+from rebalance_verifier.report.diagram.log_diagram import of_recording
+from rebalance_verifier.report.html import page
+from rebalance_verifier.report.html.page import Markup, join, text
+from rebalance_verifier.report.terminal.audit import headline
+from rebalance_verifier.report.times import certainty, lasted, moment
+from rebalance_verifier.traces import recordings
+
+MOST_FINDINGS = 200
+MOST_CHARTS = 40
+MOST = 2 * 1024 * 1024
+"""Bytes of the whole; charts that do not fit in are left out."""
+
+
+def render(found: Audited) -> str:
+    """The page, at most ``MOST`` bytes of UTF-8."""
+    parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
+    end = [
+        *(_checks(found), _clients(found), _groups(found), _pauses(found), _clocks(found)),
+        _malformed(found),
+    ]
+    room = MOST - len(_document(found, *parts, *end).encode()) - 1000
+    charted = found.findings[:MOST_CHARTS]
+    raw = quoted(event for one in charted for event in one.places)
+    drawn, left = page.within((_chart(found, one, raw) for one in charted), room)
+    drawn = [one for one in drawn if one]
+    if drawn and (left := left + len(found.findings[MOST_CHARTS:])):
+        drawn.append(page.dim(f"{left:,} more are not drawn here: rebalance show draws their traces."))
+    return _document(found, *parts, page.section("charts", "Charts", *drawn), *end)
+
+
+def _document(found: Audited, *sections: Markup) -> str:
+    line = headline(found)
+    read = f"{found.files:,} files, {found.lines:,} lines, {found.events:,} events"
+    suite = f"{found.malformed:,} malformed lines; rebalance {version('rebalance-verifier')}. Times are UTC."
+    paths = join(*(join(page.code(path), " ") for path in found.plan.paths[:20]))
+    unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in found.unread[:20]]
+    unclear = [page.tag("p", text) for text in [note.text for note in found.notes[:20]] + unread]
+    head = join(
+        page.headline(line, found.verdict.value), page.tag("p", paths), page.dim(f"{read}, {suite}"), *unclear
+    )
+    return page.document(f"rebalance audit: {line}", head, *sections, contents=False)
+
+
+def _checks(found: Audited) -> Markup:
+    rows = []
+    for check in found.plan.chosen_checks:
+        one = found.tally(check.id)
+        longest = span(one.longest) if one.findings else ""
+        figures = (f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest)
+        rows.append((check.id, check.level, check.sentence, *figures))
+    heads = ("check", "level", "what must be so", "findings", "certain", "groups", "longest")
+    return page.section("checks", "Checks", page.table("Checks", heads, rows, numbers=(3, 4, 5, 6)))
+
+
+def _findings(found: Audited, check: str) -> Markup:
+    mine = [one for one in found.findings[:MOST_FINDINGS] if one.check == check]
+    if not mine:
+        return Markup("")
+    rows = [
+        (
+            one.group,
+            one.about,
+            ", ".join(
+                owner.name if owner.generation is None else f"{owner.name} (generation {owner.generation})"
+                for owner in one.owners[:6]
+            ),
+            moment(one.began),
+            span(one.seconds) + ("" if one.ended else ", goes on"),
+            certainty(one),
+            ". ".join([one.sentence, *sentences(found.diagnoses.get(one.id, ()))]),
+            ", ".join(event.where for event in one.places[:4]),
+        )
+        for one in mine
+    ]
+    total = found.tally(check).findings
+    more = page.dim(f"{len(mine):,} of {total:,}") if total > len(mine) else ""
+    heads = ("group", "partition", "consumers", "began", "for", "sure", "what", "where")
+    rule = CHECKS[check]
+    facts = page.facts([("rule", join(rule.source, *_links(advice.kips(rule.source)))),
+                        ("what to do", text(advice.STEPS[check], 600))])  # fmt: skip
+    table = page.table(f"Findings of {check}", heads, rows)
+    return page.section(check, f"{check}: {rule.sentence}", facts, table, more)
+
+
+def _links(named: Sequence[tuple[str, str]]) -> list[Markup]:
+    """Names to click on, each after a gap."""
+    return [join(" ", page.link(url, name)) for name, url in named]
+
+
+def _explained(found: Audited, one: LogFinding) -> Markup:
+    """What a finding is by the catalogue, what to do, and what the log says of who is concerned."""
+    diagnoses = found.diagnoses.get(one.id, ())
+    known = [text(sentence, 900) for sentence in sentences(diagnoses)]
+    links = _links(advice.trackers(diagnoses))
+    steps = [text(step, 600) for step in (*advice.remedies(diagnoses), advice.STEPS[one.check])]
+    logged = advice.as_logged(one, found.clients)
+    return page.facts(
+        [
+            ("what happened", join(text(one.sentence, 900), f", {lasted(one)}")),
+            ("what this is", page.listed(known) if known else advice.unknown(one)),
+            ("read about it", join(*links)),
+            ("what to do", page.listed(steps)),
+            ("as logged", page.listed(logged, 20) if logged else "no release, no assignor"),
+        ]
+    )
+
+
+def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str]) -> Markup:
+    """The chart of a finding, from its trace, and the ``raw`` lines behind it; nothing without a trace."""
+    if one.id not in found.traces:
+        return Markup("")
+    try:
+        recording = recordings.load(found.plan.out / "traces" / one.file_name)
+    except TraceError:
+        return Markup("")
+    title = " ".join(filter(None, (one.check, one.about, "of group", one.group, span(one.seconds))))
+    drawn = page.figure(f"Chart of {one.id}", partial(of_recording, recording), f"c{one.id}", steps=True)
+    behind = [(event.where, line) for event in one.places if (line := raw.get((event.file, event.line)))]
+    shown = page.pre(f"Lines of {one.id}", "\n".join(f"{where}  {line}" for where, line in behind))
+    lines = join(page.tag("h4", "The lines behind it"), shown) if behind else ""
+    heading = join(title, " ", page.code(one.id))
+    return page.details(heading, _explained(found, one), drawn, lines, open_=True)
+
+
+def _clients(found: Audited) -> Markup:
+    rows = [
+        (
+            one.group,
+            one.consumer or "coordinator",
+            one.source,
+            one.release or "not logged",
+            one.assignor or "",
+        )
+        for one in found.clients
+    ]
+    heads = ("group", "who", "log of", "release", "assignor")
+    table = page.table("Releases and assignors", heads, rows) if rows else ""
+    return page.section("clients", "Releases and assignors, as logged", table)
+
+
+def _groups(found: Audited) -> Markup:
+    if not found.worst:
+        return Markup("")
+    heads = ("group", "findings", "rebalances", "consumers", "partitions", "events", "first", "last")
+    rows = [
+        (
+            *(one.group, one.findings, one.rebalances, one.consumers, one.partitions, one.events),
+            *(one.first, one.last),
+            "" if one.settled is None else "settled" if one.settled else "rebalancing",
+        )
+        for one in found.worst
+    ]
+    more = page.dim(f"{len(rows):,} of {found.groups:,}") if found.groups > len(rows) else ""
+    table = page.table("Groups", (*heads, "at the end"), rows, numbers=(1, 2, 3, 4, 5))
+    return page.section("groups", "Groups", table, more)
+
+
+def _pauses(found: Audited) -> Markup:
+    rows = [
+        (one.group, one.handovers, span(one.p50), span(one.p95), span(one.longest))
+        for one in found.pauses
+        if one.handovers
+    ]
+    heads = ("group", "hand-overs", "half within", "95 % within", "longest")
+    table = page.table("Partitions without an owner", heads, rows, numbers=(1, 2, 3, 4)) if rows else ""
+    return page.section("pauses", "Partitions without an owner", table)
+
+
+def _clocks(found: Audited) -> Markup:
+    rows = [
+        (
+            one.host,
+            span(abs(one.ahead)),
+            "ahead" if one.ahead >= 0 else "behind",
+            span(one.spread),
+            one.samples,
+        )
+        for one in found.clocks
+        if one.ahead is not None
+    ]
+    heads = ("host", "by", "which way", "give or take", "samples")
+    table = page.table("Clocks", heads, rows, numbers=(1, 3, 4)) if rows else ""
+    return page.section("clocks", "Clocks", table)
+
+
+def _malformed(found: Audited) -> Markup:
+    rows = [(f"{one.file}:{one.line}", one.why, one.text) for one in found.first_malformed]
+    table = page.table("Malformed lines", ("where", "why", "text"), rows) if rows else ""
+    return page.section("malformed", f"Malformed lines: {found.malformed:,}", table)

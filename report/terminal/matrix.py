@@ -1,0 +1,142 @@
+"""Releases x bugs as text, Markdown, JSON: the catalogue, the model, what was observed of Kafka's code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from rebalance_verifier.base.text import count
+from rebalance_verifier.explore.groups.matrix import Cell
+from rebalance_verifier.model.bugs.catalogue import entries_of
+from rebalance_verifier.model.bugs.observed import (
+    CLIENT,
+    CONSUMER,
+    COORDINATOR,
+    Difference,
+    Observations,
+    Seen,
+)
+from rebalance_verifier.report.frame import labelled, stairs
+from rebalance_verifier.report.markup import table
+
+Observed = Mapping[str, Observations]
+"""By part, as ``model.bugs.observed`` has it."""
+
+MARKS: dict[Seen, str] = {"shown": "X", "absent": ".", "open": "?"}
+
+
+def observed_mark(cell: Cell, found: Observed) -> Seen | None:
+    """What was seen of the cell's switch in the cell's release; None where that was not run."""
+    release = ".".join(map(str, cell.profile.release))
+    if cell.profile.kind == "broker":
+        parts = [COORDINATOR]
+    else:
+        parts = [CONSUMER, CLIENT] if cell.profile.name.startswith("java-") else []
+    seen = (found[part].found.get((cell.switch, release)) for part in parts if part in found)
+    return next((one.seen for one in seen if one is not None), None)
+
+
+def unexplained(cells: Sequence[Cell], found: Observed) -> bool:
+    """Whether something is not as the catalogue says, and nobody has said why."""
+    switches = {cell.switch for cell in cells}
+    return any(not cell.agrees and not cell.why for cell in cells) or any(
+        not one.why for one in differences(switches, found)
+    )
+
+
+def differences(switches: set[str], found: Observed) -> Iterator[Difference]:
+    """Where what was observed is not as the catalogue says."""
+    for part, of in found.items():
+        for switch in of.switches if part != CLIENT else ():
+            if switch in switches:
+                yield from of.differences(switch)
+
+
+def data(cells: Sequence[Cell], found: Observed) -> list[dict[str, Any]]:
+    """A row for each cell."""
+    return [
+        {
+            "switch": cell.switch,
+            "release": cell.profile.name,
+            "kind": cell.profile.kind,
+            "mark": cell.mark.name.lower(),
+            "expected": cell.expected,
+            "agrees": cell.agrees,
+            "observed": observed_mark(cell, found),
+        }
+        for cell in cells
+    ]
+
+
+ABOUT = "one release at a time: clients with a coordinator as specified, and the other way round"
+"""Of which groups a matrix speaks."""
+
+
+def render(cells: Sequence[Cell], found: Observed, *, markdown: bool = False) -> str:
+    """Clients and brokers apart, rows are switches and columns releases; then what differs, and why."""
+    lines = [] if markdown else [*labelled("about", ABOUT), ""]
+    lines += [*_grids(cells, found, markdown), *_legend(), ""]
+    lines += _observed(list(dict.fromkeys(cell.switch for cell in cells)), found)
+    differing = [cell for cell in cells if not cell.agrees]
+    for cell in differing:
+        says = "has it" if cell.expected else "does not have it"
+        text = f"{cell.switch} in {cell.profile.name}: the catalogue says that it {says}"
+        lines += labelled("model" if cell.why else "!", text + (f"; {cell.why}" if cell.why else ""))
+    for one in differences({cell.switch for cell in cells}, found):
+        where = f"{one.part} {found[one.part].spans(one.releases)}"
+        text = f"{one.switch} is {one.seen} in {where}" + (f": {one.why}" if one.why else "")
+        lines += labelled("observed" if one.why else "!", text)
+    explained = sum(bool(cell.why) for cell in differing)
+    tail = f", {explained} of them explained" if explained else ""
+    return "\n".join([*lines, f"{len(cells)} cells, {len(differing)} differ from the catalogue{tail}"])
+
+
+def _grids(cells: Sequence[Cell], found: Observed, markdown: bool) -> Iterator[str]:
+    for kind in ("client", "broker"):
+        mine = [cell for cell in cells if cell.profile.kind == kind]
+        if not mine:
+            continue
+        columns = list(dict.fromkeys(cell.profile.name for cell in mine))
+        marks = {(cell.switch, cell.profile.name): _mark(cell, found) for cell in mine}
+        rows = [
+            (_name(switch), [marks.get((switch, column), "") for column in columns])
+            for switch in dict.fromkeys(cell.switch for cell in mine)
+        ]
+        if markdown:
+            yield from table([kind, *columns], ((name, *row) for name, row in rows))
+        else:
+            yield from (*stairs("", columns, rows, 2), "")
+
+
+def _name(switch: str) -> str:
+    entries = entries_of(switch)
+    return f"{entries[0].id if entries else '-'} {switch}"
+
+
+def _mark(cell: Cell, found: Observed) -> str:
+    model = cell.mark.value if cell.agrees or cell.why else "!"
+    seen = observed_mark(cell, found)
+    return model + ("" if seen is None else MARKS[seen])
+
+
+def _legend() -> Iterator[str]:
+    yield "first the model: X breaks its clause, and not without this switch   . does not   o another bug"
+    yield "shows so too; then Kafka's own code, where it was run: X breaks it   . does not   ? neither"
+
+
+def _observed(switches: Sequence[str], found: Observed) -> Iterator[str]:
+    """Of each switch the releases in which it shows, which are more than the columns."""
+    for part, of in found.items():
+        for switch in of.switches:
+            if switch in switches:
+                spans = [
+                    f"{seen} in {of.spans(where)}" for seen in MARKS if (where := of.where(switch, seen))
+                ]
+                yield f"{part} {switch}: {'; '.join(spans)}"
+    shown = [part for part, of in found.items() if set(of.switches) & set(switches)]
+    for part in shown:
+        kind = "coordinator" if part != COORDINATOR else "consumer"
+        releases = count(len(found[part].releases), "release")
+        yield f"({releases} of the {part}, with {kind} {found[part].other})"
+    if shown:
+        yield ""

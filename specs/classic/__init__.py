@@ -1,0 +1,1 @@
+"""The protocol in logic, file by file as in ``model.classic``."""

@@ -1,0 +1,138 @@
+"""From faults to calm, the first half: once nothing goes wrong any more, what faults have left goes.
+
+What is late, left behind or stopped, and metadata that is out of date, are sets that no step without a fault
+makes larger, or only while a weightier one becomes smaller. As long as something is late, paused or out of
+date, a step is possible that makes less of it. So under fairness each of these is empty in the end and stays
+so. What was left under way on connections that broke is not ended by a step of the group: that the network
+forgets it in time is assumed, and so is that no thread hangs for ever.
+
+The other half is that the coordinator's members and the consumers then come to agree. It is not proved, but
+searched for in small groups (tests/specs/classic/test_calm.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+
+import z3
+from rebalance_verifier.specs.classic.vocabulary import (
+    ANSWER,
+    COMMIT,
+    DOWN,
+    FATAL,
+    HEARTBEAT,
+    HUNG,
+    ILLEGAL,
+    IN_PROGRESS,
+    NO_STRAY,
+    PAUSED,
+    UNKNOWN,
+    UP,
+    VOCABULARY,
+    C,
+    G,
+    M,
+    of,
+)
+from rebalance_verifier.specs.classic.zombies import INVARIANTS_OF_ZOMBIES
+from rebalance_verifier.specs.logic.language import SpecAction, State, Term, symbols_of
+from rebalance_verifier.specs.logic.specification import PROGRESS, STEP, ProofCase, Specification, Theorem
+from rebalance_verifier.specs.logic.theorems import INVARIANTS, inductive
+from z3 import And, Exists, Implies, Not, Or
+
+
+def _leftovers(s: State) -> dict[str, tuple[Term, ...]]:
+    """Each as sets, the weightiest first."""
+    return {
+        "late": (Or(s.stray(C) == HEARTBEAT, s.stray(C) == COMMIT), s.stray(C) != NO_STRAY),
+        "left behind with an id": (s.left(M),),
+        "left behind without one": (s.left_new(C),),
+        "SyncGroup left behind": (s.left_sync(M, G),),
+        "decision left behind": (s.left_decision(M, G),),
+        "paused": (s.life(C) == PAUSED,),
+        "hung": (s.life(C) == HUNG,),
+        "without a subscription": (And(s.life(C) != DOWN, Not(s.subscribes(C))),),
+        "metadata out of date": (s.unseen(C), s.outdated(C)),
+    }
+
+
+LEFTOVERS: Mapping[str, tuple[Term, ...]] = _leftovers(VOCABULARY.state())
+"""What faults leave: tuples of capital letters of which a formula holds."""
+
+
+def _known(s: State) -> dict[str, Term]:
+    errors = Or(*(s.stray_error(C) == error for error in (UNKNOWN, ILLEGAL, IN_PROGRESS, FATAL)))
+    return {
+        "what is late has a name": Implies(
+            s.stray(C) != NO_STRAY, Exists([M], And(of(M) == C, s.stray_names(M)))
+        ),
+        "a late answer is an error": Implies(s.stray(C) == ANSWER, errors),
+    }
+
+
+INVARIANTS_OF_LEFTOVERS: Mapping[str, Term] = _known(VOCABULARY.state())
+"""What it takes that a late request can be answered, and its answer heard."""
+
+
+def _ends(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
+    """Where there is such a leftover, and the steps of which one is possible and makes less of it."""
+    c, m = VOCABULARY.parameter("c"), VOCABULARY.parameter("m")
+    late = Or(s.stray(c) == HEARTBEAT, s.stray(c) == COMMIT)
+    return {
+        "a late request arrives": (
+            And(late, of(m) == c, s.stray_names(m)),
+            {f"late_request_{what}": (c, m) for what in ("accepted", "of_unknown", "of_old", "in_rebalance")},
+        ),
+        "a late answer arrives": (
+            And(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG)),
+            dict.fromkeys(("late_answer", "late_answer_expels", "late_answer_fails"), (c,)),
+        ),
+        "who is paused goes on": (s.life(c) == PAUSED, {"resume": (c,)}),
+        "metadata is refreshed": (And(s.unseen(c), s.life(c) == UP), {"refresh": (c,)}),
+    }
+
+
+def leftovers(spec: Specification) -> Theorem:
+    """What faults leave goes, once there are none."""
+    own = spec.vocabulary.closed(INVARIANTS_OF_LEFTOVERS)
+    known = spec.vocabulary.closed(INVARIANTS_OF_ZOMBIES)
+    given = {**spec.invariants, **known, **own}
+    return Theorem(
+        name="leftovers",
+        sentence="without faults nothing more is late, left behind, stopped or out of date, and a step is "
+        "possible that ends what is late, paused or out of date",
+        source="specs.theorems.convergence: from faults to calm",
+        vocabulary=spec.vocabulary,
+        cases=(*inductive(spec, own, known), *_never_more(spec, given), *_ended(spec, given)),
+        upon=(INVARIANTS, "zombies"),
+    )
+
+
+def _never_more(spec: Specification, given: Mapping[str, Term]) -> Iterator[ProofCase]:
+    for action in spec.actions:
+        goals = {
+            f"no more: {name}{f' ({n})' if n else ''}": partial(_no_more, spec, action, sets, n)
+            for name, sets in LEFTOVERS.items()
+            for n, formula in enumerate(sets)
+            if symbols_of(formula) & set(action.updates)
+        }
+        if goals and not action.fault:
+            yield spec.case(STEP, goals, name=f"{action.name} leaves nothing", action=action, given=given)
+
+
+def _no_more(spec: Specification, action: SpecAction, sets: tuple[Term, ...], number: int) -> Term:
+    """The set has nothing new after the step, unless one before it in the list has less."""
+
+    def after(formula: Term) -> Term:
+        return action.after(spec.vocabulary, formula)
+
+    close = spec.vocabulary.close
+    less = [z3.Not(close(Implies(formula, after(formula)))) for formula in sets[:number]]
+    return z3.Or(close(Implies(after(sets[number]), sets[number])), *less)
+
+
+def _ended(spec: Specification, given: Mapping[str, Term]) -> Iterator[ProofCase]:
+    for name, (there, steps) in _ends(VOCABULARY.state()).items():
+        goal = partial(z3.Or, *(spec.action(step).guard_of(*who) for step, who in steps.items()))
+        yield spec.case(PROGRESS, {name: goal}, name=name, facts={"given": there}, given=given)

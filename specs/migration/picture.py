@@ -1,0 +1,71 @@
+"""The map from ``model.migration`` to the logic: classic members, calls and groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from rebalance_verifier.model.classic.state import NONE
+from rebalance_verifier.model.consumer.state import (
+    BeatWire,
+    ClassicMember,
+    ClassicMessage,
+    ClassicStep,
+    ConsumerGroup,
+    ConsumerRecord,
+    GroupKind,
+)
+from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
+from rebalance_verifier.specs.consumer.picture import Entry, GroupPicture, SlotState
+from rebalance_verifier.specs.logic.universe import Value
+from rebalance_verifier.specs.migration.vocabulary import VOCABULARY
+
+SHOWN = (ClassicStep.JOIN, ClassicStep.JOIN_WAITS, ClassicStep.SYNC_OK)
+"""Messages whose partitions matter."""
+
+
+class MigrationPicture(GroupPicture):
+    """The map for one setup."""
+
+    vocabulary = VOCABULARY
+    defaults: Mapping[str, Value] = {
+        **GroupPicture.defaults, "call": "no call", "kind": "none", "phase": "Empty",
+    }  # fmt: skip
+
+    def group(self, group: ConsumerGroup) -> Iterator[tuple[str, Value]]:
+        yield from super().group(group)
+        yield "kind", group.kind.value
+        if group.kind is GroupKind.CLASSIC:
+            yield "phase", group.phase.value
+
+    def _member(self, m: int, here: SlotState) -> Iterator[Entry]:
+        if not isinstance(here.member, ClassicMember):
+            yield from super()._member(m, here)
+            return
+        inside = here.member.generation != NONE
+        yield "old", (m,), True
+        yield "state", (m,), "INSIDE" if inside else "JOINING"
+        yield "epoch", (m,), self.epoch(here.member.generation)
+        yield from self._parts("owned", m, here.member.owned)
+
+    def _wire(self, slot: int, wire: BeatWire) -> Iterator[Entry]:
+        if not isinstance(wire, ClassicMessage):
+            yield from super()._wire(slot, wire)
+            return
+        m = self.id(slot, wire.id)
+        yield "call", (m,), "call is refused" if wire.step is ClassicStep.REFUSED else wire.step.value
+        if wire.step is not ClassicStep.REFUSED:
+            yield "call_epoch", (m,), self.epoch(wire.generation)
+        if wire.step in SHOWN:
+            yield from self._parts("call_parts", m, wire.parts)
+
+    def _records(self, slot: int, here: SlotState) -> Iterator[Entry]:
+        yield from super()._records(slot, here)
+        for record in here.records:
+            m = self.id(slot, record.id)
+            yield "classic", (m,), record.classic
+            yield "joined", (m,), record.joined
+            yield from self._parts("claimed", m, record.claim)
+
+    def _covers(self, record: ConsumerRecord) -> None:
+        if record.away or record.unmarked:
+            raise NoCounterpartError("the logic has no static members, and no unmarked parts")

@@ -1,1 +1,0 @@
-"""The protocol in logic, file by file as in ``rebalance.model.protocol``."""

@@ -1,1 +1,0 @@
-"""What is proved, and from what."""

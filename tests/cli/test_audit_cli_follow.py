@@ -1,0 +1,134 @@
+"""``rebalance audit --follow``: how it ends, what it goes on with, and what it does with odd directories."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from datetime import timedelta
+
+import duckdb
+import pytest
+from rebalance_verifier.base.processes.supervision import family
+from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.pipeline.audit.engine import failure
+
+from tests.command import command
+from tests.pipeline.audit.logs_at_hand import BEGIN
+from tests.processes import left
+
+FOLLOW = ("audit", "logs", "--follow", "--out", "out")
+MUTE = "/proc/self/mem"
+"""A file that anybody can open, and nobody can read from its beginning."""
+
+
+def broken(group):
+    """Lines of our own log in which two consumers own a partition at a time."""
+    events = ((0, "a", "assigned"), (1, "b", "assigned"), (9, "a", "revoked"))
+    rows = [
+        {"at": (BEGIN + timedelta(seconds=second)).isoformat(), "group": group, "consumer": consumer,
+         "event": event, "generation": 1, "partitions": ["t-0"]}
+        for second, consumer, event in events
+    ]  # fmt: skip
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (OSError(5, "Input/output error"), "[Errno 5] Input/output error"),
+        (duckdb.IOException("IO Error: No space left on device\nmore"), "IO Error: No space left on device"),
+        (KeyError("bytes"), ""),  # these are bugs
+        (duckdb.BinderException("no such column"), ""),
+    ],
+)
+def test_what_cannot_be_read_is_no_bug_and_a_bug_is(error, reason):
+    assert failure(error) == reason
+
+
+@pytest.fixture
+def once(rebalance, tmp_path):
+    """Reads what was written to ``logs`` since."""
+    (tmp_path / "logs").mkdir()
+    return lambda: rebalance(*FOLLOW, "--once")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
+def test_ctrl_c_and_then_on_from_there(once, tmp_path):
+    log = tmp_path / "logs" / "a.jsonl"
+    log.write_bytes(broken("one"))
+    with subprocess.Popen(
+        [*command(*FOLLOW, "--every", "0.2")],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        for line in process.stdout:
+            if line.strip().startswith("show"):
+                break
+        everybody = family(process.pid)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        out, err = process.communicate()
+    assert (process.returncode, out) == (Exit.INTERRUPTED, "")
+    assert err == "interrupted; the same command goes on from here, with what is in out\n"
+    assert not left(everybody)
+
+    assert once() == (0, "", "")
+    with log.open("ab") as stream:
+        stream.write(broken("two"))
+    ran = once()
+    assert ran.code == Exit.VIOLATION
+    assert " group two  " in ran.out
+    assert " group one  " not in ran.out
+    assert len(list((tmp_path / "out" / "traces").iterdir())) == 2
+
+
+def test_a_group_without_an_event_does_not_pass(rebalance, tmp_path):
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "a.jsonl"
+    log.write_bytes(broken("orders"))
+    asked = (*FOLLOW, "--once", "--group", "order")
+    absent = "no event of group 'order': did you mean 'orders'? the logs have 'orders'\n"
+    assert rebalance(*asked) == (Exit.INCONCLUSIVE, "", absent)
+    assert rebalance(*asked) == (Exit.INCONCLUSIVE, "", absent), "nor where nothing was written since"
+    assert rebalance(*asked, "--group", "orders") == (Exit.INCONCLUSIVE, "", absent), "nor one of two"
+    assert rebalance(*FOLLOW, "--once", "--group", "orders") == (0, "", ""), "it was told before"
+    log.write_bytes(log.read_bytes() + broken("order"))
+    ran = rebalance(*asked)
+    assert (ran.code, ran.err, ran.out.count(" group order  ")) == (Exit.VIOLATION, "", 1)
+
+
+def test_who_waits_hears_at_once_that_a_group_has_no_event(tmp_path):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.jsonl").write_bytes(broken("orders"))
+    with subprocess.Popen(
+        [*command(*FOLLOW, "--group", "absent")], cwd=tmp_path, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline() == "no event of group 'absent': the logs have 'orders'\n"
+        process.send_signal(signal.SIGINT)
+
+
+@pytest.mark.skipif(not os.path.exists(MUTE), reason=f"has no {MUTE}")
+def test_nothing_then_what_cannot_be_read_then_garbage_and_a_log(once, tmp_path):
+    logs = tmp_path / "logs"
+    assert once() == (Exit.INCONCLUSIVE, "", "nothing recognised in logs\n")
+    (logs / "a.log").write_bytes(
+        b'\0\xff\n\n{"at": \n' + b"x" * 100_000 + b'\n{"event": "joined"}\nhalf a li'
+    )
+    (logs / "b.log").symlink_to(MUTE)
+    ran = once()
+    assert (ran.code, ran.out) == (Exit.INCONCLUSIVE, "")
+    assert ran.err == (
+        "ended: [Errno 5] Input/output error; the same command goes on from here, with what is in out\n"
+    )
+    (logs / "b.log").unlink()
+    (logs / "c.jsonl").write_bytes(broken("one"))
+    ran = once()
+    assert (ran.code, ran.err) == (Exit.VIOLATION, "")
+    assert ran.out.count(" group one  ") == 1
+    shutil.rmtree(logs)
+    ran = once()
+    assert (ran.code, ran.err) == (Exit.USAGE, f"rebalance: {logs}: no such file or directory\n")

@@ -1,0 +1,150 @@
+"""Groups between the classic and the consumer protocol in lockstep with the shipped coordinator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.explore.groups.bugs import without
+from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.code.lockstep.classic import BEAT
+from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
+from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.protocols import machine
+
+from tests.live.code.lockstep.stepping import NOW
+from tests.live.code.lockstep.test_served_lockstep import setup_of, walked
+from tests.live.code.played import needs_java
+
+SCENARIOS = (
+    *("migration", "migration-lists", "migration-upgrade", "migration-downgrade", "migration-static"),
+    *("migration-failover", "migration-one-way", "migration-disabled"),
+)
+
+
+@pytest.fixture(scope="module")
+def jvm() -> Iterator[KafkaCell]:
+    with KafkaCell([NOW.coordinator], NOW.consumers) as cell:
+        yield cell
+
+
+def size_of(name: str) -> int:
+    return 3 if name in ("migration", "migration-lists") else 2
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
+    assert walked(jvm, setup_of(name, members=size_of(name)), 6, MigratingLockstep) is None
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [
+        ("migration", "downgrade_to_target"),
+        ("migration", "upgrade_keeps_target"),
+        ("migration", "upgrade_needs_protocol"),
+        ("migration-failover", "rebalance_not_logged"),
+        ("migration-one-way", "rejoin_on_target_epoch"),
+    ],
+)
+def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
+    setup = setup_of(name, members=size_of(name))
+    assert switch in setup.coordinator
+    assert walked(jvm, without(setup, switch), 60, MigratingLockstep) is not None
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("switch", ["upgrade_reads_last_protocol", "sync_names_first_protocol"])
+def test_a_model_without_what_is_known_of_lists_is_not(switch: str, jvm: KafkaCell) -> None:
+    setup = setup_of("migration-lists", members=3)
+    assert switch in setup.coordinator
+    found = walked(jvm, without(setup, switch), 10, MigratingLockstep, first=82)
+    assert found is not None
+
+
+@pytest.mark.parametrize(("release", "later"), [("4.0.1", True), ("4.1.2", False), ("4.2.0", False)])
+def test_in_these_releases_what_returns_to_its_member_comes_a_heartbeat_later(release: str, later: bool):
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    decisions = setup_of("migration-one-way", releases).coordinator
+    assert ("own_pending_is_unreleased" in decisions) is later
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("release", "admits"), [("4.2.1", True), ("4.2.2", False), ("4.3.0", True), ("4.3.1", False)]
+)
+def test_a_disabled_policy_is_obeyed_by_these_releases(release: str, admits: bool) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    setup = setup_of("migration-disabled", releases)
+    assert ("disabled_admits_classic" in setup.coordinator) is admits
+    assert lockstep(LockstepPlan(setup=setup, releases=releases, walks=5, jobs=1)).disagreement is None
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "switch"),
+    [
+        ("migration", "no_barrier_for_withheld"),
+        ("migration", "interrupted_holds_nothing"),
+        ("migration", "unknown_member_admitted"),
+        ("migration-static", "static_downgrade_without_rebalance"),
+        ("migration-static", "static_replace_drops_revocation"),
+    ],
+)
+def test_what_a_walk_meets_seldom_is_noticed_too(name: str, switch: str, jvm: KafkaCell) -> None:
+    setup = setup_of(name, members=size_of(name))
+    assert walked(jvm, without(setup, switch), 2000, MigratingLockstep) is not None
+
+
+def steps(one: MigratingLockstep, *texts: str) -> None:
+    """Take them; a letter and an action each."""
+    for text in texts:
+        who, _, action = text.partition(" ")
+        event = Event(action, ord(who) - ord("A")) if len(who) == 1 else Event(text, -1)
+        [outcome, *_] = one.built.outcomes_of(one.built.by_name[event.action, event.who], one.state)
+        assert one.step(event._replace(choice=outcome.choice), outcome) is None
+
+
+@needs_java
+@pytest.mark.slow
+def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: KafkaCell) -> None:
+    setup = setup_of("migration", members=3)
+    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    steps(one, "B start", "B join", "B request arrives", "C start", "C join", "C request arrives")
+    steps(one, "join phase ends", "B response", "C response", "C request arrives")
+    outcomes = one.built.outcomes_of(one.built.by_name["leader decides", -1], one.state)
+    event, outcome = Event("leader decides", -1), next(iter(outcomes))
+    with pytest.raises(CannotForce):  # B leads, who has not sent its SyncGroup
+        one.step(event, outcome)
+    steps(one, "B request arrives")
+    assert {found.action for found, _ in one.possible().among(faults=False)} == {"leader decides"}
+    steps(one, "leader decides", "B response", "C response")
+    assert one.in_vain() == [Event(BEAT, 1), Event(BEAT, 2)]
+    assert one.try_in_vain(Event(BEAT, 2)) is None
+    steps(one, "A start", "A heartbeat", "A heartbeat arrives")
+    assert one.seen.taken["leader decides"] == one.seen.in_vain == 1
+    assert one.in_vain() == []  # both are called, and that is a step of the model
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_so_many_steps_of_each_migration_with_each_release(name: str, release: str) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    setup = setup_of(name, releases, size_of(name))
+    result = lockstep(LockstepPlan(setup=setup, releases=releases, walks=200))
+    assert result.verdict is Verdict.CONFORMANT
+    assert result.agreement.steps >= 19_800
