@@ -7,13 +7,18 @@
 FROM python:3.13-slim AS wheel
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY base base
+COPY cli cli
 COPY explore explore
 COPY gate gate
 COPY live live
 COPY model model
 COPY pipeline pipeline
 COPY properties properties
+COPY rebalance_verifier rebalance_verifier
+COPY report report
 COPY specs specs
+COPY traces traces
 RUN python -m pip wheel --quiet --no-deps --wheel-dir /wheels .
 
 FROM python:3.13-slim AS suite

@@ -49,7 +49,7 @@ check: $(STAMP) ## lint, format, types and the fast tests: the loop while workin
 compiled: $(STAMP)
 	$(BIN)/pytest --collect-only -qq >/dev/null || true
 
-lint: $(STAMP) .ns/rebalance ## lint, format and types, of the product and of the tests
+lint: $(STAMP) .ns/rebalance_verifier ## lint, format and types, of the product and of the tests
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
 	$(BIN)/mypy
@@ -141,6 +141,7 @@ $(STAMP): pyproject.toml | $(BIN)/python
 	$(call INSTALL,'.[dev]')
 	@touch $(REQUIRED) $@
 
-# mypy cannot see the import hook of the editable installation, but it follows a link.
-.ns/rebalance:
-	@mkdir -p .ns && ln -sfn .. $@
+# mypy cannot see the import hook of the editable installation, but it follows links.
+PACKAGES := base model properties explore specs live gate pipeline traces report cli
+.ns/rebalance_verifier:
+	@mkdir -p $@ && ln -sfn $(addprefix ../../,$(PACKAGES)) $(addprefix ../../rebalance_verifier/,__init__.py __main__.py py.typed) $@/

@@ -146,3 +146,10 @@ def _sweep(left: Iterable[Path]) -> None:
             remove(path)
         finally:
             os.close(number)
+
+
+def write_whole(path: Path, text: str) -> Path:
+    """Write a file as a whole or not at all, also beside another process that writes the same one."""
+    with whole(path) as file:
+        file.write(text.encode())
+    return path

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from rebalance_verifier.model.machine import Value
+from collections.abc import Hashable, Iterable
 
 
 class Numbered:
-    """Values of any kind, numbered from 0 in order of discovery; equal ones share a number."""
+    """Hashables of any kind, numbered from 0 in order of discovery; equal ones share a number."""
 
-    def __init__(self, values: Iterable[Value] = ()) -> None:
-        self.values: list[Value] = []
-        self.ids: dict[Value, int] = {}
+    def __init__(self, values: Iterable[Hashable] = ()) -> None:
+        self.values: list[Hashable] = []
+        self.ids: dict[Hashable, int] = {}
         for value in values:
             self.id(value)
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def id(self, value: Value) -> int:
+    def id(self, value: Hashable) -> int:
         """The number of ``value``."""
         found = self.ids.get(value)
         if found is None:
@@ -29,5 +27,5 @@ class Numbered:
             self.ids[value] = found
         return found
 
-    def add(self, number: int, value: Value) -> None:
+    def add(self, number: int, value: Hashable) -> None:
         """Called with each value that is new, before it is kept."""

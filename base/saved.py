@@ -17,8 +17,10 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from rebalance_verifier.base import reading
+from rebalance_verifier.base.files import (
+    write_whole,
+)
 from rebalance_verifier.base.names import meant
-from rebalance_verifier.base.processes.tools import write_whole
 from rebalance_verifier.base.text import listed
 
 SUITE = "rebalance-verifier"
@@ -212,3 +214,7 @@ def _forget(root: Path) -> None:
             for name in names:
                 (path / name).unlink(missing_ok=True)
             path.rmdir()
+
+
+ROOT = Path(".rebalance")
+"""Where everything is saved that is saved."""

@@ -55,7 +55,7 @@ def _values(name: str) -> list[str]:
     if name not in _LISTS:
         return []
     module, attribute = _LISTS[name]
-    found = getattr(import_module(f"rebalance.{module}"), attribute)
+    found = getattr(import_module(f"rebalance_verifier.{module}"), attribute)
     names: Iterable[str] = found() if callable(found) else found
     return [one.removesuffix("...").replace(" ", "-") for one in names if not one.startswith("wire ")]
 

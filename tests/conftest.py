@@ -14,7 +14,7 @@ from rebalance_verifier.cli import main as cli
 from tests.command import Ran, Rebalance
 from tests.traces.published import hold_printed
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "tests.fixtures"]
 
 # A Java of a few seconds spends most of them compiling and collecting in parallel what it never runs again.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -33,8 +33,8 @@ settings.load_profile("suite")
 HERE = Path(__file__).parent
 NEED = HERE.parent / ".ci" / "need"
 SPARK = (
-    *("pipeline/", "tools/test_planted", "gate/cli/test_audit_cli", "gate/cli/test_campaign_cli"),
-    "gate/cli/test_explore_spark",
+    *("pipeline/", "tools/test_planted", "cli/test_audit_cli", "cli/test_campaign_cli"),
+    "cli/test_explore_spark",
 )
 """Beginnings of the names of files whose tests beyond the fast loop start Spark."""
 

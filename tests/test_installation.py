@@ -243,7 +243,7 @@ def test_adapters_are_loaded_without_the_clients_that_they_adapt(
 ) -> None:
     program = """
 from importlib.metadata import entry_points
-for each in entry_points(group="rebalance.assignors"):
+for each in entry_points(group="rebalance_verifier.assignors"):
     each.load()
     print(each.name)
 """

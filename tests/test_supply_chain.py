@@ -12,8 +12,9 @@ import pytest
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.live.artifacts import maven, packages, pypi
 
+from tests.test_layers import FLOORS
+
 ROOT = Path(__file__).parents[1]
-PRODUCT = ("explore", "gate", "live", "model", "pipeline", "properties", "specs")
 
 # --- what is fetched ----------------------------------------------------------------------------------------
 
@@ -99,7 +100,7 @@ def calls() -> list[tuple[str, str, ast.Call]]:
     """Every call of the product: module, what is called, as it is written, and the call."""
     return [
         (path.relative_to(ROOT).as_posix(), ast.unparse(node.func), node)
-        for folder in PRODUCT
+        for folder in FLOORS
         for path in sorted((ROOT / folder).rglob("*.py"))
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)

@@ -15,14 +15,11 @@ from zipfile import ZipFile
 
 import pytest
 
+from tests.test_layers import FLOORS, TOP
 from tools.benchmarks.first_verdict import built
 
 ROOT = Path(__file__).parents[1]
-FOLDERS = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
-
-
-NAMESPACE = "cli/namespace"
-"""What lies here is right below ``rebalance``: its `__init__.py`, and `python -m rebalance`."""
+FOLDERS = (*FLOORS, TOP)
 
 
 def project() -> dict[str, Any]:
@@ -32,7 +29,7 @@ def project() -> dict[str, Any]:
 def files_on_disk() -> set[str]:
     """Every file of the package folders, as the wheel should name it."""
     return {
-        f"rebalance/{path.relative_to(ROOT).as_posix()}".replace(f"{NAMESPACE}/", "")
+        f"{TOP}/{path.relative_to(ROOT).as_posix().removeprefix(f'{TOP}/')}"
         for folder in FOLDERS
         for path in (ROOT / folder).rglob("*")
         if path.is_file() and path.suffix != ".pyc"
@@ -47,10 +44,8 @@ def packages_in(files: set[str]) -> set[str]:
 def test_pyproject_lists_the_packages_on_disk() -> None:
     setuptools = project()["tool"]["setuptools"]
     assert sorted(setuptools["packages"]) == sorted(packages_in(files_on_disk()))
-    assert setuptools["package-dir"] == {"rebalance": NAMESPACE} | {
-        name: name.removeprefix("rebalance.").replace(".", "/")
-        for name in setuptools["packages"]
-        if name != "rebalance"
+    assert setuptools["package-dir"] == {
+        name: name.removeprefix(f"{TOP}.").replace(".", "/") for name in setuptools["packages"]
     }
 
 

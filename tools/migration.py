@@ -1,9 +1,8 @@
 """``python -m tools.migration``: what conversions between the protocols break, docs/results/migration.md.
 
-Each finding of live/code/migration/findings.toml is played on the coordinators of ``--releases``, unchanged, and
-written up as one would report it. ``--search RUNS`` plays as many drawn runs on the newest of them instead,
-makes small what breaks something, and prints it.
-"""
+Each finding of live/code/migration/findings.toml is played on the unchanged coordinators of ``--releases``,
+and written up as one would report it. ``--search RUNS`` plays as many drawn runs on the newest of them
+instead, makes small what breaks something, and prints it."""
 
 from __future__ import annotations
 

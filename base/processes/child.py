@@ -17,6 +17,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from rebalance_verifier.base.files import Kept
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.supervision import (
     LINUX,
     TimeUsed,
@@ -33,7 +36,6 @@ from rebalance_verifier.base.processes.supervision import (
     spawn,
     temporary,
 )
-from rebalance_verifier.properties.assignors.calls import FailureKind
 
 MAX_LINE = 64 * 2**20
 """Longest line accepted from a child, in bytes."""

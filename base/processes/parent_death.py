@@ -1,4 +1,4 @@
-"""Run a program that dies with its parent, however that dies: ``python tied.py PARENT STATUS COMMAND...``.
+"""Run a program that dies with its parent: ``python parent_death.py PARENT STATUS COMMAND...``.
 
 A program that reads its stdin ends with its parent by itself, unless it is stopped (SIGSTOP) or hangs. Where
 the system offers it (Linux) the kernel kills it then. The link is to the thread that started it.

@@ -12,9 +12,11 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.lines import to_line
 from rebalance_verifier.base.processes.tools import ToolError
-from rebalance_verifier.properties.assignors.calls import FailureKind
 
 JsonLine = dict[str, Any]
 

@@ -21,8 +21,8 @@ from pathlib import Path
 from typing import Any
 
 _HERE = Path(__file__).parent
-TIED = (sys.executable, "-I", "-S", str(_HERE / "tied.py"))
-KEPT = (sys.executable, "-I", "-S", str(_HERE.parent / "confined" / "keeper.py"))
+TIED = (sys.executable, "-I", "-S", str(_HERE / "parent_death.py"))
+KEPT = (sys.executable, "-I", "-S", str(_HERE.parent / "confine" / "keeper.py"))
 
 LINUX = sys.platform == "linux"
 SANDBOX = "sandbox"

@@ -9,7 +9,9 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rebalance_verifier.base.files import scratch, whole
+from rebalance_verifier.base.files import (
+    scratch,
+)
 from rebalance_verifier.base.processes.supervision import end_all, spawn
 
 
@@ -78,10 +80,3 @@ def made_once(directory: Path, make: Callable[[Path], Path], trouble: str) -> Pa
         if not directory.exists():
             raise ToolError(f"{trouble} {directory.parent}: {error}") from error
     return directory
-
-
-def write_whole(path: Path, text: str) -> Path:
-    """Write a file as a whole or not at all, also beside another process that writes the same one."""
-    with whole(path) as file:
-        file.write(text.encode())
-    return path

@@ -15,10 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.names import unknown
+from rebalance_verifier.base.saved import (
+    ROOT,
+)
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.console.progress import counted, polled
 from rebalance_verifier.cli.console.terminal import (
-    ROOT,
     UsageError,
     color,
     json_text,
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from rebalance_verifier.pipeline.audit.run import TaskCount
 
 SOURCES = ("java", "librdkafka", "python", "broker", "events")
-"""``rebalance_verifier.pipeline.audit.sources.KINDS``, which only Spark can import; a test compares them."""
+"""``pipeline.audit.sources.parsing.KINDS``, which is heavy to import; a test compares them."""
 
 REPORTS = ("text", "json", "html")
 """Formats of its own; those of CI systems come to these."""

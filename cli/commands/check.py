@@ -11,11 +11,13 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from rebalance_verifier.base.saved import (
+    ROOT,
+)
 from rebalance_verifier.base.text import count
 from rebalance_verifier.cli.commands.code_search import run_in_group
 from rebalance_verifier.cli.console.progress import Stages, counted, polled
 from rebalance_verifier.cli.console.terminal import (
-    ROOT,
     UsageError,
     clean,
     color,

@@ -24,8 +24,6 @@ EXIT_CODES = {
     Exit.INTERRUPTED: "interrupted",
 }
 """What they mean in every command; ``rebalance --help`` says it."""
-ROOT = Path(".rebalance")
-"""Where everything is saved that is saved."""
 
 
 class UsageError(Exception):

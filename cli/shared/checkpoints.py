@@ -5,7 +5,12 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rebalance_verifier.cli.console.terminal import ROOT, print_err
+from rebalance_verifier.base.saved import (
+    ROOT,
+)
+from rebalance_verifier.cli.console.terminal import (
+    print_err,
+)
 
 if TYPE_CHECKING:
     from rebalance_verifier.explore.engine.checkpoint import Checkpoint
@@ -17,8 +22,8 @@ def fingerprint(setup: Setup, *more: str) -> str:
     from rebalance_verifier.explore.engine.checkpoint import fingerprint
     from rebalance_verifier.traces.runs import setup_out
 
-    names = ["model", "properties", "explore", *more]
-    return fingerprint(str(setup_out(setup)), [import_module(f"rebalance.{name}") for name in names])
+    names = ["base", "model", "properties", "explore", *more]
+    return fingerprint(str(setup_out(setup)), [import_module(f"rebalance_verifier.{name}") for name in names])
 
 
 def checkpoint(setup: Setup, *, resume: bool, marks: str = "", keep: bool = False) -> Checkpoint | None:

@@ -14,10 +14,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.base.saved import REPORTS
+from rebalance_verifier.base.saved import (
+    REPORTS,
+    ROOT,
+)
 from rebalance_verifier.base.text import WIDEST, page_of
 from rebalance_verifier.cli.console.terminal import (
-    ROOT,
     UsageError,
     make_directory,
     print_err,

@@ -7,7 +7,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance_verifier.cli.console.terminal import ROOT, UsageError, print_err, usage_errors
+from rebalance_verifier.base.saved import (
+    ROOT,
+)
+from rebalance_verifier.cli.console.terminal import (
+    UsageError,
+    print_err,
+    usage_errors,
+)
 from rebalance_verifier.traces.recognise import TRACE, TRACES, right_command
 
 if TYPE_CHECKING:

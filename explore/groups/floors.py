@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from rebalance_verifier.model.assignors import reference
-from rebalance_verifier.model.classic.state import Topics
 from rebalance_verifier.model.consumer.conversion import may_downgrade, may_upgrade
+from rebalance_verifier.model.group.parts import (
+    Topics,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.values import RebalanceProtocol
 

@@ -16,9 +16,12 @@ from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched
 from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_FAULTS
-from rebalance_verifier.model.classic.state import Parts, Topics
 from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
 from rebalance_verifier.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
+from rebalance_verifier.model.group.parts import (
+    Parts,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import (
     CLASSIC,
     CONNECTION_FAULTS,

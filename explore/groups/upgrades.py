@@ -28,8 +28,12 @@ from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.explore.liveness.lasso import Lasso
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, consumer_protocol_trouble
 from rebalance_verifier.model.classic.group import MOST_NAMINGS
-from rebalance_verifier.model.classic.state import Error, Parts, Topics
 from rebalance_verifier.model.consumer.state import ConsumerGroup, GroupKind
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Parts,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import CONSUMER, Consumer, Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, State
 from rebalance_verifier.model.protocols import machine

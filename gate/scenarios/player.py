@@ -13,6 +13,9 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Limits, Promise
 from rebalance_verifier.model.values import NO_GENERATION, Cluster, Partitions, Subscription
@@ -24,7 +27,6 @@ from rebalance_verifier.properties.assignors.calls import (
     AssignorCall,
     AssignQuestion,
     Failure,
-    FailureKind,
     Question,
     Reply,
     StatedClaim,

@@ -71,9 +71,7 @@ class Probe:
 @cache
 def probes() -> tuple[Probe, ...]:
     """All probes, in the order of the switches; a switch may have several, any of which shows it."""
-    text = (
-        resources.files("rebalance_verifier.properties.assignors").joinpath("probes.json").read_text("utf-8")
-    )
+    text = resources.files("rebalance_verifier.gate.scenarios").joinpath("probes.json").read_text("utf-8")
     found = [
         Probe(
             switch=item["switch"],

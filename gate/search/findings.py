@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.search.causes.attribution import (
     MOST_CAUSES,
@@ -20,7 +23,6 @@ from rebalance_verifier.gate.search.result import Finding
 from rebalance_verifier.gate.search.subject import PLAYS, Subject
 from rebalance_verifier.gate.search.time_limit import shrink_until
 from rebalance_verifier.gate.targets.hosts.inside import OutOfTime
-from rebalance_verifier.properties.assignors.calls import FailureKind
 from rebalance_verifier.properties.assignors.scenarios import Scenario
 
 IMPATIENT = 0.5

@@ -8,7 +8,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rebalance_verifier.base.processes.tools import write_whole
+from rebalance_verifier.base.files import (
+    write_whole,
+)
 from rebalance_verifier.base.reading import json_of
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario

@@ -3,14 +3,14 @@
     cooperative-sticky            a reference assignor (`rebalance_verifier.model.assignors`)
     cooperative-sticky+SWITCH     the same with design switches on
     package.module:attribute      a Python assignor: an object, a class or a function assign(cluster, group)
-    NAME:SPEC                     whatever the adapter NAME (entry point group ``rebalance.assignors``) loads
+    NAME:SPEC                     what the adapter NAME loads (entry points ``rebalance_verifier.assignors``)
     NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
-    java:CLASS@WHERE              a Java assignor (`rebalance_verifier.gate.targets.hosts.java`)
-    client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`rebalance_verifier.live.clients.leaders`)
+    java:CLASS@WHERE              a Java assignor (`gate.targets.hosts.java`)
+    client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`live.clients.leaders`)
     wire -- CMD ARG ...           any program that starts a consumer, likewise
     -- CMD ARG ...                any program that speaks the protocol
 
-All but the last four are hosted by ``python -m rebalance_verifier.gate.targets.hosts.host``. `resolve` runs in the driver
+All but the last four are hosted by ``python -m ...host``. `resolve` runs in the driver
 and imports nothing of the target's; `rebalance_verifier.gate.targets.hosts.hosted.load` runs in the host.
 """
 

@@ -18,6 +18,9 @@ from typing import Any, Self, TypeVar
 
 from rebalance_verifier.base.confine.environment import minimal
 from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.lines import Garbage, Json, from_line, show
 from rebalance_verifier.base.processes.supervision import SANDBOX, limit_memory
 from rebalance_verifier.base.processes.workers import quiet
@@ -52,7 +55,6 @@ from rebalance_verifier.properties.assignors.calls import (
     Asker,
     AssignQuestion,
     Failure,
-    FailureKind,
     Question,
     Reply,
     UserDataQuestion,

@@ -21,9 +21,12 @@ from pathlib import Path
 
 from rebalance_verifier.base.processes.tools import cache
 from rebalance_verifier.base.reading import Unreadable, text
-from rebalance_verifier.base.saved import TraceError, make_root
+from rebalance_verifier.base.saved import (
+    ROOT,
+    TraceError,
+    make_root,
+)
 from rebalance_verifier.base.text import clean
-from rebalance_verifier.cli.console.terminal import ROOT
 from rebalance_verifier.gate.targets.hosts.hosted import is_ours
 
 SIGNED = "signed"

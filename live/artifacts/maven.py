@@ -12,8 +12,16 @@ from html import escape
 from pathlib import Path
 from xml.etree import ElementTree
 
-from rebalance_verifier.base.files import scratch
-from rebalance_verifier.base.processes.tools import ToolError, cache, key, run, write_whole
+from rebalance_verifier.base.files import (
+    scratch,
+    write_whole,
+)
+from rebalance_verifier.base.processes.tools import (
+    ToolError,
+    cache,
+    key,
+    run,
+)
 
 CLIENTS = "org.apache.kafka:kafka-clients"
 """The coordinates of the Java client, without a release."""

@@ -14,7 +14,15 @@ from rebalance_verifier.live.conformance.mock import mock
 from rebalance_verifier.live.conformance.observed import UnloggedAction
 from rebalance_verifier.model.classic.callbacks import works
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import NONE, Member, MemberState, Slot, SyncOk
+from rebalance_verifier.model.classic.state import (
+    Member,
+    SyncOk,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    MemberState,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Action, Machine, Outcome, Value
 

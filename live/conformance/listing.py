@@ -15,7 +15,9 @@ from rebalance_verifier.live.conformance.observed import (
     LogCapabilities,
     Observed,
 )
-from rebalance_verifier.model.classic.state import Parts
+from rebalance_verifier.model.group.parts import (
+    Parts,
+)
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
-"""An event log of one group: the JSON lines of ``pipeline/audit/events.py``, read without Spark, and beside
-them, where `rebalance record` wrote it, ``run.json``: the kind of cluster, the assignors of each stage, what
-was done to whom."""
+"""An event log of one group: the JSON lines of ``pipeline/audit/sources/events.py``, read without Spark, and
+beside them, where `rebalance record` wrote it, ``run.json``: the kind of cluster, the assignors of each
+stage, what was done to whom."""
 
 from __future__ import annotations
 

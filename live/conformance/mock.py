@@ -8,7 +8,14 @@ from typing import Any
 
 from rebalance_verifier.model.classic.coordinator import join_phase_ends
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import Error, Group, Refused, SyncOk
+from rebalance_verifier.model.classic.state import (
+    Group,
+    Refused,
+    SyncOk,
+)
+from rebalance_verifier.model.group.parts import (
+    Error,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import NOBODY, Action, Machine, Outcome, Value
 

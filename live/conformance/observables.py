@@ -7,8 +7,17 @@ from typing import Any, cast
 
 from rebalance_verifier.live.conformance.clients.traits import HEARD
 from rebalance_verifier.live.conformance.observed import INPUTS, LogCapabilities, Observable
-from rebalance_verifier.model.classic.state import NO_ID, NONE, JoinOk, Member, MemberState, SyncOk
+from rebalance_verifier.model.classic.state import (
+    JoinOk,
+    Member,
+    SyncOk,
+)
 from rebalance_verifier.model.group.observations import Call, Callback, Threw
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    MemberState,
+)
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import NOBODY, Action, Outcome
 

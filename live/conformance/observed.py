@@ -8,7 +8,9 @@ from typing import NamedTuple
 
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import Parts
+from rebalance_verifier.model.group.parts import (
+    Parts,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Machine
 

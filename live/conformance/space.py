@@ -15,20 +15,22 @@ from rebalance_verifier.base.interning import Numbered
 from rebalance_verifier.live.conformance.observables import observables_of
 from rebalance_verifier.live.conformance.observed import INPUTS, LogCapabilities, Observable, SearchQuestion
 from rebalance_verifier.model.classic.state import (
-    Generation,
-    Grant,
     Group,
     Join,
-    Life,
     Member,
-    Parts,
     Sync,
-    Topics,
-    each,
     generations,
-    relabel,
 )
 from rebalance_verifier.model.group.observations import Decided
+from rebalance_verifier.model.group.parts import (
+    Generation,
+    Grant,
+    Life,
+    Parts,
+    Topics,
+    each,
+    relabel,
+)
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import NOBODY, Action, Event, Outcome, State, Value, dense
 from rebalance_verifier.properties.group.clauses import rules

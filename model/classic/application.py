@@ -15,18 +15,11 @@ from rebalance_verifier.model.classic.callbacks import (
 from rebalance_verifier.model.classic.errors import beats
 from rebalance_verifier.model.classic.expiry import removed
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    ClusterState,
-    Error,
     Group,
-    GroupState,
     Join,
     JoinOk,
     LeaveGroup,
-    Life,
     Member,
-    MemberState,
     Records,
     Refused,
     Stray,
@@ -34,6 +27,15 @@ from rebalance_verifier.model.classic.state import (
     Wire,
 )
 from rebalance_verifier.model.group.observations import Left, Noted, Seen
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    ClusterState,
+    Error,
+    GroupState,
+    Life,
+    MemberState,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

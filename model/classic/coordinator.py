@@ -28,23 +28,14 @@ from rebalance_verifier.model.classic.join_group import (
     select_protocol,
 )
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    NOTHING,
     Behind,
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinOk,
     JoinParked,
     MemberRecord,
-    Parts,
     Records,
     Refused,
-    Slot,
     Sync,
     SyncOk,
     SyncParked,
@@ -54,6 +45,17 @@ from rebalance_verifier.model.classic.state import (
     put,
 )
 from rebalance_verifier.model.group.observations import Elected, Expelled, Noted, Replaced
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    NOTHING,
+    Error,
+    Generation,
+    GroupState,
+    Id,
+    Parts,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, When, fault, is_a
 

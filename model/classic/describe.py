@@ -11,18 +11,12 @@ from functools import lru_cache, partial
 from typing import Any, cast
 
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    ClusterState,
     Group,
     Join,
     JoinOk,
     JoinParked,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
     Records,
     Refused,
     Sync,
@@ -30,7 +24,6 @@ from rebalance_verifier.model.classic.state import (
     SyncParked,
     Wire,
     participates,
-    union,
 )
 from rebalance_verifier.model.group.observations import (
     Answered,
@@ -44,6 +37,15 @@ from rebalance_verifier.model.group.observations import (
     Noted,
     Replaced,
     Threw,
+)
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    ClusterState,
+    Life,
+    MemberState,
+    Parts,
+    union,
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import (

@@ -19,23 +19,25 @@ from rebalance_verifier.model.classic.expiry import removed
 from rebalance_verifier.model.classic.join_group import ARRIVES, which
 from rebalance_verifier.model.classic.state import (
     Behind,
-    ClusterState,
-    Error,
     Group,
     Join,
     LeaveGroup,
-    Life,
     Member,
-    Parts,
     Records,
     Refused,
-    Slot,
     Stray,
     Sync,
     Wire,
-    each,
 )
 from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
+    Error,
+    Life,
+    Parts,
+    Slot,
+    each,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, fault
 

@@ -6,20 +6,22 @@ from collections.abc import Iterator
 
 from rebalance_verifier.model.classic.callbacks import expelled, leave_prepare, reset, works
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    Error,
     Group,
-    GroupState,
-    Late,
-    Life,
     Member,
-    MemberState,
     Records,
     Refused,
     Stray,
 )
 from rebalance_verifier.model.group.observations import Answered, Noted, Seen, Threw
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Error,
+    GroupState,
+    Late,
+    Life,
+    MemberState,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -10,20 +10,22 @@ from collections.abc import Iterator
 
 from rebalance_verifier.model.classic.callbacks import works
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
     Group,
-    GroupState,
     JoinOk,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
     Records,
     Wire,
     admitted,
     put,
 )
 from rebalance_verifier.model.group.observations import Expelled
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    GroupState,
+    Life,
+    MemberState,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -7,16 +7,11 @@ from typing import Any
 
 from rebalance_verifier.model.classic.errors import membership_error
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
     Behind,
-    Error,
     Group,
-    GroupState,
     Join,
     JoinOk,
     JoinParked,
-    Late,
     LeaveGroup,
     Member,
     MemberRecord,
@@ -31,6 +26,13 @@ from rebalance_verifier.model.classic.state import (
     put,
 )
 from rebalance_verifier.model.group.observations import Admitted, Noted, Repeated, Replaced, Seen
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Error,
+    GroupState,
+    Late,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
 

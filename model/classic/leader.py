@@ -13,26 +13,28 @@ from typing import Any, NamedTuple
 
 from rebalance_verifier.model.classic.callbacks import joined, works
 from rebalance_verifier.model.classic.state import (
+    Group,
+    JoinOk,
+    Member,
+    Metadata,
+    Records,
+    Sync,
+    Wire,
+)
+from rebalance_verifier.model.group.observations import Decided, Noted, Seen, Threw
+from rebalance_verifier.model.group.parts import (
     NONE,
     Generation,
     Grant,
-    Group,
     GroupState,
     Id,
-    JoinOk,
-    Member,
     MemberState,
-    Metadata,
     Parts,
-    Records,
     Slot,
-    Sync,
     Topics,
-    Wire,
     each,
     union,
 )
-from rebalance_verifier.model.group.observations import Decided, Noted, Seen, Threw
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import Action, Outcome
 from rebalance_verifier.model.values import NO_GENERATION, Cluster, Subscription, TopicPartition

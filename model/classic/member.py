@@ -48,17 +48,11 @@ from rebalance_verifier.model.classic.errors import (
     send_late,
 )
 from rebalance_verifier.model.classic.state import (
-    NONE,
-    NOTHING,
-    Error,
     Group,
     Join,
     JoinOk,
-    Life,
     Member,
-    MemberState,
     Metadata,
-    Parts,
     Records,
     Refused,
     Sync,
@@ -66,6 +60,14 @@ from rebalance_verifier.model.classic.state import (
     Wire,
 )
 from rebalance_verifier.model.group.observations import Claimed, Noted, Seen, Threw
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    Error,
+    Life,
+    MemberState,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext
 from rebalance_verifier.model.machine import Action, Fairness, Footprint, Outcome, Run, Value, fault
 

@@ -7,57 +7,28 @@ them, which is how states are normalised and symmetries applied; a field of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from enum import StrEnum
-from functools import cache
-from typing import Any, NamedTuple, NewType, Union, get_args, get_origin, get_type_hints
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
-Parts = NewType("Parts", int)
-"""A set of partitions: bit ``p`` for partition number ``p``."""
-
-Topics = NewType("Topics", int)
-"""A set of topics: bit ``t`` for topic number ``t``."""
-
-Generation = NewType("Generation", int)
-"""A generation, or ``NONE``. Only order, equality and the next one matter."""
-
-Slot = NewType("Slot", int)
-"""One consumer of the scenario, in all its restarts: 0 is A, 1 is B."""
-
-NONE = Generation(-1)
-NOTHING = Parts(0)
-NO_ID = 0
-"""Incarnation of a member that has no member id (``memberId == ""``)."""
-
-
-class Id(NamedTuple):
-    """A member id: ``incarnation`` counts the ids that the coordinator gave to this slot."""
-
-    slot: Slot
-    incarnation: int
-
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    NOTHING,
+    Error,
+    Generation,
+    Grant,
+    GroupState,
+    Id,
+    Late,
+    Life,
+    MemberState,
+    Names,
+    Parts,
+    Topics,
+    rename,
+)
 
 # -- the member ----------------------------------------------------------------------------------------
-
-
-class Life(StrEnum):
-    """Whether the process runs. PAUSED: it does nothing (a long collection, SIGSTOP). HUNG: only its
-    heartbeat thread does. FAILED: poll threw what nobody handles, and the application closed."""
-
-    DOWN = "down"
-    UP = "up"
-    PAUSED = "paused"
-    HUNG = "hung"
-    FAILED = "failed"
-
-
-class MemberState(StrEnum):
-    """``AbstractCoordinator.MemberState``."""
-
-    UNJOINED = "UNJOINED"
-    PREPARING = "PREPARING_REBALANCE"
-    COMPLETING = "COMPLETING_REBALANCE"
-    STABLE = "STABLE"
 
 
 class Member(NamedTuple):
@@ -102,21 +73,6 @@ class Member(NamedTuple):
 # -- what is sent --------------------------------------------------------------------------------------
 
 
-class Error(StrEnum):
-    """``org.apache.kafka.common.protocol.Errors``; DISCONNECT is the client's own."""
-
-    MEMBER_ID_REQUIRED = "MEMBER_ID_REQUIRED"
-    UNKNOWN_MEMBER_ID = "UNKNOWN_MEMBER_ID"
-    ILLEGAL_GENERATION = "ILLEGAL_GENERATION"
-    REBALANCE_IN_PROGRESS = "REBALANCE_IN_PROGRESS"
-    FENCED_INSTANCE_ID = "FENCED_INSTANCE_ID"
-    INCONSISTENT_GROUP_PROTOCOL = "INCONSISTENT_GROUP_PROTOCOL"
-    GROUP_MAX_SIZE_REACHED = "GROUP_MAX_SIZE_REACHED"
-    NOT_COORDINATOR = "NOT_COORDINATOR"
-    COORDINATOR_LOAD_IN_PROGRESS = "COORDINATOR_LOAD_IN_PROGRESS"
-    DISCONNECT = "disconnect"
-
-
 class Metadata(NamedTuple):
     """What a JoinGroup says of its sender, the same for each of its ``assignors``.
 
@@ -134,13 +90,6 @@ class Metadata(NamedTuple):
     version: int = 3
     tells: bool = True
     noise: int = 0
-
-
-class Grant(NamedTuple):
-    """One member's part of an assignment."""
-
-    id: Id
-    parts: Parts
 
 
 class Join(NamedTuple):
@@ -213,15 +162,6 @@ class Refused(NamedTuple):
     given: int = NO_ID
 
 
-class Late(NamedTuple):
-    """A heartbeat or a commit (for ``parts``) that left with ``id`` and ``generation`` and is on its way."""
-
-    api: str
-    id: int
-    generation: Generation
-    parts: Parts = NOTHING
-
-
 class LeaveGroup(NamedTuple):
     """LeaveGroup request on its way."""
 
@@ -240,16 +180,6 @@ its requests in the order in which they were sent."""
 
 
 # -- the coordinator -----------------------------------------------------------------------------------
-
-
-class GroupState(StrEnum):
-    """``ClassicGroupState``; a group that does not exist is DEAD."""
-
-    EMPTY = "Empty"
-    PREPARING = "PreparingRebalance"
-    COMPLETING = "CompletingRebalance"
-    STABLE = "Stable"
-    DEAD = "Dead"
 
 
 class MemberRecord(NamedTuple):
@@ -287,78 +217,7 @@ class Group(NamedTuple):
     limited: bool = False
 
 
-class ClusterState(NamedTuple):
-    """The partitions that exist, and whether their replicas have moved to other racks."""
-
-    parts: Parts
-    moved: bool = False
-
-
 # -- renaming ------------------------------------------------------------------------------------------
-
-
-class Names(NamedTuple):
-    """New names: functions of a partition set, a generation (never NONE) and a slot."""
-
-    parts: Callable[[int], int]
-    generation: Callable[[int], int]
-    slot: Callable[[int], int]
-
-
-_Rule = Callable[[Any, Names], Any]
-
-
-def _keep(value: Any, names: Names) -> Any:
-    return value
-
-
-def rename(value: Any, names: Names) -> Any:
-    """``value``, any of the tuples above, with everything in it renamed by the types of its fields."""
-    if not isinstance(value, tuple):
-        return value
-    kind: Any = type(value)
-    if hasattr(kind, "_fields"):
-        return kind(*(rule(part, names) for rule, part in zip(_rules(kind), value, strict=True)))
-    return tuple(rename(part, names) for part in value)
-
-
-@cache
-def _rules(kind: Any) -> tuple[_Rule, ...]:
-    hints = get_type_hints(kind)
-    return tuple(_rule(hints[field]) for field in kind._fields)
-
-
-def _rule(hint: Any) -> _Rule:
-    options = get_args(hint) if get_origin(hint) in (Union, type(int | None)) else (hint,)
-    optional = type(None) in options
-    options = tuple(option for option in options if option is not type(None))
-    rule = _single(options[0]) if len(options) == 1 else rename
-    return (lambda v, n: None if v is None else rule(v, n)) if optional else rule
-
-
-def _single(hint: Any) -> _Rule:
-    if hint is Parts:
-        return lambda v, n: n.parts(v)
-    if hint is Generation:
-        return lambda v, n: v if v == NONE else n.generation(v)
-    if hint is Slot:
-        return lambda v, n: n.slot(v)
-    if get_origin(hint) is tuple:
-        inner = get_args(hint)
-        if inner[-1] is Ellipsis:
-            each = _rule(inner[0])
-            # Members have no order of their own: what lists them is sorted again under the new names.
-            again: Callable[[Any], Any] = sorted if _lists_ids(inner[0]) else list
-            return lambda v, n: tuple(again(each(part, n) for part in v))
-        rules = [_rule(part) for part in inner]
-        return lambda v, n: tuple(rule(part, n) for rule, part in zip(rules, v, strict=True))
-    if isinstance(hint, type) and hasattr(hint, "_fields"):
-        return rename
-    return _keep
-
-
-def _lists_ids(hint: Any) -> bool:
-    return hint is Grant or (get_origin(hint) is tuple and get_args(hint)[0] is Id)
 
 
 def generations(value: Any) -> int:
@@ -384,32 +243,10 @@ LATER = (1 << 24) - 1
 """Most generations that one state can tell apart."""
 
 
-def relabel(value: Any, names: Mapping[int, int]) -> Any:
-    """``value`` with generation ``g`` renamed to ``names[g]``."""
-    return rename(value, Names(lambda p: p, names.__getitem__, lambda s: s))
-
-
 def participates(me: Member, records: Records) -> bool:
     """A member of the group that has not been reset. One that was removed and has not noticed is a zombie."""
     inside = any(record.id == me.id and record.meta is not None for record in records)
     return me.generation != NONE and me.id != NO_ID and inside
-
-
-def each(parts: int) -> list[int]:
-    """The numbers in a bit mask, ascending.
-
-    >>> each(0b1010)
-    [1, 3]
-    """
-    return [number for number in range(parts.bit_length()) if parts >> number & 1]
-
-
-def union(parts: Sequence[int]) -> Parts:
-    """The union of several sets."""
-    total = 0
-    for some in parts:
-        total |= some
-    return Parts(total)
 
 
 def admitted(records: Sequence[MemberRecord]) -> list[MemberRecord]:

@@ -10,7 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from rebalance_verifier.model.classic.state import Parts, each
+from rebalance_verifier.model.group.parts import (
+    Parts,
+    each,
+)
 
 
 class Subscriber(NamedTuple):

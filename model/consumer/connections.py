@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_verifier.model.classic.join_group import ARRIVES
-from rebalance_verifier.model.classic.state import ClusterState, Life
 from rebalance_verifier.model.consumer import coordinator
 from rebalance_verifier.model.consumer import member as client
 from rebalance_verifier.model.consumer.observations import BeatAnswered
@@ -27,6 +26,10 @@ from rebalance_verifier.model.consumer.state import (
     find,
 )
 from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
+    Life,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -6,7 +6,6 @@ when the last of these is gone. What a member may still own decides whether that
 
 from __future__ import annotations
 
-from rebalance_verifier.model.classic.state import NONE, NOTHING, Generation, GroupState, Parts
 from rebalance_verifier.model.consumer.state import (
     ClassicLog,
     ConsumerGroup,
@@ -17,6 +16,13 @@ from rebalance_verifier.model.consumer.state import (
     find,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    Generation,
+    GroupState,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import Setup
 
 Book = tuple[ConsumerRecords, ...]

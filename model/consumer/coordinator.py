@@ -10,17 +10,6 @@ from functools import cache
 from itertools import permutations
 from typing import NamedTuple
 
-from rebalance_verifier.model.classic.state import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Generation,
-    Late,
-    Parts,
-    Slot,
-    each,
-    union,
-)
 from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber
 from rebalance_verifier.model.consumer.conversion import (
     Book,
@@ -49,6 +38,17 @@ from rebalance_verifier.model.consumer.state import (
     put,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Generation,
+    Late,
+    Parts,
+    Slot,
+    each,
+    union,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import Outcome
 

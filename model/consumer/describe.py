@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any, cast
 
 from rebalance_verifier.model.classic.describe import CALLBACKS, event_text
-from rebalance_verifier.model.classic.state import NONE, NOTHING, ClusterState, Life, union
 from rebalance_verifier.model.consumer.connections import connection_of
 from rebalance_verifier.model.consumer.observations import Acknowledged, BeatAnswered, Committed, Ended
 from rebalance_verifier.model.consumer.state import (
@@ -28,6 +27,13 @@ from rebalance_verifier.model.consumer.state import (
     participates,
 )
 from rebalance_verifier.model.group.observations import Callback, Noted
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Life,
+    union,
+)
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import (
     NOBODY,

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebalance_verifier.model.classic.state import ClusterState, Parts, each, union
 from rebalance_verifier.model.consumer.conversion import removed
 from rebalance_verifier.model.consumer.member import ACTIVE, beats, works
 from rebalance_verifier.model.consumer.state import (
@@ -24,6 +23,12 @@ from rebalance_verifier.model.consumer.state import (
     RecordState,
 )
 from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
+    Parts,
+    each,
+    union,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
 

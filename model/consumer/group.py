@@ -9,7 +9,6 @@ from math import factorial, prod
 from typing import NamedTuple
 
 from rebalance_verifier.model.classic.group import MOST_NAMINGS, NamingsError, permutation
-from rebalance_verifier.model.classic.state import ClusterState, Late, Life, Parts, Slot, each
 from rebalance_verifier.model.consumer import connections, coordinator, environment
 from rebalance_verifier.model.consumer import member as client
 from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS
@@ -33,6 +32,14 @@ from rebalance_verifier.model.consumer.state import (
     find,
     participates,
     relabel,
+)
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
+    Late,
+    Life,
+    Parts,
+    Slot,
+    each,
 )
 from rebalance_verifier.model.group.setup import POLICIES, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from rebalance_verifier.model.classic.state import NONE, NOTHING, ClusterState, Late, Life, Parts, Topics
 from rebalance_verifier.model.consumer.conversion import may_upgrade
 from rebalance_verifier.model.consumer.coordinator import heartbeat as handled
 from rebalance_verifier.model.consumer.observations import Acknowledged, Ended
@@ -30,6 +29,15 @@ from rebalance_verifier.model.consumer.state import (
     unused,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Late,
+    Life,
+    Parts,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from enum import StrEnum
 from typing import NamedTuple
 
-from rebalance_verifier.model.classic.state import (
+from rebalance_verifier.model.group.parts import (
     NO_ID,
     NONE,
     NOTHING,

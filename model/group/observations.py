@@ -6,7 +6,7 @@ from collections.abc import Hashable
 from enum import StrEnum
 from typing import NamedTuple
 
-from rebalance_verifier.model.classic.state import (
+from rebalance_verifier.model.group.parts import (
     Error,
     Generation,
     Grant,

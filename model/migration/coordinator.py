@@ -10,16 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from rebalance_verifier.model.classic.state import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Error,
-    Generation,
-    GroupState,
-    Late,
-    Parts,
-)
 from rebalance_verifier.model.consumer import coordinator
 from rebalance_verifier.model.consumer.conversion import (
     Book,
@@ -61,6 +51,16 @@ from rebalance_verifier.model.consumer.state import (
     put,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Error,
+    Generation,
+    GroupState,
+    Late,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
 

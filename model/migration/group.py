@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from rebalance_verifier.model.classic.state import NOTHING, ClusterState, Error, Late, Life, Parts, Slot
 from rebalance_verifier.model.consumer import environment
 from rebalance_verifier.model.consumer import member as client
 from rebalance_verifier.model.consumer.atomic import atomic
@@ -46,6 +45,15 @@ from rebalance_verifier.model.consumer.state import (
     relabel,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.parts import (
+    NOTHING,
+    ClusterState,
+    Error,
+    Late,
+    Life,
+    Parts,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import CONSUMER, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import (
     NOBODY,

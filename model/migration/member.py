@@ -9,15 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from rebalance_verifier.model.classic.state import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Error,
-    Life,
-    MemberState,
-    Parts,
-)
 from rebalance_verifier.model.consumer.conversion import keeps_protocols, removed
 from rebalance_verifier.model.consumer.observations import Ended
 from rebalance_verifier.model.consumer.state import (
@@ -33,6 +24,15 @@ from rebalance_verifier.model.consumer.state import (
     unused,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Seen
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    ClusterState,
+    Error,
+    Life,
+    MemberState,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 from rebalance_verifier.model.migration.coordinator import heartbeat as answered

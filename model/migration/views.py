@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
-from rebalance_verifier.model.classic.state import NONE, NOTHING, GroupState, Late, Life, MemberState, Parts
 from rebalance_verifier.model.consumer import group as consumer
 from rebalance_verifier.model.consumer.conversion import goes_down
 from rebalance_verifier.model.consumer.state import (
@@ -22,6 +21,15 @@ from rebalance_verifier.model.consumer.state import (
     epoch_of,
     find,
     participates,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    GroupState,
+    Late,
+    Life,
+    MemberState,
+    Parts,
 )
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import View

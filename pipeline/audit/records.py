@@ -47,7 +47,7 @@ NUMBERED = ("joined", "planned", "synced", "stable")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogEvent:
-    """One event of a log: a row of ``pipeline.audit.sources.events.EVENTS``, or a place of a finding."""
+    """One event of a log: a row of ``pipeline.audit.sources.schema.EVENTS``, or a place of a finding."""
 
     at: datetime
     kind: str

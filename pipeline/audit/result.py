@@ -52,7 +52,7 @@ class AuditPlan:
 
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
-    ``pipeline.audit.sources.read``. ``groups`` and ``checks``: only these, empty for all.
+    ``pipeline.audit.sources.distributed.read``. ``groups`` and ``checks``: only these, empty for all.
     ``level``: the weakest that fails a run. ``known``: what it may find.
     ``master``: of Spark; empty for one process, where the logs fit. ``memory``: of Spark's driver or of the
     database in one process, such as ``4g``; empty for what each needs.

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Limits, Promise
 from rebalance_verifier.model.values import (
@@ -28,17 +30,6 @@ MORE_MEMBERS = 1000
 
 MOST_PARTITIONS = 100_000
 """So many partitions may it give, or ten times as many as there are, with those that it gives repeatedly."""
-
-
-class FailureKind(StrEnum):
-    """Ways in which a target can fail to answer."""
-
-    TIMEOUT = "timeout"
-    CRASH = "crash"
-    MEMORY = "memory"
-    GARBAGE = "garbage"
-    ERRORED = "errored"
-    SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)

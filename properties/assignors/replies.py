@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.properties.assignors.calls import (
     Answer,
     AssignorCall,
     AssignQuestion,
     Failure,
-    FailureKind,
     StatedClaim,
 )
 from rebalance_verifier.properties.assignors.clause import Asking, Breach

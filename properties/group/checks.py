@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from rebalance_verifier.model.classic.state import Error, GroupState, Life, Parts
 from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
@@ -24,6 +23,12 @@ from rebalance_verifier.model.group.observations import (
     Replaced,
     Seen,
     Threw,
+)
+from rebalance_verifier.model.group.parts import (
+    Error,
+    GroupState,
+    Life,
+    Parts,
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event

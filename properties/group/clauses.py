@@ -12,7 +12,6 @@ from itertools import combinations, permutations
 from typing import Any
 
 from rebalance_verifier.base.verdict import Level
-from rebalance_verifier.model.classic.state import GroupState
 from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
@@ -29,6 +28,9 @@ from rebalance_verifier.model.group.observations import (
     Replaced,
     Seen,
     Threw,
+)
+from rebalance_verifier.model.group.parts import (
+    GroupState,
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event

@@ -5,7 +5,6 @@ A function returns what is wrong, or None. ``consumer`` says which clause it sta
 
 from __future__ import annotations
 
-from rebalance_verifier.model.classic.state import NONE, Parts
 from rebalance_verifier.model.consumer.conversion import may_upgrade
 from rebalance_verifier.model.consumer.observations import (
     Acknowledged,
@@ -16,6 +15,10 @@ from rebalance_verifier.model.consumer.observations import (
     Granted,
 )
 from rebalance_verifier.model.consumer.state import BeatError
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import Setup, letter
 
 Holds = tuple[Parts, Parts]

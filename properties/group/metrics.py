@@ -16,16 +16,18 @@ from dataclasses import dataclass, field
 
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.state import (
-    ClusterState,
     Group,
+    Member,
+)
+from rebalance_verifier.model.group.observations import Call, Callback
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
     GroupState,
     Life,
-    Member,
     MemberState,
     Parts,
     each,
 )
-from rebalance_verifier.model.group.observations import Call, Callback
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, Outcome, State
 

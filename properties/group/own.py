@@ -21,7 +21,9 @@ from typing import Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.verdict import Level
-from rebalance_verifier.model.classic.state import each
+from rebalance_verifier.model.group.parts import (
+    each,
+)
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.properties.group import consumer
 from rebalance_verifier.properties.group.clause import ProtocolClause

@@ -12,10 +12,12 @@ from importlib.metadata import version
 from typing import Any
 
 from rebalance_verifier.base.names import LONGEST, close
-from rebalance_verifier.base.saved import SUITE
+from rebalance_verifier.base.saved import (
+    ROOT,
+    SUITE,
+)
 from rebalance_verifier.base.text import clean, count, cut, fold, listed, page_width, shorten, span
 from rebalance_verifier.base.verdict import Verdict
-from rebalance_verifier.cli.console.terminal import ROOT
 from rebalance_verifier.pipeline.audit.diagnosis import sentences
 from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, ZOMBIE
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding

@@ -1,7 +1,7 @@
 """From the gate to the contract: an assignor that is found conformant keeps what the proof assumes.
 
-Each clause of the contract is proved of those of the gate that stand beside it in ``gate.COUNTERPARTS``.
-Three need more than these.
+Each clause of the contract is proved of those of the gate that stand beside it in
+``specs.classic.gate.COUNTERPARTS``. Three need more than these.
 
 - ``complete`` speaks of every partition, the gate of those that the leader knows.
 - ``newest_claim`` says that a partition goes to a member whose claim is newer than any other; the gate lets

@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
-from rebalance_verifier.model.classic.state import Life, Topics, each
 from rebalance_verifier.model.consumer.conversion import may_upgrade
 from rebalance_verifier.model.consumer.member import ACTIVE
 from rebalance_verifier.model.consumer.observations import Committed
@@ -19,6 +18,11 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerGroup,
     ConsumerRecord,
     find,
+)
+from rebalance_verifier.model.group.parts import (
+    Life,
+    Topics,
+    each,
 )
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError

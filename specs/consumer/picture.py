@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
-from rebalance_verifier.model.classic.state import NONE, Life
 from rebalance_verifier.model.consumer.member import ACTIVE, FENCING
 from rebalance_verifier.model.consumer.state import (
     INSIDE,
@@ -25,6 +24,10 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerRecord,
     ConsumerRecords,
     LateCommit,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Life,
 )
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from rebalance_verifier.model.classic.state import NONE
 from rebalance_verifier.model.consumer.state import (
     BeatWire,
     ClassicMember,
@@ -13,6 +12,9 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerGroup,
     ConsumerRecord,
     GroupKind,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
 )
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.consumer.picture import Entry, GroupPicture, SlotState

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from rebalance_verifier.model.classic.state import NONE, Life, MemberState
 from rebalance_verifier.model.consumer.conversion import may_upgrade
 from rebalance_verifier.model.consumer.state import (
     Beat,
@@ -15,6 +14,11 @@ from rebalance_verifier.model.consumer.state import (
     ClassicStep,
     GroupKind,
     find,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Life,
+    MemberState,
 )
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Machine

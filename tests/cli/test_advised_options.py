@@ -12,9 +12,9 @@ import pytest
 from rebalance_verifier.cli.main import __file__ as main
 
 from tests.cli.test_vocabulary import parsers
+from tests.test_layers import FLOORS
 
-ROOT = Path(main).parents[2]
-PRODUCT = ("model", "properties", "explore", "specs", "live", "pipeline", "gate")
+ROOT = Path(main).parents[1]
 
 OPTION = re.compile(r"(?<![\w-])--(?!rebalance-)[a-z][a-z0-9-]*")
 """Those of the pytest plugin begin with --rebalance-."""
@@ -70,7 +70,7 @@ def test_a_command_names_options_that_it_has(path: Path) -> None:
     assert {wrong for text in texts(tree) for wrong in not_there(text, own)} == set()
 
 
-@pytest.mark.parametrize("part", PRODUCT)
+@pytest.mark.parametrize("part", FLOORS)
 def test_errors_name_options_that_there_are(part: str) -> None:
     """Elsewhere a text is of several commands: what is raised names an option that one of them has."""
     own = frozenset().union(*options().values())

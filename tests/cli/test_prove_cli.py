@@ -18,7 +18,13 @@ from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.cli.commands.prove import model_samples
 from rebalance_verifier.cli.shared.reports import Reports
 from rebalance_verifier.model.classic import callbacks, errors, member
-from rebalance_verifier.model.classic.state import NOTHING, Member, Metadata
+from rebalance_verifier.model.classic.state import (
+    Member,
+    Metadata,
+)
+from rebalance_verifier.model.group.parts import (
+    NOTHING,
+)
 from rebalance_verifier.model.group.setup import ConsumerConfig
 from rebalance_verifier.specs import proving
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding, examined
@@ -34,6 +40,7 @@ from rebalance_verifier.specs.proving import Proof, ProofPlan
 from tests.command import command
 from tests.processes import worked
 from tests.specs.logic.test_prover import locks
+from tests.test_layers import FLOORS, TOP
 from tests.tiers import tiered
 
 ROOT = Path(__file__).parents[2]
@@ -443,15 +450,18 @@ EDITS = {
 def edited(where: Path, edit: str) -> dict[str, str]:
     """A copy of the sources with this edit; the environment in which it is what Python finds."""
     file, word, other = EDITS[edit]
-    for folder in ("model", "properties", "explore", "specs", "live", "gate"):
-        shutil.copytree(ROOT / folder, where / folder, ignore=shutil.ignore_patterns("__pycache__"))
-    (where / ".ns").mkdir()
-    (where / ".ns/rebalance").symlink_to("..")
-    path = where / "model/classic" / file
+    package = where / TOP
+    for folder in (TOP, *FLOORS):
+        shutil.copytree(
+            ROOT / folder,
+            package if folder == TOP else package / folder,
+            ignore=shutil.ignore_patterns("__pycache__"),
+        )
+    path = package / "model/classic" / file
     text = path.read_text()
     assert text.count(word) == 1
     path.write_text(text.replace(word, other))
-    return {**os.environ, "PYTHONPATH": str(where / ".ns"), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "PYTHONPATH": str(where), "PYTHONDONTWRITEBYTECODE": "1"}
 
 
 SAMPLES = """

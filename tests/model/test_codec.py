@@ -20,7 +20,7 @@ from rebalance_verifier.traces import kinds, recordings, runs
 
 ROOT = Path(__file__).parents[2]
 SAVED = [
-    *(Path(__file__).parent / "saved").glob("*.json"),
+    *(ROOT / "tests" / "traces" / "saved").glob("*.json"),
     *(ROOT / "examples" / "audit").glob("*.json"),
     *(ROOT / "docs" / "results" / "traces").glob("*.json"),
 ]

@@ -24,10 +24,10 @@ from rebalance_verifier.traces.formats import FORMATS, schema
 
 from tests.report.handmade import BROKEN_GROUP
 from tests.report.test_audit_report import audited, finding
+from tests.test_layers import FLOORS
 from tests.traces.published import Validator, closed, hold, printed, validator
 
 ROOT = Path(__file__).parents[2]
-GATE = ROOT / "gate"
 
 
 # --- the schemas ----------------------------------------------------------------------------------
@@ -57,7 +57,8 @@ def pairs(document: object) -> Iterator[tuple[str, object]]:
 
 
 def test_every_schema_file_is_of_a_format_and_has_its_own_id():
-    files = {path.name.removesuffix(".schema.json") for path in GATE.glob("**/*.schema.json")}
+    paths = [path for folder in FLOORS for path in (ROOT / folder).glob("**/*.schema.json")]
+    files = {path.name.removesuffix(".schema.json") for path in paths}
     assert files == {one.file for one in FORMATS.values()}
     assert len({schema(name)["$id"] for name in FORMATS}) == len(FORMATS)
 
@@ -280,7 +281,7 @@ WRITTEN = {
 
 OTHERS = {
     "report.ci.sarif.render": "OASIS says what it is: test_sarif.py",
-    "cli.commands.show._shown": "Apalache says what it is: tests/gate/traces/test_itf.py",
+    "cli.commands.show._shown": "Apalache says what it is: tests/traces/test_itf.py",
 }
 
 OURS = {
@@ -299,7 +300,7 @@ OURS = {
     "live.clients.leaders.broker.LeaderBroker.answer_sync": "no JSON: bytes of Kafka's protocol",
     "live.clients.leaders.broker.LeaderBroker.handle": "no JSON: bytes of Kafka's protocol",
     "live.clients.leaders.starting.Forks.__call__": "read by live.leaders.forking",
-    "live.clients.leaders.targets._command": "read by python -m rebalance_verifier.live.clients.leaders itself",
+    "live.clients.leaders.targets._command": "read by live.clients.leaders itself",
     "live.clients.leaders.user_data.LearntUserData.to_text": "read by live.leaders itself",
     "live.artifacts.packages.npm_program.build": "npm's package.json",
     "base.processes.supervision.keep": "read by the keeper itself",
@@ -316,12 +317,13 @@ INSIDE = {
 """What is made into JSON to be compared, hashed or named in an error."""
 
 
+WRITERS = ("base", "live", "gate", "traces", "report", "cli")
 DUMPS = ("dumps", "dump", "json_text", "print_json", "answer")
 
 
 def writers() -> Iterator[str]:
-    """Every function of gate and live that makes JSON text of a value, but in an error or a hash."""
-    for path in sorted([*GATE.rglob("*.py"), *(ROOT / "live").rglob("*.py")]):
+    """Every function of these folders that makes JSON text of a value, but in an error or a hash."""
+    for path in sorted(path for folder in WRITERS for path in (ROOT / folder).rglob("*.py")):
         module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
         yield from found_in(ast.parse(path.read_text(encoding="utf-8")), module)
 

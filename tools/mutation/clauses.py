@@ -38,7 +38,7 @@ def clause_mutants() -> tuple[Mutant, ...]:
 def asked_clause(mutant: Mutant) -> MutantVerdict:
     """The first test of a clause that fails on a mutant. Only for a process that ends with it."""
     began = time.process_time()
-    with replaced(package, {name: _code(name, mutant) for name in MODULES}):
+    with replaced({f"{package.__name__}.{name}": _code(name, mutant) for name in MODULES}):
         failed = run_tests([TESTS]).failed
     verdict = MutantVerdict("test", failed, same=False) if failed else MutantVerdict("survived")
     return verdict._replace(seconds=time.process_time() - began)

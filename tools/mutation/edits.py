@@ -76,9 +76,9 @@ class Copy:
     """A copy of the project, whose tests import what is in it and not what is installed."""
 
     def __init__(self, where: Path) -> None:
-        self.root = where / "rebalance"
+        self.root = where / "rebalance_verifier"
         shutil.copytree(ROOT, self.root, ignore=_NOT_COPIED, symlinks=True)
-        for path in (ROOT / "cli" / "namespace").glob("*.py"):
+        for path in (ROOT / "rebalance_verifier").glob("*.py"):
             shutil.copy(path, self.root)
 
     @contextmanager

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from functools import cache
+from importlib import import_module
 from types import CodeType, ModuleType
 from typing import Any, TypeVar
 
-import rebalance_verifier.model.classic as package
 from rebalance_verifier.model.machine import Action, Outcome, Value, fault
 
 from tools.mutation.mutants import MODULES, Mutant, mutants, sources
@@ -116,32 +116,32 @@ def _compiled(module: str, number: int | None, compared: bool) -> CodeType:
     if compared:
         some = [mutant for mutant in mutants() if mutant.module == module]
         tree = ast.fix_missing_locations(Compared(tree, some).visit(tree))
-    return compile(tree, f"<model/classic/{module}.py>", "exec")
+    return compile(tree, f"<{MODULES[module]}>", "exec")
 
 
 @contextmanager
-def replaced(
-    package: ModuleType, code: Mapping[str, CodeType], known: Mapping[str, Any] = {}
-) -> Iterator[dict[str, ModuleType]]:
-    """Modules of a package made anew of ``code``, in that order; what was there before comes back after.
+def replaced(code: Mapping[str, CodeType], known: Mapping[str, Any] = {}) -> Iterator[dict[str, ModuleType]]:
+    """Make modules anew of ``code``, by their import names and in that order; yield them by their last names.
+    The modules that were there come back afterwards.
 
     ``known`` are names that each of them knows.
     """
-    full = {name: f"{package.__name__}.{name}" for name in code}
-    before = {name: sys.modules.get(full[name]) for name in code}
+    before = {name: sys.modules.get(name) for name in code}
     fresh: dict[str, ModuleType] = {}
     try:
         for name in code:
-            module = fresh[name] = sys.modules[full[name]] = ModuleType(full[name])
-            setattr(package, name, module)
+            package, _, leaf = name.rpartition(".")
+            module = fresh[leaf] = sys.modules[name] = ModuleType(name)
+            setattr(import_module(package), leaf, module)
             module.__dict__.update(known)
             exec(code[name], module.__dict__)
         yield fresh
     finally:
         for name, old in before.items():
             if old is not None:
-                sys.modules[full[name]] = old
-                setattr(package, name, old)
+                package, _, leaf = name.rpartition(".")
+                sys.modules[name] = old
+                setattr(sys.modules[package], leaf, old)
 
 
 @contextmanager
@@ -153,9 +153,9 @@ def loaded(
     ``compare``, where given, is told which mutants make a difference to a value while the model runs.
     """
     wrong = {mutant.module: mutant.number} if mutant is not None else {}
-    code = {name: _compiled(name, wrong.get(name), compare is not None) for name in MODULES}
+    code = {MODULES[name]: _compiled(name, wrong.get(name), compare is not None) for name in MODULES}
     known = {"KEPT": KEPT, "COMPARE": compare}
-    with replaced(package, code, known) as fresh:
+    with replaced(code, known) as fresh:
         if mutant is not None and mutant.kind == "write dropped":
             keeping(fresh)  # a step may be wired in another module than its own
         yield fresh

@@ -6,18 +6,21 @@ import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import rebalance_verifier.model.classic as package
 from rebalance_verifier.model.classic import state
+from rebalance_verifier.model.group import setup
 
-MODULES = (
-    *("setup", "callbacks", "errors", "expiry", "application", "join_group", "coordinator"),
+CLASSIC = (
+    *("callbacks", "errors", "expiry", "application", "join_group", "coordinator"),
     *("environment", "member", "leader", "atomic", "group"),
 )
-"""In the order in which they import each other. ``state`` and ``observations`` hold values and decide
-nothing."""
+MODULES = {"setup": setup.__name__} | {name: f"{package.__name__}.{name}" for name in CLASSIC}
+"""Name to import name, in the order in which they import each other. ``state`` and ``observations`` hold
+values and decide nothing."""
 
 UNTOUCHED = {
     *("letter", "letters", "spell", "partition", "name", "id"),
@@ -402,8 +405,8 @@ def _name(node: ast.expr) -> str:
 @cache
 def sources() -> Mapping[str, str]:
     """The source of each module."""
-    folder = Path(package.__path__[0])
-    return {name: (folder / f"{name}.py").read_text(encoding="utf-8") for name in MODULES}
+    specs = {name: find_spec(dotted) for name, dotted in MODULES.items()}
+    return {name: Path(str(spec and spec.origin)).read_text(encoding="utf-8") for name, spec in specs.items()}
 
 
 @cache

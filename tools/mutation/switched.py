@@ -16,7 +16,6 @@ from types import CodeType, FrameType
 from typing import Any
 
 import pytest
-import rebalance_verifier.model.classic as package
 
 from tools.mutation.loading import KEPT, keeping, replaced
 from tools.mutation.mutants import MODULES, Mutant, mutants, sources
@@ -68,7 +67,7 @@ def _code(module: str) -> CodeType:
     tree = ast.parse(sources()[module])
     some = [mutant for mutant in mutants() if mutant.module == module]
     tree = ast.fix_missing_locations(Switched(tree, some).visit(tree))
-    return compile(tree, f"<model/classic/{module}.py>", "exec")
+    return compile(tree, f"<{MODULES[module]}>", "exec")
 
 
 class _OneByOne(TestRun):
@@ -122,6 +121,6 @@ def told_by_tests(
     """
     switch = Switch()
     known = {"SWITCH": switch, "KEPT": KEPT}
-    with replaced(package, {name: _code(name) for name in MODULES}, known) as fresh:
+    with replaced({MODULES[name]: _code(name) for name in MODULES}, known) as fresh:
         keeping(fresh)
         run_tests([TESTS / f"{name}.py" for name in IN_ORDER], run=_OneByOne(todo, tests, switch, report))

@@ -13,6 +13,9 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.minimise import minimise
 from rebalance_verifier.gate.scenarios.player import Found, PlayedHistory, from_round
@@ -28,7 +31,6 @@ from rebalance_verifier.gate.search.causes.preconditions import (
 from rebalance_verifier.gate.search.causes.random_search import seek, thin_out, wander
 from rebalance_verifier.gate.search.causes.random_search import small as is_small
 from rebalance_verifier.model.values import RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import FailureKind
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember
 

@@ -1,4 +1,4 @@
-"""``python -m rebalance_verifier.gate.targets.hosts.host TARGET``: a Python assignor as a program that speaks the stdio
+"""``python -m ...host TARGET``: a Python assignor as a program that speaks the stdio
 protocol.
 
 The target runs in this process, so it can crash, hang or exit it: that is for the driver to survive. What

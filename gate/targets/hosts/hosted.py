@@ -28,7 +28,7 @@ from rebalance_verifier.model.values import (
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
-GROUP = "rebalance.assignors"
+GROUP = "rebalance_verifier.assignors"
 """Entry point group in which adapters register a ``load(spec) -> assignor``."""
 
 
@@ -118,7 +118,7 @@ def is_ours(spec: str) -> bool:
     if not colon:
         return spec.partition("+")[0] in NAMES
     found, release = adapter(prefix) or (None, None)
-    return found is not None and release is None and found.value.startswith("rebalance.")
+    return found is not None and release is None and found.value.startswith("rebalance_verifier.")
 
 
 def looked_up(directory: str) -> list[str]:

@@ -12,6 +12,9 @@ from itertools import starmap
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.lines import Garbage
 from rebalance_verifier.base.processes.supervision import ended_after
 from rebalance_verifier.gate.targets.hosts.host import ask, ask_user_data, name_of, trace_of
@@ -22,7 +25,6 @@ from rebalance_verifier.properties.assignors.calls import (
     Answer,
     Asker,
     Failure,
-    FailureKind,
     Reply,
     UserDataQuestion,
 )

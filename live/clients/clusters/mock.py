@@ -5,7 +5,7 @@ does otherwise than a broker (rdkafka_mock_cgrp.c): it takes the first assignor 
 aborts when a member's first is another; a rebalance of a running group waits ``session.timeout.ms`` less one
 second for members to join, also when all have; who does not join stays a member until its session expires.
 
-``python -m rebalance_verifier.live.clients.clusters.mock`` is the program, `MockCluster` its handle.
+``python -m ...mock`` is the program, `MockCluster` its handle.
 """
 
 from __future__ import annotations

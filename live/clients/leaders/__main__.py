@@ -1,4 +1,4 @@
-"""``python -m rebalance_verifier.live.clients.leaders SETTINGS``: a real client as a target that speaks the stdio protocol.
+"""``python -m ...leaders SETTINGS``: a real client as a target that speaks the stdio protocol.
 
 SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it,
 ``environment``, ``promises`` by assignor, ``hello``, what else is known of the client, ``forks``, what
@@ -20,8 +20,10 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
+from rebalance_verifier.base.files import (
+    write_whole,
+)
 from rebalance_verifier.base.processes.lines import Json, to_line
-from rebalance_verifier.base.processes.tools import write_whole
 from rebalance_verifier.live.clients.leaders.broker import Network
 from rebalance_verifier.live.clients.leaders.lane import Lane
 from rebalance_verifier.live.clients.leaders.leader import (

@@ -1,9 +1,8 @@
 """What the events of one run say against the clients: exact, in plain Python, for one group.
 
-The first checks are those of ``rebalance audit``, by the same rules (``pipeline/audit/checks.py``); it judges
-many groups of many hosts, this one group whose clocks are one. The others need what only a recording knows:
-which member was alive, what the client says that it owns, who read which records.
-"""
+The first checks are those of ``rebalance audit``, by the same rules (``pipeline/audit/kernel/checks.sql``);
+it judges many groups of many hosts, this one group whose clocks are one. The others need what only a
+recording knows: which member was alive, what the client says that it owns, who read which records."""
 
 from __future__ import annotations
 

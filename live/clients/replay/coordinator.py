@@ -16,19 +16,21 @@ from rebalance_verifier.live.clients.replay.scene import CannotForce, ReplayScen
 from rebalance_verifier.live.clients.replay.verdict import LEADER
 from rebalance_verifier.model.classic.errors import FATAL, answer_to
 from rebalance_verifier.model.classic.state import (
+    JoinOk,
+    MemberRecord,
+    Refused,
+    Sync,
+)
+from rebalance_verifier.model.group.observations import Decided
+from rebalance_verifier.model.group.parts import (
     NONE,
     Error,
     Generation,
     Grant,
     Id,
-    JoinOk,
-    MemberRecord,
     Parts,
-    Refused,
     Slot,
-    Sync,
 )
-from rebalance_verifier.model.group.observations import Decided
 from rebalance_verifier.model.group.setup import MemberContext, letter
 from rebalance_verifier.model.values import Subscription
 from rebalance_verifier.model.wire import WireError, decode_subscription

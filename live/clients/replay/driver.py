@@ -16,17 +16,19 @@ from rebalance_verifier.live.clients.replay.replay_plan import Due, ReplayStep
 from rebalance_verifier.live.clients.replay.scene import CannotForce, ReplayScene
 from rebalance_verifier.model.classic.errors import answer_to
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    Generation,
     Join,
     JoinOk,
-    Life,
-    Parts,
     Refused,
     SyncOk,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Claimed, Completed, Left, Threw
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Generation,
+    Life,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 
 POLLS = 10

@@ -10,7 +10,11 @@ from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.live.clients.replay.scene import ReplayScene
 from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replayed
 from rebalance_verifier.model.classic.describe import event_text, observation_text
-from rebalance_verifier.model.classic.state import Life, MemberState, Parts
+from rebalance_verifier.model.group.parts import (
+    Life,
+    MemberState,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.clauses import CONVERGES, rules
 

@@ -5,7 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from rebalance_verifier.model.classic.state import Topics, each, union
+from rebalance_verifier.model.group.parts import (
+    Topics,
+    each,
+    union,
+)
 from rebalance_verifier.model.group.setup import Setup
 
 

@@ -21,14 +21,16 @@ from rebalance_verifier.model.classic.join_group import connection_of
 from rebalance_verifier.model.classic.state import (
     Behind,
     Group,
-    Life,
     Member,
-    MemberState,
     Records,
     Refused,
-    Slot,
     Stray,
     Wire,
+)
+from rebalance_verifier.model.group.parts import (
+    Life,
+    MemberState,
+    Slot,
     each,
 )
 from rebalance_verifier.model.group.setup import Setup, letter

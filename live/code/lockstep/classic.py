@@ -38,20 +38,22 @@ from rebalance_verifier.live.code.replay.group import CodeGroup, CodeReleases
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
 from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellRefused, KafkaCell
 from rebalance_verifier.model.classic.state import (
-    NONE,
-    Grant,
-    GroupState,
-    Id,
     Join,
     JoinOk,
-    Life,
     Metadata,
-    Parts,
-    Slot,
     Sync,
     Wire,
 )
 from rebalance_verifier.model.group.observations import Callback, Threw
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Grant,
+    GroupState,
+    Id,
+    Life,
+    Parts,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, State
 

@@ -11,18 +11,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from rebalance_verifier.live.code.answers import CellClaim, CellRequest, CellResponse, RegisteredMember
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, told_to_lead
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    Error,
     Group,
-    GroupState,
     Join,
     JoinOk,
     JoinParked,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
     Metadata,
     Records,
     Refused,
@@ -30,6 +24,14 @@ from rebalance_verifier.model.classic.state import (
     SyncOk,
     SyncParked,
     Wire,
+)
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Error,
+    GroupState,
+    Life,
+    MemberState,
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Machine, State

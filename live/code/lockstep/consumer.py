@@ -26,7 +26,6 @@ from rebalance_verifier.live.code.lockstep.deviations import COUNTED_ANEW
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
 from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
-from rebalance_verifier.model.classic.state import NONE, Late, Parts, each
 from rebalance_verifier.model.consumer.connections import LeftBehind, connection_of
 from rebalance_verifier.model.consumer.observations import Committed
 from rebalance_verifier.model.consumer.state import (
@@ -37,6 +36,12 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerRecord,
     GroupKind,
     find,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Late,
+    Parts,
+    each,
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, Options, Outcome, State

@@ -19,23 +19,25 @@ from rebalance_verifier.model.classic.callbacks import join_prepare, reset
 from rebalance_verifier.model.classic.join_group import prepare
 from rebalance_verifier.model.classic.member import wants_to_join
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    Error,
-    GroupState,
     Join,
     JoinParked,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
     Refused,
-    Slot,
     SyncParked,
     find,
     put,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Seen
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Error,
+    GroupState,
+    Life,
+    MemberState,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import MemberContext, letter
 from rebalance_verifier.model.machine import Machine, State
 

@@ -18,7 +18,6 @@ from rebalance_verifier.live.code.lockstep.consumer import BROKER, OF_THE_GROUP,
 from rebalance_verifier.live.code.lockstep.deviations import NEVER_ANSWERED
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellRefused, KafkaCell
-from rebalance_verifier.model.classic.state import NONE, Error, GroupState, Life, MemberState, Slot
 from rebalance_verifier.model.consumer.conversion import following, keeps_protocols, may_upgrade
 from rebalance_verifier.model.consumer.state import (
     ANSWERS,
@@ -33,6 +32,14 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerRecords,
     GroupKind,
     find,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Error,
+    GroupState,
+    Life,
+    MemberState,
+    Slot,
 )
 from rebalance_verifier.model.group.setup import CLASSIC, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, State

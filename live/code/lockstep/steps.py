@@ -18,18 +18,20 @@ from rebalance_verifier.live.code.simulation import CellRefused
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.errors import RETRIABLE, answer_to
 from rebalance_verifier.model.classic.state import (
-    NONE,
-    Error,
-    GroupState,
     JoinOk,
-    Late,
-    Life,
-    MemberState,
     Refused,
-    Slot,
     Wire,
 )
 from rebalance_verifier.model.group.observations import Threw
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Error,
+    GroupState,
+    Late,
+    Life,
+    MemberState,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import MemberContext, letter
 from rebalance_verifier.model.machine import Event
 

@@ -15,8 +15,15 @@ from rebalance_verifier.live.code.answers import (
     RegisteredMember,
 )
 from rebalance_verifier.model.classic.join_group import select_protocol
-from rebalance_verifier.model.classic.state import GroupState, Metadata, Slot, Topics
+from rebalance_verifier.model.classic.state import (
+    Metadata,
+)
 from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
+from rebalance_verifier.model.group.parts import (
+    GroupState,
+    Slot,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import Setup, letter
 
 _STATES = {

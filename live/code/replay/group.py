@@ -23,19 +23,8 @@ from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch, sl
 from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
 from rebalance_verifier.model.classic.errors import FATAL
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    Error,
-    Generation,
-    Grant,
-    Id,
     JoinOk,
-    Life,
-    MemberState,
-    Parts,
     Refused,
-    Slot,
-    union,
 )
 from rebalance_verifier.model.group.observations import (
     Answered,
@@ -45,6 +34,19 @@ from rebalance_verifier.model.group.observations import (
     Completed,
     Decided,
     Threw,
+)
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Error,
+    Generation,
+    Grant,
+    Id,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    union,
 )
 from rebalance_verifier.model.group.setup import ConsumerConfig, Setup, letter
 from rebalance_verifier.model.machine import NOBODY

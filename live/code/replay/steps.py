@@ -21,19 +21,21 @@ from rebalance_verifier.live.code.replay.group import (
 from rebalance_verifier.live.code.simulation import CellRefused
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.state import (
-    NONE,
-    Error,
-    Grant,
     Join,
     JoinOk,
-    Life,
-    MemberState,
     Refused,
-    Slot,
     Sync,
     SyncOk,
 )
 from rebalance_verifier.model.group.observations import Decided, Threw
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Error,
+    Grant,
+    Life,
+    MemberState,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import letter
 
 WAITS_NOT = (3, 2)

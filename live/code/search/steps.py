@@ -19,8 +19,13 @@ from rebalance_verifier.live.code.search.enabled import (
 from rebalance_verifier.live.code.search.group import FOUND, JOINING, SearchedGroup
 from rebalance_verifier.live.code.simulation import CellRefused
 from rebalance_verifier.model.classic.errors import FATAL
-from rebalance_verifier.model.classic.state import NONE, Error, Parts, Slot
 from rebalance_verifier.model.group.observations import Call, Callback, Left, Threw
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Error,
+    Parts,
+    Slot,
+)
 from rebalance_verifier.model.machine import Event
 
 

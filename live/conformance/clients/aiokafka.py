@@ -8,7 +8,16 @@ from typing import Any
 from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK, prepares
 from rebalance_verifier.live.conformance.clients.traits import read_client
 from rebalance_verifier.model.classic.callbacks import works
-from rebalance_verifier.model.classic.state import JoinOk, Member, MemberState, SyncOk, Topics, Wire
+from rebalance_verifier.model.classic.state import (
+    JoinOk,
+    Member,
+    SyncOk,
+    Wire,
+)
+from rebalance_verifier.model.group.parts import (
+    MemberState,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

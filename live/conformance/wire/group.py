@@ -11,7 +11,6 @@ from rebalance_verifier.live.conformance.wire.frontier import COORDINATOR, Items
 from rebalance_verifier.live.conformance.wire.intended import IntendedTargets
 from rebalance_verifier.live.conformance.wire.items import Item, Lane, WireRecording
 from rebalance_verifier.model.classic.group import MOST_NAMINGS
-from rebalance_verifier.model.classic.state import NONE, GroupState, Life, Parts, Slot, each
 from rebalance_verifier.model.consumer.member import claims
 from rebalance_verifier.model.consumer.state import (
     Beat,
@@ -30,6 +29,14 @@ from rebalance_verifier.model.consumer.state import (
     find,
 )
 from rebalance_verifier.model.group.observations import Callback
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    GroupState,
+    Life,
+    Parts,
+    Slot,
+    each,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Outcome, State
 from rebalance_verifier.model.migration.coordinator import heartbeat as classic_heartbeat

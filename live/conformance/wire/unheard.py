@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_verifier.live.conformance.wire.group import WireGroup
-from rebalance_verifier.model.classic.state import NONE
 from rebalance_verifier.model.consumer.state import Beat, BeatOk, BeatRefused, ClassicMessage, ConsumerRecord
+from rebalance_verifier.model.group.parts import (
+    NONE,
+)
 from rebalance_verifier.model.machine import State
 
 

@@ -9,21 +9,23 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NOTHING,
     Group,
-    GroupState,
     Join,
     JoinOk,
-    Late,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
     Records,
     Stray,
     find,
     put,
+)
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NOTHING,
+    GroupState,
+    Late,
+    MemberState,
+    Parts,
     union,
 )
 from rebalance_verifier.model.machine import Action, Outcome, Value

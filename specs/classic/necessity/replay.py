@@ -21,10 +21,12 @@ from rebalance_verifier.model.classic.group import FAULTS, machine
 from rebalance_verifier.model.classic.state import (
     Group,
     Member,
-    Parts,
     Records,
-    Slot,
     Sync,
+)
+from rebalance_verifier.model.group.parts import (
+    Parts,
+    Slot,
     Topics,
     each,
     union,

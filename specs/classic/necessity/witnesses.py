@@ -1,8 +1,8 @@
 """For every action how a run comes to it, or why none does.
 
 A run is given by its actions alone; the solver finds the consumers and the rest, the explicit evaluator
-checks what it found: ``specs.classic.necessity.vacuity``. ``python -m tools.witness_search`` finds ``witnesses.json``
-anew; a few are shorter here.
+checks what it found: ``specs.classic.necessity.vacuity``. ``python -m tools.witness_search`` finds
+``witnesses.json`` anew; a few are shorter here.
 """
 
 from __future__ import annotations

@@ -17,28 +17,30 @@ from typing import Any
 from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.classic.errors import FATAL, RETRIABLE
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
     Behind,
-    ClusterState,
-    Error,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinOk,
     JoinParked,
-    Late,
-    Life,
     Member,
     MemberRecord,
     Metadata,
     Records,
     Refused,
-    Slot,
     Sync,
     SyncOk,
     SyncParked,
+)
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    ClusterState,
+    Error,
+    GroupState,
+    Id,
+    Late,
+    Life,
+    Slot,
 )
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Value

@@ -13,21 +13,23 @@ from rebalance_verifier.model.classic.coordinator import over_capacity
 from rebalance_verifier.model.classic.errors import FATAL, RETRIABLE, answer_to
 from rebalance_verifier.model.classic.join_group import connection_of
 from rebalance_verifier.model.classic.state import (
-    NO_ID,
-    NONE,
-    Error,
     Join,
     JoinOk,
     JoinParked,
     LeaveGroup,
     Member,
     MemberRecord,
-    MemberState,
     Records,
     Refused,
     Sync,
     SyncOk,
     SyncParked,
+)
+from rebalance_verifier.model.group.parts import (
+    NO_ID,
+    NONE,
+    Error,
+    MemberState,
     each,
 )
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError

@@ -114,7 +114,7 @@ def test_a_directory_that_holds_what_is_hidden_is_none_for_a_target(home, above)
 def test_python_sees_its_libraries_and_this_distribution():
     found = needed([GO], {"HOME": "/nowhere"})
     assert {sys.prefix, sys.base_prefix} <= {*found}
-    assert any(Path(path, "live", "confined").is_dir() for path in found)
+    assert any(Path(path, "base", "confine").is_dir() for path in found)
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,10 @@ import pytest
 from rebalance_verifier.base.files import Kept
 from rebalance_verifier.base.processes import child as module
 from rebalance_verifier.base.processes.child import MAX_ANSWER, Child, Gone
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.supervision import marked
-from rebalance_verifier.properties.assignors.calls import FailureKind
 
 from tests.processes import LINUX, left
 

@@ -33,7 +33,8 @@ def test_a_walk_repeats_and_differs_by_seed():
 
 def test_a_walk_is_the_same_under_any_hash_seed():
     code = (
-        "from rebalance_verifier.explore.random.walks import walk; from tests.explore.liveness.toys_live import lock;"
+        "from rebalance_verifier.explore.random.walks import walk;"
+        "from tests.explore.liveness.toys_live import lock;"
         "print([walk(*lock(), seed, 60).trace for seed in range(5)])"
     )
     outputs = {

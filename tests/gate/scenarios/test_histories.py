@@ -9,6 +9,9 @@ from dataclasses import replace
 
 import pytest
 from rebalance_verifier.base.draws import Seeded
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, generate
 from rebalance_verifier.gate.scenarios.player import (
@@ -35,7 +38,6 @@ from rebalance_verifier.properties.assignors.calls import (
     AssignorCall,
     AssignQuestion,
     Failure,
-    FailureKind,
     Question,
     Reply,
     Writer,

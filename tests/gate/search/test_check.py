@@ -13,6 +13,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search import findings, resume
@@ -37,7 +40,10 @@ from rebalance_verifier.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
-from rebalance_verifier.properties.assignors.calls import Failure, FailureKind, Reply
+from rebalance_verifier.properties.assignors.calls import (
+    Failure,
+    Reply,
+)
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, to_json

@@ -16,6 +16,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, numbered
 from rebalance_verifier.gate.search.subject import Subject
@@ -33,7 +36,6 @@ from rebalance_verifier.properties.assignors.calls import (
     Answer,
     Asker,
     Failure,
-    FailureKind,
     UserDataQuestion,
 )
 from rebalance_verifier.properties.assignors.clauses import TABLE

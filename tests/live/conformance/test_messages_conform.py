@@ -26,8 +26,11 @@ from rebalance_verifier.live.conformance.wire.question import (
     build_wire_question,
     has_messages,
 )
-from rebalance_verifier.model.classic.state import Parts, Slot
 from rebalance_verifier.model.consumer.coordinator import TargetMember
+from rebalance_verifier.model.group.parts import (
+    Parts,
+    Slot,
+)
 
 from tests.command import Rebalance
 

@@ -11,11 +11,13 @@ from typing import Any, NamedTuple
 
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.state import (
+    Member,
+    Metadata,
+)
+from rebalance_verifier.model.group.parts import (
     Generation,
     Life,
-    Member,
     MemberState,
-    Metadata,
     Parts,
     Topics,
     union,

@@ -6,24 +6,26 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.model.classic.state import (
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinOk,
     JoinParked,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
     Refused,
-    Slot,
     Sync,
     SyncOk,
     SyncParked,
+)
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    GroupState,
+    Id,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
     Topics,
 )
 

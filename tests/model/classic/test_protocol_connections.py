@@ -8,23 +8,25 @@ import pytest
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.join_group import connection_of, not_overtaken, which
 from rebalance_verifier.model.classic.state import (
+    Group,
+    Join,
+    JoinParked,
+    LeaveGroup,
+    Member,
+    MemberRecord,
+    Refused,
+    Sync,
+)
+from rebalance_verifier.model.group.parts import (
     Error,
     Generation,
     Grant,
-    Group,
     GroupState,
     Id,
-    Join,
-    JoinParked,
     Late,
-    LeaveGroup,
     Life,
-    Member,
-    MemberRecord,
     Parts,
-    Refused,
     Slot,
-    Sync,
     Topics,
 )
 from rebalance_verifier.model.group.setup import MemberContext, Setup

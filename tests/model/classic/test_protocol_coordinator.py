@@ -8,31 +8,33 @@ from typing import Any
 import pytest
 from rebalance_verifier.model.classic.join_group import select_protocol, written
 from rebalance_verifier.model.classic.state import (
+    Group,
+    Join,
+    JoinOk,
+    JoinParked,
+    Member,
+    MemberRecord,
+    Metadata,
+    Refused,
+    Sync,
+    SyncOk,
+    SyncParked,
+)
+from rebalance_verifier.model.group.observations import Admitted, Expelled, Noted, Repeated, Replaced
+from rebalance_verifier.model.group.parts import (
     ClusterState,
     Error,
     Generation,
     Grant,
-    Group,
     GroupState,
     Id,
-    Join,
-    JoinOk,
-    JoinParked,
     Late,
     Life,
-    Member,
-    MemberRecord,
     MemberState,
-    Metadata,
     Parts,
-    Refused,
     Slot,
-    Sync,
-    SyncOk,
-    SyncParked,
     Topics,
 )
-from rebalance_verifier.model.group.observations import Admitted, Expelled, Noted, Repeated, Replaced
 
 from tests.model.classic.small_groups import (
     BOTH,

@@ -12,22 +12,24 @@ from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.switches import switched
 from rebalance_verifier.model.classic.leader import Question, Refusal, answers, validated
 from rebalance_verifier.model.classic.state import (
-    ClusterState,
-    Generation,
     Group,
-    GroupState,
-    Id,
     JoinOk,
-    Life,
     MemberRecord,
-    MemberState,
     Metadata,
-    Parts,
-    Slot,
     Sync,
-    Topics,
 )
 from rebalance_verifier.model.group.observations import Decided, Noted, Threw
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
+    Generation,
+    GroupState,
+    Id,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import Consumer, Setup
 from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription, TopicPartition
 

@@ -6,29 +6,31 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.model.classic.state import (
-    ClusterState,
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinOk,
     JoinParked,
-    Late,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
     Refused,
-    Slot,
     Sync,
     SyncOk,
     SyncParked,
-    Topics,
 )
 from rebalance_verifier.model.group.observations import Answered, Call, Callback, Left, Noted, Threw
+from rebalance_verifier.model.group.parts import (
+    ClusterState,
+    Error,
+    Generation,
+    GroupState,
+    Id,
+    Late,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import ConsumerConfig
 
 from tests.model.classic.small_groups import COOPERATIVE, EAGER, PlayedGroup, Step, meta, setup, stable

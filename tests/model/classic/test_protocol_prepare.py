@@ -9,22 +9,24 @@ from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.state import (
-    NONE,
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinParked,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
-    Slot,
     Sync,
 )
 from rebalance_verifier.model.group.observations import Answered, Callback
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Error,
+    Generation,
+    GroupState,
+    Id,
+    MemberState,
+    Parts,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.clauses import rules
 

@@ -11,29 +11,31 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.model.classic.errors import answer_to
 from rebalance_verifier.model.classic.leader import Question, ask
 from rebalance_verifier.model.classic.state import (
-    Error,
-    Generation,
-    Grant,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinOk,
     JoinParked,
-    Late,
     LeaveGroup,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
     Refused,
-    Slot,
     Sync,
     SyncParked,
-    Topics,
 )
 from rebalance_verifier.model.group.observations import Left, Threw
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    Grant,
+    GroupState,
+    Id,
+    Late,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import NOBODY
 

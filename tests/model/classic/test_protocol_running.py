@@ -9,26 +9,28 @@ import pytest
 from rebalance_verifier.model.classic.callbacks import drop
 from rebalance_verifier.model.classic.errors import refused
 from rebalance_verifier.model.classic.state import (
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     JoinOk,
     JoinParked,
-    Late,
-    Life,
     Member,
     MemberRecord,
-    MemberState,
-    Parts,
     Refused,
-    Slot,
     SyncOk,
     SyncParked,
-    Topics,
 )
 from rebalance_verifier.model.group.observations import Callback, Claimed, Completed, Noted
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    GroupState,
+    Id,
+    Late,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import MemberContext
 
 from tests.model.classic.small_groups import EVERY_FAULT, NOBODY, PlayedGroup, meta, setup, stable

@@ -7,18 +7,20 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.model.classic.state import (
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     Join,
-    Life,
     Member,
     MemberRecord,
+    Refused,
+)
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    GroupState,
+    Id,
+    Life,
     MemberState,
     Parts,
-    Refused,
     Slot,
     Topics,
 )

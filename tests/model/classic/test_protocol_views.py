@@ -6,20 +6,22 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.model.classic.state import (
+    Group,
+    Join,
+    Member,
+    MemberRecord,
+    Refused,
+)
+from rebalance_verifier.model.group.parts import (
     ClusterState,
     Error,
     Generation,
-    Group,
     GroupState,
     Id,
-    Join,
     Late,
     Life,
-    Member,
-    MemberRecord,
     MemberState,
     Parts,
-    Refused,
     Slot,
     Topics,
 )

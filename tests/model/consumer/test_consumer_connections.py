@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance_verifier.model.classic.state import NONE, Generation, Slot, Topics
 from rebalance_verifier.model.consumer.connections import connection_of, not_overtaken, which
 from rebalance_verifier.model.consumer.group import consumer_machine
 from rebalance_verifier.model.consumer.state import (
@@ -16,6 +15,12 @@ from rebalance_verifier.model.consumer.state import (
     BeatOk,
     BeatRefused,
     RecordState,
+)
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Generation,
+    Slot,
+    Topics,
 )
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Event, State

@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance_verifier.model.classic.state import NONE, Generation, Parts
 from rebalance_verifier.model.consumer.reconcile import accepts, reconcile
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    Generation,
+    Parts,
+)
 
 STABLE, UNREVOKED, UNRELEASED = RecordState
 

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance_verifier.model.classic.state import Generation, GroupState, Parts, Topics
 from rebalance_verifier.model.consumer.conversion import (
     chosen,
     downgraded,
@@ -18,6 +17,12 @@ from rebalance_verifier.model.consumer.conversion import (
     upgraded,
 )
 from rebalance_verifier.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind, RecordState
+from rebalance_verifier.model.group.parts import (
+    Generation,
+    GroupState,
+    Parts,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import Setup
 
 TWO = Parts(0b11)

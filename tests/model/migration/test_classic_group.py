@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance_verifier.model.classic.state import (
+from rebalance_verifier.model.consumer.state import (
+    ClassicMessage,
+    ClassicStep,
+    ConsumerGroup,
+    ConsumerRecord,
+    GroupKind,
+)
+from rebalance_verifier.model.group.parts import (
     NONE,
     NOTHING,
     ClusterState,
@@ -14,13 +21,6 @@ from rebalance_verifier.model.classic.state import (
     Parts,
     Slot,
     Topics,
-)
-from rebalance_verifier.model.consumer.state import (
-    ClassicMessage,
-    ClassicStep,
-    ConsumerGroup,
-    ConsumerRecord,
-    GroupKind,
 )
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.migration.coordinator import accepted, arrives, join_phase_ends

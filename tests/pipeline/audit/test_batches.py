@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 import duckdb
-from rebalance_verifier.base.processes import tools
+from rebalance_verifier.base import files
 from rebalance_verifier.pipeline import database
 from rebalance_verifier.pipeline.audit import batches, tail
 from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
@@ -182,7 +182,7 @@ def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(tmp_path, foll
     assert follow_once() == []
     write(a, (3, "b", "assigned", 1, "t-0"))
     with monkeypatch.context() as patched:
-        save, write_whole = database.save, tools.write_whole
+        save, write_whole = database.save, files.write_whole
 
         def saving(connection, query, directory):
             save(connection, query, directory)

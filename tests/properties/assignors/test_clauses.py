@@ -9,6 +9,9 @@ from types import FunctionType
 from typing import Any
 
 import pytest
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import LESSER, Limits, Promise, stated
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
@@ -18,7 +21,6 @@ from rebalance_verifier.properties.assignors.calls import (
     AssignorCall,
     AssignQuestion,
     Failure,
-    FailureKind,
     StatedClaim,
     answered,
 )

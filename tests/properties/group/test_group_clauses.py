@@ -7,18 +7,6 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.model.classic.group import FAULTS, machine
-from rebalance_verifier.model.classic.state import (
-    Error,
-    Generation,
-    Grant,
-    GroupState,
-    Id,
-    Life,
-    MemberState,
-    Parts,
-    Slot,
-    Topics,
-)
 from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
@@ -34,6 +22,18 @@ from rebalance_verifier.model.group.observations import (
     Repeated,
     Replaced,
     Threw,
+)
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    Grant,
+    GroupState,
+    Id,
+    Life,
+    MemberState,
+    Parts,
+    Slot,
+    Topics,
 )
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
 from rebalance_verifier.model.machine import Event

@@ -7,7 +7,10 @@ from functools import partial
 
 import pytest
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import Parts, Topics
+from rebalance_verifier.model.group.parts import (
+    Parts,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group.metrics import Callbacks, Figures, figures

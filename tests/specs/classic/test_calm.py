@@ -14,7 +14,15 @@ from rebalance_verifier.explore.engine.search import Limits
 from rebalance_verifier.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.liveness.liveness import Settling, settles
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import JoinOk, Life, Member, Refused, SyncOk
+from rebalance_verifier.model.classic.state import (
+    JoinOk,
+    Member,
+    Refused,
+    SyncOk,
+)
+from rebalance_verifier.model.group.parts import (
+    Life,
+)
 from rebalance_verifier.model.group.setup import CONNECTION_FAULTS, Setup, letter
 from rebalance_verifier.model.machine import State, View
 from rebalance_verifier.properties.group.rules import Finally, Rules

@@ -1,4 +1,4 @@
-"""A consumer of aiokafka, recorded: ``python -m rebalance_verifier.live.clients.consumers.clients.aiokafka``.
+"""A consumer of aiokafka, recorded: ``python -m ...aiokafka``.
 
 Its event loop runs in a thread of its own, so that a consumer that is not polled goes on as it does in an
 application that waits for something else. Generations are taken from its log.

@@ -1,4 +1,4 @@
-"""A consumer of kafka-python, recorded: ``python -m rebalance_verifier.live.clients.consumers.clients.kafka_python``.
+"""A consumer of kafka-python, recorded: ``python -m ...kafka_python``.
 
 Callbacks tell what it owns. That it joins and in which generation is taken from its log and from two methods
 of its coordinator, which are called as before: its listener is not called for an empty assignment.

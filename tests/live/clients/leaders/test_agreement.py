@@ -8,6 +8,9 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.gate.scenarios.player import play
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, scenario_at
@@ -17,7 +20,11 @@ from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.live.clients.leaders.clients import LEADING, released
 from rebalance_verifier.model.assignors.promises import KAFKA
 from rebalance_verifier.model.values import Cluster, GroupSubscription, RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import Failure, FailureKind, Reply, Writer
+from rebalance_verifier.properties.assignors.calls import (
+    Failure,
+    Reply,
+    Writer,
+)
 
 SCENARIOS = 200
 PLAN = dataclasses.replace(CheckPlan(), profile=dataclasses.replace(PROFILES["smoke"], mixed=SCENARIOS))

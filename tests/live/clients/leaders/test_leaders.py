@@ -9,6 +9,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rebalance_verifier.base.processes.failure import (
+    FailureKind,
+)
 from rebalance_verifier.gate.search.search import replay
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.resolve import resolve
@@ -18,7 +21,12 @@ from rebalance_verifier.live.clients.leaders.user_data import FORMATS, LearntUse
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance_verifier.properties.assignors.calls import Answer, AssignQuestion, Failure, FailureKind, Reply
+from rebalance_verifier.properties.assignors.calls import (
+    Answer,
+    AssignQuestion,
+    Failure,
+    Reply,
+)
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 

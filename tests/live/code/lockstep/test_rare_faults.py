@@ -13,8 +13,17 @@ from rebalance_verifier.live.code.lockstep.walks import lines_of
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import KafkaCell
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import Error, Generation, GroupState, Life, Refused, Slot
+from rebalance_verifier.model.classic.state import (
+    Refused,
+)
 from rebalance_verifier.model.group.observations import Call, Callback, Threw
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    GroupState,
+    Life,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import Event
 

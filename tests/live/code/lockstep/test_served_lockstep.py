@@ -15,8 +15,11 @@ from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, drawn, lockstep, lockstep_setup, walk
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import KafkaCell
-from rebalance_verifier.model.classic.state import Generation, Parts
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
+from rebalance_verifier.model.group.parts import (
+    Generation,
+    Parts,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 

@@ -15,8 +15,11 @@ from rebalance_verifier.live.code.answers import (
     RegisteredMember,
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
-from rebalance_verifier.model.classic.state import GroupState, Slot
 from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
+from rebalance_verifier.model.group.parts import (
+    GroupState,
+    Slot,
+)
 
 A, B = Slot(0), Slot(1)
 

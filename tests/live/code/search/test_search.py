@@ -32,8 +32,11 @@ from rebalance_verifier.live.code.search.run import (
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan, search_walks
 from rebalance_verifier.live.code.simulation import KafkaCell
 from rebalance_verifier.model.classic import group
-from rebalance_verifier.model.classic.state import Parts, Slot
 from rebalance_verifier.model.group.observations import Call, Callback, Completed
+from rebalance_verifier.model.group.parts import (
+    Parts,
+    Slot,
+)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import NOBODY, Event
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import pytest
 from rebalance_verifier.model.classic.state import (
+    Group,
+    Member,
+    MemberRecord,
+)
+from rebalance_verifier.model.group.parts import (
     NO_ID,
     NONE,
     Generation,
-    Group,
     GroupState,
     Late,
-    Member,
-    MemberRecord,
     MemberState,
     Parts,
 )

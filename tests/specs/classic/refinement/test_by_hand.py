@@ -11,19 +11,21 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.model.classic.state import (
-    Error,
-    Generation,
     Group,
-    GroupState,
-    Id,
     Join,
     JoinParked,
     MemberRecord,
+    Refused,
+    Sync,
+)
+from rebalance_verifier.model.group.parts import (
+    Error,
+    Generation,
+    GroupState,
+    Id,
     MemberState,
     Parts,
-    Refused,
     Slot,
-    Sync,
 )
 from rebalance_verifier.specs.classic.refinement.refinement import Refinement
 from rebalance_verifier.specs.logic.concrete import Stepper

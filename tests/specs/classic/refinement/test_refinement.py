@@ -19,8 +19,8 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.random.group_machine import group_machine, setups
 from rebalance_verifier.model.classic import state as values
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import Slot
-from rebalance_verifier.model.group import observations
+from rebalance_verifier.model.group import observations, parts
+from rebalance_verifier.model.group.parts import Slot
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.rules import Rules
 from rebalance_verifier.specs.classic.refinement import abstraction, correspondence, listeners
@@ -36,6 +36,7 @@ from tests.specs.classic.refinement.walks import check_walks, no_rules
 
 GO_ON = Limits(go_on=True)
 state: Any = values  # so that plain numbers do for partitions and generations
+shared: Any = parts
 
 CLASSIC = [name for name, one in SCENARIOS.items() if not one.modern]
 """Groups of the consumer protocol are no refinement of the logic, which is of the classic one."""
@@ -380,7 +381,7 @@ def local(**parts):
         "stray": None,
         "records": (),
         "log": (),
-        "cluster": state.ClusterState(3),
+        "cluster": shared.ClusterState(3),
     }
     return Local(slot=Slot(0), **{**here, **parts})
 
@@ -392,24 +393,24 @@ def pictured(**parts):
 def test_a_claim_is_since_the_generation_that_it_says():
     meta = state.Metadata(("cooperative-sticky",), 1, owned=0b10, label=2, own_gen=1)
     assert pictured(wire=state.Join(1, meta))["sent"] == (0, 3)
-    assert pictured(wire=state.Join(1, meta._replace(label=state.NONE)))["sent"] == (0, 2)
+    assert pictured(wire=state.Join(1, meta._replace(label=shared.NONE)))["sent"] == (0, 2)
     assert pictured(records=(state.MemberRecord(2, meta),))["claim"] == (0, 0, 0, 3)
     assert pictured(wire=state.Join(0, meta))["wire"] == ("join_new",)
 
 
 def test_an_error_that_costs_nothing_names_nobody():
-    unknown = pictured(wire=state.Refused("sync", state.Error.UNKNOWN_MEMBER_ID, 2, 3))
-    again = pictured(wire=state.Refused("sync", state.Error.NOT_COORDINATOR, 2, 3))
+    unknown = pictured(wire=state.Refused("sync", shared.Error.UNKNOWN_MEMBER_ID, 2, 3))
+    again = pictured(wire=state.Refused("sync", shared.Error.NOT_COORDINATOR, 2, 3))
     assert (unknown["names"], unknown["wire_generation"]) == ((False, True), (4,))
     assert (again["names"], again["wire_generation"]) == ((False, False), (0,))
-    given = pictured(wire=state.Refused("join", state.Error.MEMBER_ID_REQUIRED, 0, given=2))
+    given = pictured(wire=state.Refused("join", shared.Error.MEMBER_ID_REQUIRED, 0, given=2))
     assert given["names"] == (False, True)
 
 
 def test_a_process_that_is_gone_is_told_of_no_disconnect():
-    lost = state.Refused("join", state.Error.DISCONNECT, 1)
-    assert pictured(member=state.Member(life=state.Life.UP), wire=lost)["wire"] == ("join_refused",)
-    assert pictured(member=state.Member(life=state.Life.FAILED), wire=lost)["wire"] == ("idle",)
+    lost = state.Refused("join", shared.Error.DISCONNECT, 1)
+    assert pictured(member=state.Member(life=shared.Life.UP), wire=lost)["wire"] == ("join_refused",)
+    assert pictured(member=state.Member(life=shared.Life.FAILED), wire=lost)["wire"] == ("idle",)
 
 
 def test_a_join_that_its_sender_gave_up_on_is_left_behind():
@@ -421,20 +422,20 @@ def test_a_join_that_its_sender_gave_up_on_is_left_behind():
 
 def test_what_has_no_picture():
     with pytest.raises(NoCounterpartError, match="waits for ever"):
-        pictured(member=state.Member(life=state.Life.UP, stuck=True))
+        pictured(member=state.Member(life=shared.Life.UP, stuck=True))
     with pytest.raises(ValueError, match="no id number 3"):
-        pictured(member=state.Member(life=state.Life.UP, id=3))
+        pictured(member=state.Member(life=shared.Life.UP, id=3))
     with pytest.raises(ValueError, match="no generation 4"):
-        pictured(member=state.Member(life=state.Life.UP, generation=4))
+        pictured(member=state.Member(life=shared.Life.UP, generation=4))
 
 
 def test_how_large_a_universe_has_to_be():
     assert abstraction.needed(
         [state.Group(generation=2), state.MemberRecord(3, None), None, 7]
     ) == abstraction.StructureSize(3, 3)
-    assert abstraction.needed([state.Late("commit", 2, 5)]) == abstraction.StructureSize(2, 6)
+    assert abstraction.needed([shared.Late("commit", 2, 5)]) == abstraction.StructureSize(2, 6)
     assert abstraction.needed(
-        [state.Sync(1, 0, (state.Grant(state.Id(0, 4), 1),))]
+        [state.Sync(1, 0, (shared.Grant(shared.Id(0, 4), 1),))]
     ) == abstraction.StructureSize(4, 1)
 
 

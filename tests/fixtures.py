@@ -1,4 +1,4 @@
-"""Fixtures of the gate's tests."""
+"""Fixtures that the tests of several floors share."""
 
 from __future__ import annotations
 
@@ -9,9 +9,14 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.pipeline.conftest import spark
 
-__all__ = ["spark"]
+@pytest.fixture(scope="session")
+def spark():
+    """One session of Spark for all tests of a process: two cores, small memory."""
+    from rebalance_verifier.pipeline.session import session
+
+    with session("local[2]", memory="1g", settings={"spark.sql.shuffle.partitions": "4"}) as spark:
+        yield spark
 
 
 @pytest.fixture(scope="session")
