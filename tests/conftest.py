@@ -12,6 +12,7 @@ from hypothesis import settings
 from rebalance_verifier.cli import main as cli
 
 from tests.command import Ran, Rebalance
+from tests.expected import FLAG
 from tests.traces.published import hold_printed
 
 pytest_plugins = ["pytester", "tests.fixtures"]
@@ -37,6 +38,11 @@ SPARK = (
     "cli/test_explore_spark",
 )
 """Beginnings of the names of files whose tests beyond the fast loop start Spark."""
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flag that rewrites expected outputs."""
+    parser.addoption(FLAG, action="store_true", help="rewrite expected outputs (tests/expected.py)")
 
 
 @pytest.hookimpl(trylast=True)  # of those that are to run

@@ -9,6 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.expected import Expected
+from tests.expected import is_updating as rewrites
+
 
 @pytest.fixture(scope="session")
 def spark():
@@ -30,3 +33,15 @@ def published() -> Any:
     kind = jsonschema.validators.validator_for(schema)
     kind.check_schema(schema)
     return kind(schema, format_checker=kind.FORMAT_CHECKER)
+
+
+@pytest.fixture
+def is_updating(request: pytest.FixtureRequest) -> bool:
+    """Whether this run rewrites expected outputs."""
+    return rewrites(request.config)
+
+
+@pytest.fixture
+def expected(request: pytest.FixtureRequest, is_updating: bool) -> Expected:
+    """Compare an output with the file beside the test, or rewrite it: tests/expected.py."""
+    return Expected(request.path, request.node.name, is_updating)

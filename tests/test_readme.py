@@ -10,7 +10,7 @@ all blocks that begin with the same commands. An HTML comment in the line before
     <!-- goes on -->              runs after the block before it, in the same directory
 
 A line ``...`` in the output stands for any number of lines. What differs from run to run or from machine
-to machine (durations, versions) is not compared. ``UPDATE_DOCS=1 pytest tests/test_readme.py`` puts the
+to machine (durations, versions) is not compared. ``pytest tests/test_readme.py --update-expected`` puts the
 real output in place, shortened at the same place if there is one ``...``.
 """
 
@@ -32,21 +32,13 @@ import pytest
 from rebalance_verifier.cli.console.terminal import UsageError
 from rebalance_verifier.cli.main import build_parser
 
+from tests.expected import plain
 from tests.tiers import tiered
 from tools import tlc
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 BLOCK = re.compile(r"(?:^<!-- (?P<note>[^\n]*?) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
-REWRITE = bool(os.environ.get("UPDATE_DOCS"))
-
-VARIABLE = [
-    (re.compile(r"\b\d+(\.\d+)? s\b"), "<seconds>"),
-    (re.compile(r"\d+(\.\d+){2,}"), "<version>"),
-    (re.compile(r"\.rebalance/\d{8}T\d{6}Z(-\d+)?"), ".rebalance/<time>"),
-    (re.compile(r"\b\d+\.\d+s\b"), "<seconds>"),  # as pytest writes it
-    (re.compile(r"[ \t]+$", re.M), ""),
-]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,12 +130,6 @@ def cases() -> Iterator[object]:
         yield pytest.param(session, id=session.name, marks=marks)
 
 
-def plain(text: str) -> str:
-    for pattern, word in VARIABLE:
-        text = pattern.sub(word, text)
-    return text.strip("\n")
-
-
 def same(shown: str, printed: str) -> bool:
     wanted = "\n".join(
         r"(?:.*\n)*?.*" if line.strip() == "..." else re.escape(line) for line in plain(shown).split("\n")
@@ -213,7 +199,7 @@ def run(command: str, directory: Path, hangs: int) -> str:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("session", list(cases()))
-def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path) -> None:
+def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path, is_updating: bool) -> None:
     skip_without(session.blocks[0].note)
     ignored = shutil.ignore_patterns(".*", "__*", "node_modules", "bin")
     shutil.copytree(ROOT / "examples", tmp_path, dirs_exist_ok=True, ignore=ignored)
@@ -224,12 +210,12 @@ def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path
         for one in shared:
             write_files(tmp_path, one)
         printed = [run(command, tmp_path, hangs) for command in block.commands]
-        wrong += [problem for one in shared if (problem := compared(one, printed))]
+        wrong += [problem for one in shared if (problem := compared(one, printed, is_updating))]
     if wrong:
         pytest.fail("\n\n".join(wrong), pytrace=False)
 
 
-def compared(block: Block, outputs: Sequence[str]) -> str:
+def compared(block: Block, outputs: Sequence[str], is_updating: bool) -> str:
     """What is wrong with what the block shows, which is put right instead where that was asked for."""
     real, wrong = "", []
     for (command, shown), printed in zip(block.steps(), outputs, strict=False):
@@ -237,7 +223,7 @@ def compared(block: Block, outputs: Sequence[str]) -> str:
             wrong.append(f"$ {command}\n{printed}")
             shown = shortened(printed, shown)
         real += f"$ {command}\n{shown}"
-    if wrong and REWRITE:
+    if wrong and is_updating:
         whole = block.document.read_text(encoding="utf-8")
         block.document.write_text(whole.replace(block.text, real), encoding="utf-8")
     elif wrong:

@@ -6,8 +6,8 @@
 A page is a head written by hand, a line that says so, and what is generated below it; one of several such
 parts names them in these lines. The paper is rendered as well (``tools.paper``). The pictures are drawn by
 ``tools.pictures``, which is called. What commands print stands in the pages too; tests/test_readme.py
-compares it, and puts it right (UPDATE_DOCS=1). Results (docs/results, tools/**/*.md) are measurements: they
-have commands of their own; of released.md that is `make code`, which writes what the page is made of.
+compares it, and puts it right (--update-expected). Results (docs/results, tools/**/*.md) are measurements:
+they have commands of their own; of released.md that is `make code`, which writes what the page is made of.
 """
 
 from __future__ import annotations

@@ -4,7 +4,6 @@ TLC is a Java program and not ours to ship: ``tools.tlc`` finds it. Where it is 
 skipped, and say so.
 """
 
-import os
 import random
 import re
 from dataclasses import replace
@@ -701,14 +700,14 @@ def files():
 
 
 @pytest.mark.slow
-def test_the_text_in_the_repository_is_of_these_formulas():
+def test_the_text_in_the_repository_is_of_these_formulas(is_updating):
     stale = []
     for name, text in files():
-        if os.environ.get("UPDATE_DOCS"):
+        if is_updating:
             (SPECS / name).write_text(text, encoding="utf-8")
         if not (SPECS / name).exists() or (SPECS / name).read_text(encoding="utf-8") != text:
             stale.append(name)
-    assert stale == [], "UPDATE_DOCS=1 pytest tests/tools/tla/test_spec_tla.py -k repository"
+    assert stale == [], "pytest tests/tools/tla/test_spec_tla.py -k repository --update-expected"
     assert {file.name for file in SPECS.iterdir() if file.suffix in (".tla", ".cfg")} == {*dict(files())}
 
 
