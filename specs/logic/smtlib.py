@@ -27,6 +27,8 @@ PREFIXES = tuple(_NAMES["prefixes"])
 _DECLARED = re.compile(r"^\(declare-fun (\|[^|]*\||\S+) ", re.M)
 _ENUMERATIONS = re.compile(r"^\(declare-datatypes .*", re.M)
 _VALUE = re.compile(r"\((\|[^|]*\||[^\s()|]+)\)")
+_TWICE = re.compile(r"\(_ (\|([^|]*)\| \2|([^\s()|]+) \3)\)")
+"""A value as z3 writes it for itself only: (_ UP UP), and with bars the first time, (_ |no call| no call)."""
 
 
 def taken(name: str) -> bool:
@@ -60,8 +62,7 @@ def _written(formulas: Iterable[Any]) -> str:
     context = z3.Context()  # of its own, so that the names in it are the same each time
     solver = z3.Solver(ctx=context)
     solver.add(*(formula.translate(context) for formula in formulas))
-    # So z3 writes a value of an enumeration, for itself only: (_ UP UP).
-    return re.sub(r"\(_ (\|[^|]*\||[^\s()|]+) \1\)", r"\1", str(solver.to_smt2()))
+    return _TWICE.sub(lambda two: two[3] or f"|{two[2]}|", str(solver.to_smt2()))
 
 
 def _renamed(formula: Any, wrong: set[str], names: set[str]) -> Any:

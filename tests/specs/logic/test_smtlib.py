@@ -6,11 +6,14 @@ import re
 
 import pytest
 import z3
+from rebalance_verifier.specs.classic.vocabulary import VOCABULARY as CLASSIC
+from rebalance_verifier.specs.consumer.vocabulary import VOCABULARY as CONSUMER
 from rebalance_verifier.specs.logic import smtlib
 from rebalance_verifier.specs.logic.language import Vocabulary
 from rebalance_verifier.specs.logic.prover import GoalAnswer, ProofVerdict, file_name, written
 from rebalance_verifier.specs.logic.smtlib import PREDEFINED, RESERVED, taken, text_of
 from rebalance_verifier.specs.logic.specification import IMPLIES, ProofCase, Theorem
+from rebalance_verifier.specs.migration.vocabulary import VOCABULARY as MIGRATION
 
 from tests.specs.logic.solvers import answer_of_cvc5, answer_of_z3, expected, needs_cvc5
 from tests.tiers import tiered
@@ -67,6 +70,19 @@ def test_a_constant_is_not_taken_for_a_value():
         name.strip("|") for name in re.findall(r"declare-fun (\|.*?\||\S+)", text)
     }
     assert answer_of_z3(told) == answer_of_cvc5(told) == "sat"
+
+
+@needs_cvc5
+@pytest.mark.parametrize("protocol", ["classic", "consumer", "migration"])
+def test_both_solvers_read_each_value(protocol):
+    """z3 wrote a call of a member that has spaces in its name so that nobody could read it."""
+    vocabulary = {"classic": CLASSIC, "consumer": CONSUMER, "migration": MIGRATION}[protocol]
+    sorts = [vocabulary.sorts[name] for name in vocabulary.values]
+    values = [sort.constructor(i)() for sort in sorts for i in range(sort.num_constructors())]
+    texts = _text(*(z3.Const(f"a{n}", value.sort()) == value for n, value in enumerate(values)))
+    told = f"(set-info :status sat)\n(set-logic ALL)\n{texts}"
+    assert answer_of_z3(told) == answer_of_cvc5(told) == "sat"
+    assert len(values) == sum(map(len, vocabulary.values.values()))
 
 
 def test_a_sort_or_a_value_cannot_be_renamed():
