@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from enum import Enum
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, cast
 
 import z3
@@ -23,6 +23,7 @@ from rebalance_verifier.model.machine import Machine
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.classic.refinement.refinement import (
     MOST_KNOWN,
+    RECENT,
     RefinementFailure,
     Report,
     broken,
@@ -82,6 +83,7 @@ class ConsumerRefinement:
         self._together = z3.And(*self._formulas.values())
         self._views: dict[tuple[int, int], _KnownEpochs] = {}
         self._kinds: dict[int, Hashable] = {}
+        self._slot_states = lru_cache(maxsize=RECENT)(self._slots_of)
         self._resize(*LEAST)
 
     def anew(self) -> None:
@@ -112,6 +114,7 @@ class ConsumerRefinement:
             picture = type(self).picture(self.setup, ids, epochs)
             view = self._views[ids, epochs] = _KnownEpochs(picture, self.spec)
         self._view, self.map, self._stepper = view, view.map, view.stepper
+        self._fits: set[Numbers] = set()
         self._seen: set[_Step] = set()
         self._judged: set[int] = set()
 
@@ -208,19 +211,19 @@ class ConsumerRefinement:
 
     # -- pictures ----------------------------------------------------------------------------------------
 
-    def _slot_states(self, state: Numbers) -> tuple[SlotState, ...]:
+    def _slots_of(self, state: Numbers) -> tuple[SlotState, ...]:
         values: list[Any] = self.numbered.values
         return tuple(SlotState(*(values[state[i]] for i in positions)) for positions in self._slots)
 
     def _fit(self, *states: Numbers) -> None:
-        ids, epochs, labels = self.map.ids, self.map.epochs, self.numbered.machine.labels
-        assert labels is not None
-        for state in states:
+        ids, epochs = self.map.ids, self.map.epochs
+        unknown = [state for state in states if state not in self._fits]
+        for state in unknown:
             ids = max(ids, *map(ids_in, self._slot_states(state)))
-            used = (labels.used(self.numbered.values[number]) for number in state)
-            epochs = max(epochs, *(mask.bit_length() for mask in used))
+            epochs = max(epochs, self.numbered.labels(state).bit_length())
         if (ids, epochs) != (self.map.ids, self.map.epochs):
             self._resize(ids, epochs)
+        self._fits.update(unknown)
 
     def _number(self, state: Numbers) -> int:
         """The number of the structure that is the picture of a state."""

@@ -89,11 +89,17 @@ class NumberedMachine:
         """The states with their generations renamed to 0, 1, 2 ..., the same in all of them."""
         used = 0
         for state in states:
-            for number in state:
-                used |= self._used[number]
+            used |= self.labels(state)
         if used & (used + 1) == 0 or self.machine.labels is None:
             return list(states)
         return [tuple([self._relabel(used, number) for number in state]) for state in states]
+
+    def labels(self, state: Numbers) -> int:
+        """The labels in a state, as a bit mask."""
+        used = 0
+        for number in state:
+            used |= self._used[number]
+        return used
 
     def _relabel(self, used: int, number: int) -> int:
         renamed = self._relabelled.get((used, number))

@@ -105,6 +105,9 @@ KINDS = (
 )  # fmt: skip
 """Symbols that are no numbers, and tell of what kind a state is."""
 
+RECENT = 4096
+"""States whose picture is kept: all steps from a state are looked at in a row."""
+
 MOST_KNOWN = 200_000
 """Steps that are kept for the next sample: about 200 MB."""
 
@@ -179,6 +182,7 @@ class Refinement:
         blank, positions = self.map.blank(), self.map.universe.positions
         self._log = {name: blank[positions[name]] for name in LOG}
         self._structure = lru_cache(maxsize=256)(self._built)
+        self._appearance = lru_cache(maxsize=RECENT)(self._seen_as)
 
     # -- the checks --------------------------------------------------------------------------------------
 
@@ -327,7 +331,7 @@ class Refinement:
                     self._resize(size)
                 self._fits.add(number)
 
-    def _appearance(self, state: Numbers) -> Appearance:
+    def _seen_as(self, state: Numbers) -> Appearance:
         shared = self._part(-1, tuple([state[position] for position in self._shared]))
         parts = [
             self._part(slot, tuple([state[position] for position in places]))
