@@ -354,5 +354,15 @@ def test_every_page_is_in_the_index() -> None:
     assert sorted(pages - listed - {ROOT / "docs" / "README.md"}) == []
 
 
+def test_the_model_that_readme_shows_is_the_model() -> None:
+    shown = [block.text.strip() for block in blocks(ROOT / "README.md") if block.kind == "python"]
+    sources = [
+        (ROOT / path).read_text() for path in ("model/classic/member.py", "properties/group/checks.py")
+    ]
+    assert len(shown) == 2
+    for text, source in zip(shown, sources, strict=True):
+        assert f"\n{text}\n" in source
+
+
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 200

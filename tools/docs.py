@@ -67,14 +67,37 @@ def section(title: str, about: str, body: str) -> str:
 
 
 def results() -> str:
-    """Of the table in docs/results/README.md, the released clients and what counts."""
+    """Sum up the table of docs/results/README.md: released clients, clauses of safety and liveness."""
     overview = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     lines = re.search(r"^(\| client \|.*?)\n\n", overview, re.M | re.S)
     if not lines:
         raise ValueError("docs/results/README.md has no table that begins with | client |")
-    head, _, *rows = (line.strip("| ").split(" | ") for line in lines[1].splitlines())
-    linked = ([cell.replace("](", "](docs/results/") for cell in row] for row in rows)
-    return table(head[:-1], (row[:-1] for row in linked if row[0] != "reference"))
+    cells = (line.strip("| ").split(" | ") for line in lines[1].splitlines()[2:])
+    rows = [
+        (f"{client} {assignor}", safety, liveness) for client, assignor, _, _, safety, liveness, *_ in cells
+    ]
+    rows = [row for row in rows if not row[0].startswith("reference ")]
+    clients = {name.split()[0] for name, *_ in rows}
+    unsafe = [(name, safety) for name, safety, _ in rows if "](" in safety]
+    unlive = [name for name, safety, liveness in rows if "](" in liveness and "](" not in safety]
+    clean = [name for name, *broken in rows if "](" not in "".join(broken)]
+    rare = sum(all(f"{link}°" in safety for link in re.findall(r"\S+\)", safety)) for _, safety in unsafe)
+    return "".join(
+        f"- {line}\n"
+        for line in (
+            f"{len(rows)} assignors of {len(clients)} clients were judged, each in its newest release.",
+            f"{len(unsafe)} violate safety: {', '.join(_linked(*row) for row in unsafe)}.",
+            f"{rare} of these {len(unsafe)} do so only on input that is rare in practice.",
+            f"{len(unlive)} more violate liveness: {', '.join(unlive)}.",
+            f"{len(clean)} pass: {', '.join(clean)}.",
+        )
+    )
+
+
+def _linked(name: str, cell: str) -> str:
+    """Link a name to the first counterexample of a cell."""
+    [first, *_] = re.findall(r"\]\(([^)]+)\)", cell)
+    return f"[{name}](docs/results/{first})"
 
 
 # -- reference/command-line.md ---------------------------------------------------------------------------

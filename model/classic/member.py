@@ -101,7 +101,7 @@ def metadata(member: Member, config: ConsumerConfig) -> Metadata:
 
 
 def join(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
-    """onJoinPrepare where it is due, then JoinGroup."""
+    """Send JoinGroup, after onJoinPrepare where that is due."""
     if not _can_send(me, member, wire):
         return
     if member.prepare:

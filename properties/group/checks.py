@@ -35,6 +35,7 @@ from rebalance_verifier.model.machine import Event
 
 
 def owner(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
+    """Name the partitions that ``a`` and ``b`` both own; ``x`` and ``y`` are what they own, as bit sets."""
     return f"{setup.spell(x & y)} is owned by {a} and by {b}" if x & y else None
 
 
