@@ -62,7 +62,7 @@ def reached(result: Result) -> list[tuple[str, float]]:
 
 def played(result: Result) -> str:
     """How much was played, and in what time."""
-    whole = f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'question')}"
+    whole = f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'assign() call')}"
     return f"{whole}, {result.seconds:.1f} s" + (", interrupted" if result.interrupted else "")
 
 
@@ -151,21 +151,21 @@ def tally(result: Result) -> str:
 
 
 UNUSUAL = "°"
-"""After a clause whose counterexample takes what groups seldom see."""
+"""Marks a clause whose counterexample needs an input that is rare in practice."""
 
 
 def mark(finding: Finding, unicode: bool = True) -> str:
-    """``UNUSUAL``, if it takes what groups seldom see."""
+    """Return ``UNUSUAL`` if the counterexample needs an input that is rare in practice."""
     return (UNUSUAL if unicode else "~") if unusual_preconditions(finding.scenario) else ""
 
 
 def cause_facts(clause: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
-    """Why it breaks, how often by this cause, what in it groups seldom see, and whether it is known."""
+    """Return its cause with the number of scenarios, its rare inputs, and its line in the known list."""
     found = []
     if finding.cause is not None:
         often = f", {count(finding.broken, 'scenario')} of {clause.broken:,}" if finding.broken else ""
         found.append(("cause", f"{finding.cause.id}: {finding.cause.sentence}{often}"))
-    found += [(UNUSUAL, f"groups seldom see that {what}") for what in unusual_preconditions(finding.scenario)]
+    found += [(UNUSUAL, f"rare in practice: {what}") for what in unusual_preconditions(finding.scenario)]
     return found + ([("known", finding.known)] if finding.known else [])
 
 

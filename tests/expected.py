@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from difflib import unified_diff
 from pathlib import Path
 
 import pytest
@@ -62,4 +63,7 @@ class Expected:
             path.write_text(text, encoding="utf-8")
             return
         assert before is not None, f"{path} is missing: pytest {FLAG} writes it"
-        assert text == before, f"{path} is out of date: if the new text is better, pytest {FLAG}"
+        if text != before:
+            lines = unified_diff(before.splitlines(), text.splitlines(), "expected", "printed", lineterm="")
+            advice = f"{path} is out of date: if the new text is better, pytest {FLAG}"
+            pytest.fail("\n".join([advice, *lines]), pytrace=False)

@@ -37,7 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "bugs",
-        help="the bugs of the field: list them, reproduce one, releases x bugs",
+        help="known Kafka rebalance bugs: list, reproduce, compare releases",
         epilog="A bug that is shown is what was asked for: exit 0.",
         description="List the catalogue of rebalance bugs that were shipped (as text, json or md); with IDs, "
         "tell their story and make each mistake again: on the model of the group, and by the search of "
@@ -192,7 +192,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
         return Exit.VIOLATION
     clause = CLAUSES[shown.clause]
     lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
-    lines += ["", *run_lines(found), "", *labelled("so", found.sentence)]
+    lines += ["", *run_lines(found), "", *labelled("result", found.sentence)]
     if options.out:
         with usage_errors(OSError, option="--out"):
             lines += labelled("trace", str(runs.save(found, Path(options.out))))

@@ -58,7 +58,7 @@ SHARED: dict[str, Option] = {
     "--states": _value(whole, "N", "stop after so many states"),
     "--depth": _value(natural, "N", "no deeper than N steps, or walks of N steps"),
     "--memory": _value(amount, "SIZE", "stop before this is exceeded: 500M, 4G"),
-    "--seed": _value(natural, "N", "of what is drawn: an equal seed, an equal run"),
+    "--seed": _value(natural, "N", "random seed; same seed, same run"),
     "--walks": _value(whole, "N", "how many random walks (%(default)d)"),
     "--jobs": _value(whole, "N", "how many processes (as many as processors); the result is the same"),
     "--resume": _flag("go on where the same command stopped before its end"),
@@ -134,12 +134,12 @@ SHARED: dict[str, Option] = {
         duration, "TIME", "CPU time that one answer may take, or time without any (10)", 10.0
     ),
     "--memory-mib": _value(whole, "N", "how much memory the target may use (2048)", 2048),
-    "--env": _several("NAME", "a variable of the environment that the target may see too"),
+    "--env": _several("NAME", "environment variable to pass to the target"),
     "--sandbox": _flag(
         "no network for the target, no socket, no other process, of your files only its own program"
     ),
     "--maven": _several("GROUP:ARTIFACT:VERSION", "where the class is, with all that it needs"),
-    "--classpath": _several("A.jar:B.jar", "the same as jars and directories, and both may be given"),
+    "--classpath": _several("A.jar:B.jar", "extra class path: jars and directories"),
     "--config": _several("KEY=VALUE", "given to Configurable.configure"),
     "--promise": _several(
         "PROMISE",
@@ -162,9 +162,9 @@ SHARED: dict[str, Option] = {
     ),
     "--report-dir": _value(Path, "DIR", "where reports go (.rebalance/<time>)"),
     "--ci": _one_of(("github", "none"), "github: annotations and a step summary", "none"),
-    "--verbose": {"action": "count", "default": 0, "help": "say more; twice: still more"},
+    "--verbose": {"action": "count", "default": 0, "help": "more detail; -vv for most"},
     "--no-progress": _flag("no progress line on the terminal"),
-    "--no-color": _flag("no colours (or set NO_COLOR; FORCE_COLOR=1 asks for them in a pipe too)"),
+    "--no-color": _flag("no colors (or set NO_COLOR; FORCE_COLOR=1 forces them in a pipe)"),
 }
 """Option -> what it means. The defaults may be others in one command."""
 

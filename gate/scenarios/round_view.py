@@ -28,7 +28,7 @@ from rebalance_verifier.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
-from rebalance_verifier.properties.assignors.wording import listed
+from rebalance_verifier.properties.assignors.wording import listed, together
 
 MOST_ROUNDS = 12
 ROUNDS_AFTER = 2
@@ -43,7 +43,7 @@ MOST_DECISIVE = 3
 MOST_PARTS = 10_000
 """Parts that members have in rounds that can be stepped through."""
 
-ALONE = "left alone"
+ALONE = "no further events"
 
 
 def shown_rounds(total: int, breaking: int) -> range:
@@ -401,7 +401,7 @@ def _shared(scenario: Scenario) -> Iterator[str]:
             claimants.setdefault((partition, member.generation if eager else 0), []).append(member.id)
     for (partition, _), members in sorted(claimants.items()):
         if len(members) > 1:
-            yield f"{partition} is claimed by {listed(members)} at once"
+            yield f"{together(members)} claim {partition} at the same time"
 
 
 def _dropped(scenario: Scenario) -> Iterator[str]:

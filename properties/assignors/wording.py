@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rebalance_verifier.model.values import GroupAssignment, TopicPartition
@@ -61,6 +61,16 @@ def counted(number: int, noun: str) -> str:
 def listed(items: Iterable[Any], none: str = "nobody") -> str:
     shown = [str(item) for item in items]
     return ", ".join(shown[:8]) + (f" and {len(shown) - 8} more" if len(shown) > 8 else "") or none
+
+
+def together(names: Sequence[str]) -> str:
+    """Join names as the subject of a sentence.
+
+    >>> together("A"), together("AB"), together("ABC")
+    ('A', 'A and B', 'A, B and C')
+    """
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def pairs(values: Mapping[str, Any]) -> str:

@@ -29,13 +29,13 @@ class OwnershipState(StrEnum):
     """What one member has to do with one partition for a while, in words for a legend."""
 
     OWNED = "owned"
-    TIED = "claims that are equally new"
-    LEAVING = "not given back: owned until revoked"
+    TIED = "tied claims: equally new"
+    LEAVING = "revocation pending"
     STALE = "superseded claim"
-    PAST = "held before, given up to join"
-    REMOVED = "owned by one who is no longer a member"
-    WITHOUT = "without it"
-    NOBODY = "with nobody"
+    PAST = "revoked to join"
+    REMOVED = "owned by a removed member"
+    WITHOUT = "not assigned"
+    NOBODY = "unowned"
     UNKNOWN = "no answer"
 
 

@@ -114,7 +114,7 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("protocols", ", ".join(target.protocols)),
         ("promises", undeclared(result) or ", ".join(target.promises)),
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
-        ("played", played(result)),
+        ("ran", played(result)),
         (
             "claims kept",
             "" if result.quality is None else f"{percent(result.quality)} of those that could be kept",

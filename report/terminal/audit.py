@@ -98,7 +98,9 @@ def headline(found: Audited) -> str:
     if found.not_judged:
         more = f", {len(found.not_judged)} not judged{more}"
     more = f", but for {count(found.known, 'known finding')}{more}" if found.known else more
-    return f"{start}  {checks} kept by {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
+    return (
+        f"{start}  {checks} passed for {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
+    )
 
 
 def _absent(found: Audited) -> str:

@@ -160,7 +160,7 @@ def _table(result: Result) -> list[str]:
 
 
 def _figures(result: Result) -> list[str]:
-    lines = _labelled("played", played(result))
+    lines = _labelled("ran", played(result))
     situations = [f"{clean(name)} {percent(share)}" for name, share in reached(result)]
     if situations:
         lines += _labelled("reached", " | ".join(situations), most=20)

@@ -185,7 +185,7 @@ def _block(found: RedCells, about: About, where: str, several: bool) -> list[str
     if trace := about.trace(found.cell):
         reasons = [
             *trace.because,
-            *(f"groups seldom see that {what}" for what in unusual_preconditions(trace.scenario)),
+            *(f"rare in practice: {what}" for what in unusual_preconditions(trace.scenario)),
         ]
         lines += [*(f"- {escaped(reason)}" for reason in reasons), ""] if reasons else []
         lines += [*fenced("\n".join(draw(of_trace(trace)))), ""]

@@ -48,7 +48,7 @@ def headline(found: Explored) -> str:
         return f"{start}  {name} breaks {clauses}"
     if found.verdict is Verdict.INCONCLUSIVE:
         return f"{start}  {name} is not judged: {_reason(found)}"
-    return f"{start}  {name} keeps {count(found.clause_count, 'clause')} in all of its {states}"
+    return f"{start}  {name} satisfies {count(found.clause_count, 'clause')} in all {states}"
 
 
 def _reason(found: Explored) -> str:
@@ -156,13 +156,13 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
         if search.unreduced != search.distinct:
             states += f"; they stand for {search.unreduced:,}"
         yield "states", states
-        sure = "states compared, no collision" if found.plan.exact else _chance(found)
+        sure = "states compared exactly" if found.plan.exact else _chance(found)
         ended = {
-            Stop.COMPLETE: "all that can be reached",
-            Stop.BREACH: f"all up to the depth of the first violation{_of_clause(found)}",
-            Stop.INTERRUPTED: "what was reached before the interruption",
+            Stop.COMPLETE: "complete",
+            Stop.BREACH: f"complete up to the depth of the first violation{_of_clause(found)}",
+            Stop.INTERRUPTED: "interrupted, not complete",
         }
-        yield "seen", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}"
+        yield "search", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}"
         if search.cpu > 0:
             rate = f"{search.distinct / search.cpu:,.0f} states per CPU second"
             yield "speed", f"{rate}, {search.bytes_per_state:,.0f} bytes per state, {search.cpu:.2f} s"
@@ -171,7 +171,7 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
     if found.may_be_worse:
         yield "worse", f"not ruled out: {_searched_on(found)}"
     never = _actions(cover.never_taken)
-    yield "never", ", ".join(never) if never else "no action that could not be taken"
+    yield "actions", f"never enabled: {', '.join(never)}" if never else "each was enabled at least once"
     shown = found.shown or {name: 0 for name, n in cover.witnesses.items() if n}
     at = [f"{name} ({depth})" if depth else name for name, depth in shown.items()]
     yield "reached", ", ".join(at) or "no witness"
@@ -200,9 +200,9 @@ def _searched_on(found: Explored) -> str:
 
 def _chance(found: Explored) -> str:
     if found.plan.engine == "plain":
-        return "states compared"
+        return "states compared exactly"
     assert found.search is not None
-    return f"two states taken for one with probability below {found.search.collision:.0e}"
+    return f"hash-collision probability < {found.search.collision:.0e}"
 
 
 def _live(lively: Liveness | None, unasked: str) -> Iterator[tuple[str, str]]:

@@ -8,6 +8,9 @@ from rebalance_verifier.base.text import columns, fold, pad, page_width
 from rebalance_verifier.model.machine import StepOwner
 from rebalance_verifier.model.steps import Step
 
+CELL = "generation: owned"
+"""What a cell shows."""
+
 LEAST = 48
 """Columns that a sentence needs at least; where members leave less, they get lines of their own."""
 
@@ -33,6 +36,9 @@ def table(steps: Sequence[Step], loop: int | None = None, width: int = 0) -> lis
     if beside and names:
         head = pad("  step  what happens", room + 10)
         lines.append((head + "  ".join(pad(n, s) for n, s in zip(names, sizes, strict=True))).rstrip())
+        lines.append(CELL.rjust(min(room + 10 + len(CELL), width)))
+    elif names:
+        lines.append(f"  step  what happens; below it each member, {CELL}")
     before: list[str] = []
     for step, row in zip(steps, cells, strict=True):
         if loop == step.number - 1:

@@ -134,7 +134,7 @@ def test_hidden_directories_may_lie_among_the_logs(rebalance, plans):
 @pytest.mark.parametrize(
     ("argv", "files", "begins"),
     [
-        ((), {"report.json", "report.html"}, "CONFORMANT  8 checks kept by 1 group in 1 event\n"),
+        ((), {"report.json", "report.html"}, "CONFORMANT  8 checks passed for 1 group in 1 event\n"),
         (("--report", "text"), set(), "CONFORMANT"),
         (("--report", "json"), {"report.json"}, ""),
         (("--format", "json", "--report", "html"), {"report.html"}, '{\n  "schema": 1,'),

@@ -184,7 +184,7 @@ def test_what_is_saved_says_of_which_group_it_is(rebalance):
 SMALL = ("--from", "range", "--to", "cooperative-sticky", "--members", 1, "--partitions", 1)
 
 
-def test_ctrl_c_ends_it_at_once_and_resume_goes_on(rebalance, monkeypatch):
+def test_ctrl_c_ends_it_at_once_and_resume_goes_on(rebalance, monkeypatch, expected):
     whole = rebalance("upgrade", *SMALL)
     search, paths = fast.explore, []
 
@@ -198,7 +198,7 @@ def test_ctrl_c_ends_it_at_once_and_resume_goes_on(rebalance, monkeypatch):
     monkeypatch.setattr(fast, "explore", interrupted)
     ran = rebalance("upgrade", *SMALL)
     assert (ran.code, ran.out) == (130, "")
-    assert ran.err == "interrupted; the same command with --resume goes on from here\ninterrupted\n"
+    expected(ran.err)
     paths[:] = [False, False, False]
     assert rebalance("upgrade", *SMALL, "--resume") == whole
     assert paths[3:] == [True, False, False], "the first path was searched before"

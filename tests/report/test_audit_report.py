@@ -104,7 +104,7 @@ def audited(*findings, out="out", level="liveness", **fields):
 @pytest.mark.parametrize(
     ("found", "verdict", "line"),
     [
-        (audited(), "CONFORMANT", "8 checks kept by 14 groups in 120 events"),
+        (audited(), "CONFORMANT", "8 checks passed for 14 groups in 120 events"),
         (audited(finding(), finding(1, "stranded")), "VIOLATION", "2 findings in 1 of 14 groups"),
         (audited(finding(), level="safety"), "VIOLATION", "1 finding in 1 of 14 groups"),
         (
@@ -130,7 +130,7 @@ def audited(*findings, out="out", level="liveness", **fields):
         (
             audited(finding(0, "long-pause"), finding(1, "stranded"), level="safety"),
             "CONFORMANT",
-            "8 checks kept by 14 groups in 120 events, 2 more that only inform",
+            "8 checks passed for 14 groups in 120 events, 2 more that only inform",
         ),
         (audited(finding(0, "long-pause"), level="quality"), "VIOLATION", "1 finding in 1 of 14 groups"),
         (audited(events=0, groups=0), "INCONCLUSIVE", "nothing recognised in logs"),

@@ -142,27 +142,25 @@ def test_overlaps_without_a_gap_are_one():
     assert joined([first, replace(then, members=("A", "C"))]) != joined([first, then])
 
 
-def test_two_members_are_the_bug_and_a_zombie_beside_one_is_not():
+def test_two_members_are_the_bug_and_a_zombie_beside_one_is_not(expected):
     assert Overlap(partition="t-0", start=0, end=1, members=("A", "B")).bug
     assert Overlap(partition="t-0", start=0, end=1, members=("A",)).owners(str) == "A twice"
     zombie = Overlap(partition="t-0", start=0, end=1, members=("A", "B"), zombies=("A",))
     assert not zombie.bug
-    assert zombie.owners(str) == "B and A (no longer a member)"
-    assert (
-        Overlap(partition="t-0", start=0, end=1, members=tuple("ABCDE")).owners(str) == "A, B, C and 2 more"
-    )
+    expected(zombie.owners(str), "1")
+    expected(Overlap(partition="t-0", start=0, end=1, members=tuple("ABCDE")).owners(str), "2")
 
 
 # --- a finding ------------------------------------------------------------------------------------
 
 
-def test_a_finding_has_two_columns_a_round(ghost):
+def test_a_finding_has_two_columns_a_round(ghost, expected):
     drawn = scenario_diagram.of_finding(ghost)
     assert [(c.label, c.generation, c.marked) for c in drawn.columns[:6]] == [
         ("JoinGroup", 1, False), ("SyncGroup", 1, False), ("JoinGroup", 2, False), ("SyncGroup", 2, False),
         ("JoinGroup", 3, True), ("SyncGroup", 3, True),
     ]  # fmt: skip
-    assert drawn.columns[2].what == "B joins; A stays silent, and will come back with its claims"
+    expected(drawn.columns[2].what)
     assert looks(drawn)["t-0", "A"][:6] == [WITHOUT, OWNED, None, None, STALE, OWNED]
     assert looks(drawn)["t-0", "B"][:6] == [None, None, WITHOUT, OWNED, OWNED, OWNED]
 
@@ -231,13 +229,10 @@ def test_the_file_draws_as_the_finding_did(name, ghost):
     assert scenario_diagram.of_trace(trace) == scenario_diagram.of_finding(finding)
 
 
-def test_a_file_without_the_answers_tells_the_story(ghost):
+def test_a_file_without_the_answers_tells_the_story(ghost, expected):
     drawn = scenario_diagram.of_trace(replace(of(ghost, TARGET, "smoke", "0.1.0"), calls=()))
     assert not drawn.bars
-    assert [c.what for c in drawn.columns[::2]] == [
-        "A joins", "B joins; A stays silent, and will come back with its claims",
-        "A comes back with the claims it had",
-    ]  # fmt: skip
+    expected("\n".join([c.what for c in drawn.columns[::2]]))
 
 
 @pytest.mark.parametrize(
@@ -435,14 +430,12 @@ def test_a_hostile_recording_is_capped_and_costs_no_more_than_its_length(log):
     assert grows(draw, (3_000, 30_000)) < 12
 
 
-def test_a_run_too_large_to_play_shows_its_events(lasso):
+def test_a_run_too_large_to_play_shows_its_events(lasso, expected):
     events = tuple(Event("join", n % 2) for n in range(100_000))
     drawn = run_diagram.of_run(replace(lasso, events=events, loop=None, clause="group/owner"))
     assert not drawn.bars
     assert len(drawn.columns) == diagram.MOST_COLUMNS
-    assert (
-        drawn.left_out[0] == "who owned what: 100,000 steps of 2 members are not played again for a picture"
-    )
+    expected(drawn.left_out[0])
 
 
 # --- the documents --------------------------------------------------------------------------------

@@ -35,40 +35,22 @@ ci_report = ci_reports.result
 # --- text -----------------------------------------------------------------------------------------
 
 
-def test_text_puts_the_verdict_first_and_the_exit_code_last():
+def test_text_puts_the_verdict_first_and_the_exit_code_last(expected):
     lines = text.render(violated()).splitlines()
-    assert lines[0] == "VIOLATION  acme 1.4.2 breaks 1 clause (1 safety)"
+    expected(lines[0], "1")
     assert lines[1].startswith("rebalance 0.1.0  target=acme 1.4.2  (acme:sticky)  protocols=eager,coop")
-    assert lines[-1] == "1 new violation, 1 passed, 1 known, 1 unsupported; VIOLATION, exit 1"
+    expected(lines[-1], "2")
 
 
-def test_block_in_full():
+def test_block_in_full(expected):
     clause = row("kip429/leader/4", status=Status.VIOLATED, broken=3, finding=granted_while_owned())
     lines = text.block("VIOLATION", clause)
     start = lines.index("  round 1     A joins")
-    assert "\n".join(lines[:start]) == (
-        """\
-VIOLATION kip429/leader/4  t-1 is granted to B while A still owns it   [safety, cooperative]
-  rule     a partition whose owner changes is withheld until the old owner has revoked it (KIP-429, leader
-           2.4)
-  https://cwiki.apache.org/confluence/display/KAFKA/KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol
-  because  A joined claiming t-1, generation 1
-           assign() returned A: {t-0}  B: {t-1}
-  expected B without t-1; a second rebalance gives it
-  actual   B: t-1
-"""
-    )
+    expected("\n".join(lines[:start]), "1")
     assert [line[:11] for line in lines[-6:]] == [
         f"  {w:9}" for w in ("shrunk", "found", "", "replay", "trace", "allow")
     ]
-    assert [line[11:] for line in lines[-6:]] == [
-        "5 members, 9 partitions, 1 claim, 7 events -> 2 members, 2 partitions, 0 claims, 3 events",
-        "in scenario 37, seed 7712, round 2; broken in 3 of 300 cooperative scenarios; confirmed in a fresh",
-        "process",
-        "rebalance replay f3a91c22",
-        ".rebalance/failures/f3a91c22.json",
-        "echo 'kip429/leader/4-cooperative  # <issue url>' >> known-failing.txt",
-    ]
+    expected("\n".join([line[11:] for line in lines[-6:]]), "2")
 
 
 @pytest.mark.parametrize(
@@ -137,14 +119,14 @@ def test_the_first_line_counts_what_is_known_to_break(known, passed, line):
     assert text.render(made).splitlines()[0].startswith(f"CONFORMANT  acme 1.4.2 {line}")
 
 
-def test_a_check_is_a_clause_under_one_protocol():
+def test_a_check_is_a_clause_under_one_protocol(expected):
     both = [row(clause, protocol) for clause in ("assign/1", "assign/2") for protocol in CLASSIC]
     line = "CONFORMANT  acme 1.4.2 passes 4 checks (2 clauses; eager and cooperative) in 300 scenarios"
     assert text.render(result(*both)).splitlines()[0] == line
     found = finding("assign/1", (), 1, Breach(summary="x"))
     broken = [row(c, p, Status.VIOLATED, finding=found) for c in ("assign/1", "assign/4") for p in CLASSIC]
     shown = text.render(result(*broken, verdict=Verdict.VIOLATION, exit=Exit.VIOLATION)).splitlines()
-    assert shown[0] == "VIOLATION  acme 1.4.2 breaks 2 clauses (1 safety, 1 liveness)"
+    expected(shown[0])
     assert shown[-1].startswith("4 new violations")
 
 
@@ -172,14 +154,12 @@ def several_broken():
     return result(*rows, level="quality", verdict=Verdict.VIOLATION, exit=Exit.VIOLATION)
 
 
-def test_the_first_screen_is_the_worst_finding_and_a_line_for_each_other():
+def test_the_first_screen_is_the_worst_finding_and_a_line_for_each_other(expected):
     made = several_broken()
     brief, whole = text.render(made, brief=True).splitlines(), text.render(made).splitlines()
     table = next(number for number, line in enumerate(brief) if line.startswith("checks"))
     assert table <= 50 < 150 < len(whole)
-    assert [line for line in brief if line.startswith("VIOLATION ")][1:] == [
-        "VIOLATION assign/1  t-1 is granted to B while A still owns it   [safety, cooperative]"
-    ]
+    expected("\n".join([line for line in brief if line.startswith("VIOLATION ")][1:]))
     assert "  replay   rebalance replay f3a91c22" in brief
     [says] = [number for number, line in enumerate(brief) if line.startswith("12 more findings: ")]
     assert "-v" in brief[says]
@@ -212,13 +192,13 @@ def test_who_declares_no_promises_is_told_to_what_it_is_held():
         assert "none declared" not in shown(declared)
 
 
-def test_stale_entries_are_named():
+def test_stale_entries_are_named(expected):
     fixed = row("assign/1", status=Status.FIXED, note="assign/1 (known.txt:3)")
     shown = text.render(result(fixed, stale_known=("assing/2 (known.txt:4)",), exit=Exit.VIOLATION))
     assert "STALE  acme 1.4.2 passes 1 check (1 clause; cooperative) in 300 scenarios; known list" in shown
     assert "fixed    assign/1-cooperative holds: remove line assign/1 (known.txt:3)" in shown
     assert "stale    assing/2 (known.txt:4) matches no clause: remove line" in shown
-    assert shown.splitlines()[-1] == "0 new violations, 1 fixed, 1 stale; STALE, exit 1"
+    expected(shown.splitlines()[-1])
 
 
 def test_a_line_that_meant_several_clauses_is_one_line_to_remove():
@@ -252,7 +232,7 @@ def test_figures():
     assert "reached  follow-up 100% | ghost >99% | stale claim 14% | racks <1%" in shown
     assert "missed   never reached: tied claims" in shown
     assert "quality  97% of" in shown
-    assert "played   300 scenarios, 12,345 questions, 12.3 s" in shown
+    assert "ran      300 scenarios, 12,345 assign() calls, 12.3 s" in shown
 
 
 def test_table_counts_each_level():
@@ -412,7 +392,7 @@ def cases_in(made):
     return {case.get("name"): case for case in ET.fromstring(junit.render(ci_report(made))).iter("testcase")}
 
 
-def test_junit_of_a_violation():
+def test_junit_of_a_violation(expected):
     found = cases_in(violated())
     case = found["kip429/leader/4-cooperative"]
     assert case.get("classname") == "rebalance.safety"
@@ -422,7 +402,7 @@ def test_junit_of_a_violation():
         "link": CLAUSES["kip429/leader/4"].link,
         "trace": ".rebalance/failures/f3a91c22.json",
     }
-    assert case.find("failure").get("message") == "t-1 is granted to B while A still owns it"
+    expected(case.find("failure").get("message"))
     assert "█████▒▒▒▒▒" in case.find("failure").text
     assert found["kip54/sticky/1-cooperative"].find("skipped").get("message") == (
         "unsupported: not promised: sticky"
@@ -538,12 +518,12 @@ def test_markdown_leaves_out_sections_that_do_not_fit():
     assert len(markdown.render(ci_report(many), 1001).encode()) <= 1001
 
 
-def test_annotations():
+def test_annotations(expected):
     commands = github.commands(ci_report(violated(missed=("never reached: racks",))))
     assert commands[0].startswith(
         "::error title=kip429/leader/4 (safety%2C cooperative)::t-1 is granted to B while A still owns it%0A"
     )
-    assert commands[1] == "::warning title=inconclusive::not reached: never reached: racks"
+    expected(commands[1])
 
 
 @pytest.mark.parametrize("name", HOSTILE)
@@ -560,13 +540,13 @@ def test_annotations_are_one_line_each(name):
         assert any("%250A%2525" in command for command in github.commands(ci_report(hostile(name))))
 
 
-def test_annotations_respect_githubs_limit():
+def test_annotations_respect_githubs_limit(expected):
     broken = violated().clauses[0]
     quality = replace(broken, clause=CLAUSES["assign/6"])
     made = violated(clauses=(broken,) * 25 + (quality,) * 11, missed=("x",) * 10)
     kinds = [command.split()[0] for command in github.commands(ci_report(made))]
     assert kinds == ["::error"] * 10 + ["::warning"] * 10 + ["::notice"] * 10
-    assert github.commands(ci_report(made))[9] == "::error title=more::and 16 more: see the report"
+    expected(github.commands(ci_report(made))[9])
 
 
 def test_step_summary_is_appended_and_bounded(tmp_path):

@@ -53,7 +53,7 @@ class Cause:
 
     @property
     def id(self) -> str:
-        """Its name: ``plain`` where the clause needs nothing special to break."""
+        """Its name: ``plain`` where the clause breaks without a special precondition."""
         return "+".join((*filter(None, (self.kind,)), *self.features)) or "plain"
 
     def key(self, clause: Clause, protocol: RebalanceProtocol) -> str:
@@ -63,7 +63,7 @@ class Cause:
     @property
     def sentence(self) -> str:
         """What must stay."""
-        return "; ".join(BY_NAME[name].sentence for name in self.features) or "nothing special"
+        return "; ".join(BY_NAME[name].sentence for name in self.features) or "no special precondition"
 
 
 def realism(scenario: Scenario) -> Realism:

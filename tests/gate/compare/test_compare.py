@@ -705,7 +705,7 @@ def claims(*owned: str, topics: tuple[str, ...] = ("t",)) -> Scenario:
         (replace(SEEN, rounds=((), (SetTopic("t", None),))), []),
         (
             replace(SEEN, members=(SEEN.members[0], replace(SEEN.members[0], id="B", generation=4))),
-            ["t-0 is claimed by A, B at once"],
+            ["A and B claim t-0 at the same time"],
         ),
         (claims("1", topics=("u",)), ["A claims t-1 and does not subscribe to it"]),
         (
@@ -718,7 +718,7 @@ def claims(*owned: str, topics: tuple[str, ...] = ("t",)) -> Scenario:
         ),
     ],
 )
-def test_what_groups_seldom_see_is_said(scenario, what):
+def test_rare_inputs_are_named(scenario, what):
     assert unusual_preconditions(scenario) == what
 
 
@@ -730,7 +730,7 @@ def test_old_claims_are_no_news_in_eager():
     twice = replace(twice, protocol=RebalanceProtocol.EAGER)
     assert unusual_preconditions(twice) == []
     assert unusual_preconditions(replace(twice, members=(SEEN.members[0], equal))) == [
-        "t-0 is claimed by A, B at once"
+        "A and B claim t-0 at the same time"
     ]
 
 
@@ -745,7 +745,7 @@ def test_a_counterexample_of_rare_input_is_marked_and_says_so():
         about = report.About("1.2.3", "tiny", 7, dict.fromkeys(shown.cells, trace).get)
         page = report.markdown([shown], about)
         assert f"| [assign/1](peer.md#beef){mark} |" in results.pages([shown], about, "there")[0]["README.md"]
-        assert ("- groups seldom see that A claims a partition twice\n" in page) is bool(mark)
+        assert ("- rare in practice: A claims a partition twice\n" in page) is bool(mark)
 
 
 # --- the command -----------------------------------------------------------------------------------------

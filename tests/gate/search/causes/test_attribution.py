@@ -237,5 +237,5 @@ def test_causes_name_and_describe_themselves():
     assert cause.id == "late+unequal+racks+phantom"
     assert "racks are known" in cause.sentence
     assert Cause.of("", ()).id == "plain"
-    assert Cause.of("", ()).sentence == "nothing special"
+    assert Cause.of("", ()).sentence == "no special precondition"
     assert cause.key(CLAUSES["assign/1"], COOPERATIVE) == "assign/1-cooperative@late+unequal+racks+phantom"
