@@ -30,7 +30,7 @@ class Seeded:
 
 
 def pick(draw: Draw, items: Sequence[T]) -> T:
-    """One of ``items``."""
+    """Return one of ``items``."""
     return items[draw.integer(0, len(items) - 1)]
 
 

@@ -31,8 +31,9 @@ MARK = ".draft"
 
 @contextlib.contextmanager
 def whole(path: Path) -> Iterator[BinaryIO]:
-    """A file to be written: ``path`` holds what was written once the block ends, and what it held before if
-    the block raises or the process is killed. Whoever writes ``path`` at the same time does not matter."""
+    """Yield a file to be written: ``path`` holds what was written once the block ends, and what it held
+    before if the block raises or the process is killed. Whoever writes ``path`` at the same time does not
+    matter."""
     _sweep(path.parent.glob(f".{glob.escape(path.name)}.*{MARK}"))
     while True:
         draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}{MARK}")
@@ -54,8 +55,8 @@ def whole(path: Path) -> Iterator[BinaryIO]:
 
 @contextlib.contextmanager
 def scratch(kind: str, within: Path | None = None) -> Iterator[Path]:
-    """A directory for temporary files of this ``kind``, removed when the block ends; below ``within`` if
-    that is given, where the system has its own otherwise."""
+    """Yield a directory for temporary files of this ``kind``, removed when the block ends; below ``within``
+    if that is given, where the system has its own otherwise."""
     directory = Kept(kind, within)
     try:
         yield directory.path
@@ -105,7 +106,7 @@ def alone(directory: Path) -> Iterator[None]:
 
 
 def _opened(path: Path) -> int | None:
-    """A number by which a file or a directory that is ours can be locked; None where it cannot be."""
+    """Return a number by which a file or a directory that is ours can be locked; None where it cannot be."""
     if fcntl is None:
         return None
     try:

@@ -18,7 +18,7 @@ class Numbered:
         return len(self.values)
 
     def id(self, value: Hashable) -> int:
-        """The number of ``value``."""
+        """Return the number of ``value``."""
         found = self.ids.get(value)
         if found is None:
             found = len(self.values)

@@ -61,7 +61,7 @@ class KnownEntry:
         return f"{self.pattern} ({self.where})" if self.where else self.pattern
 
     def expired(self, today: date) -> bool:
-        """Whether it allows nothing any more."""
+        """Check whether it allows nothing any more."""
         return self.until is not None and today > self.until
 
 
@@ -69,7 +69,7 @@ _Entry = TypeVar("_Entry", bound=KnownEntry)
 
 
 def parse(kind: type[_Entry], text: str, source: str) -> tuple[_Entry, ...]:
-    """The entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
+    """Return the entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
     entries, wrong = [], []
     for number, line in enumerate(text.removeprefix("\ufeff").splitlines(), 1):
         pattern, _, comment = (part.strip() for part in line.partition("#"))
@@ -108,8 +108,8 @@ def _entry(kind: type[_Entry], pattern: str, comment: str, source: str, line: in
 
 
 def read(kind: type[_Entry], options: Sequence[str], name: str, hint: str = "") -> tuple[_Entry, ...]:
-    """The entries of several options ``name``, each a pattern or ``@FILE``; ``hint``: what makes a file that
-    is missing. Raises ``KnownError``."""
+    """Return the entries of several options ``name``, each a pattern or ``@FILE``; ``hint``: what makes a
+    file that is missing. Raises ``KnownError``."""
     entries: list[_Entry] = []
     for option in options:
         if option.startswith("@"):

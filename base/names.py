@@ -15,7 +15,7 @@ LONGEST = 160
 
 
 def close(name: str, known: Iterable[str]) -> tuple[str, ...]:
-    """Up to three of the ``known`` names that are like this one, the likest first.
+    """Return up to three of the ``known`` names that are like this one, the likest first.
 
     >>> close("Pausee", ["pause", "crash"]), close("kip42", ["kip54", "kip429"]), close("x", ["red"])
     (('pause',), ('kip429',), ())
@@ -32,7 +32,7 @@ def close(name: str, known: Iterable[str]) -> tuple[str, ...]:
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """The question whether another of the ``known`` names was meant, "" where none is like it.
+    """Return the question whether another of the ``known`` names was meant, "" where none is like it.
 
     >>> meant("pausee", ["pause", "crash"])
     'did you mean pause?'
@@ -42,7 +42,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 
 def unknown(kind: str, name: str, known: Iterable[str], listed: str = "") -> str:
-    """One line about a ``name`` that no thing of this ``kind`` has.
+    """Return one line about a ``name`` that no thing of this ``kind`` has.
 
     ``listed``: the command that lists them, named where none is like it and they are many.
 

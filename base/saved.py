@@ -80,12 +80,12 @@ class FileKind(Generic[_T]):
     kinds: tuple[str, ...] = ()
 
     def load(self, path: Path) -> _T:
-        """What is in a file. Raises as ``parsed`` does."""
+        """Return what is in a file. Raises as ``parsed`` does."""
         return parsed(path, read_json(path), self)
 
 
 def parsed(path: Path, data: Any, kind: FileKind[_T]) -> _T:
-    """What the ``data`` of a file are, which is a record with a field ``path``.
+    """Return what the ``data`` of a file are, which is a record with a field ``path``.
 
     Both errors name the file: ``NewerSchema`` for one of a newer suite and ``TraceError`` for all else that
     is wrong with it.
@@ -133,7 +133,8 @@ def make_root(root: Path) -> None:
 
 
 def find(name: str, root: Path) -> list[Path]:
-    """The traces that ``name`` stands for, sorted: a file, all below a directory, or the start of an id.
+    """Return the traces that ``name`` stands for, sorted: a file, all below a directory, or the start of an
+    id.
 
     Ids are looked up in the failures and the latest run below ``root``; a start that several ids share
     stands for all of them. Raises ``TraceError`` when there is none.
@@ -164,7 +165,7 @@ def _below(directory: Path) -> list[Path]:
 
 
 def by_latest(directory: Path) -> Path:
-    """A run directory by the name that stays: through the link ``latest``, where that leads to it."""
+    """Return a run directory by the name that stays: through the link ``latest``, where that leads to it."""
     link = directory.parent / LATEST
     with contextlib.suppress(OSError):
         if link.resolve() == directory.resolve():
@@ -173,7 +174,7 @@ def by_latest(directory: Path) -> Path:
 
 
 def run_directory(root: Path, now: datetime) -> Path:
-    """A new directory below ``root`` for one run, named after ``now`` in UTC; ``latest`` links to it.
+    """Return a new directory below ``root`` for one run, named after ``now`` in UTC; ``latest`` links to it.
 
     The first one puts a ``.gitignore`` into ``root``; of earlier ones the newest ``KEPT`` stay. Raises
     ``OSError`` when it cannot be made.

@@ -9,7 +9,7 @@ from typing import Any
 
 
 def table(module: str, name: str = "") -> dict[str, Any]:
-    """The TOML file beside a module, by its ``__file__``: of the module's name, or called ``name``.
+    """Return the TOML file beside a module, by its ``__file__``: of the module's name, or called ``name``.
 
     Nobody changes what it says, so arrays are tuples.
     """
@@ -18,7 +18,7 @@ def table(module: str, name: str = "") -> dict[str, Any]:
 
 
 def _text(path: Path) -> str:
-    """What a file holds, also one in a zip archive, as which a package is sent to other machines."""
+    """Return what a file holds, also one in a zip archive, as which a package is sent to other machines."""
     try:
         return path.read_text("utf-8")
     except NotADirectoryError:

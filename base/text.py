@@ -20,13 +20,13 @@ _WIDTH = ContextVar("width", default=WIDEST)
 
 
 def page_width() -> int:
-    """How many columns a report may take; only a link or a command to copy may be wider."""
+    """Return how many columns a report may take; only a link or a command to copy may be wider."""
     return _WIDTH.get()
 
 
 @contextmanager
 def page_of(width: int) -> Iterator[None]:
-    """Reports made meanwhile are for a terminal of so many columns."""
+    """Make reports that are for a terminal of so many columns."""
     before = _WIDTH.set(max(NARROWEST, min(WIDEST, width)))
     try:
         yield
@@ -50,7 +50,7 @@ def clean(text: str, unicode: bool = True) -> str:
 
 
 def columns(text: str) -> int:
-    """Columns that clean ``text`` takes on a terminal: East Asian wide ones count twice."""
+    """Return columns that clean ``text`` takes on a terminal: East Asian wide ones count twice."""
     return len(text) if text.isascii() else sum(map(_columns, text))
 
 
@@ -139,7 +139,7 @@ def _fitted(line: str, width: int) -> Iterator[str]:
 
 
 def count(number: int, noun: str) -> str:
-    """A number with its noun.
+    """Return a number with its noun.
 
     >>> count(1, "claim"), count(2, "claim")
     ('1 claim', '2 claims')
@@ -154,7 +154,7 @@ def size(measured: tuple[int, int, int, int]) -> str:
 
 
 def percent(share: float) -> str:
-    """A share without rounding something to nothing or not quite all to all."""
+    """Return a share without rounding something to nothing or not quite all to all."""
     if 0 < share < 0.01:
         return "<1%"
     if 0.99 < share < 1:
@@ -163,14 +163,14 @@ def percent(share: float) -> str:
 
 
 def listed(items: Iterable[object], most: int = 8) -> str:
-    """Items separated by commas, only the first ``most`` by name."""
+    """Return items separated by commas, only the first ``most`` by name."""
     names = [str(item) for item in items]
     more = f" and {len(names) - most} more" if len(names) > most else ""
     return ", ".join(names[:most]) + more
 
 
 def span(seconds: float | None) -> str:
-    """A stretch of time, with the digits that matter.
+    """Return a stretch of time, with the digits that matter.
 
     >>> span(0.0123), span(7.9), span(75), span(7300), span(180000)
     ('12 ms', '7.9 s', '75 s', '2 h 2 min', '2 d 2 h')

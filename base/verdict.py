@@ -25,7 +25,7 @@ class Exit(IntEnum):
 
     @classmethod
     def of(cls, verdict: Verdict, *, interrupted: bool = False) -> Exit:
-        """The code of a run that ended with ``verdict``, or that Ctrl-C ended."""
+        """Return the code of a run that ended with ``verdict``, or that Ctrl-C ended."""
         return cls.INTERRUPTED if interrupted else cls[verdict.name]
 
 
@@ -37,6 +37,6 @@ class Level(StrEnum):
     QUALITY = "quality"
 
     def gates(self, level: Level) -> bool:
-        """Whether a breach of this level fails a run of that ``level``, its weakest that does."""
+        """Check whether a breach of this level fails a run of that ``level``, its weakest that does."""
         order = list(Level)
         return order.index(self) <= order.index(level)

@@ -29,7 +29,8 @@ complete -c rebalance -a '(__rebalance)'""",
 
 
 def candidates(parser: Parser, typed: Sequence[str]) -> list[str]:
-    """What may stand where the last of the ``typed`` words stands, which begins so; files are the shell's."""
+    """Return what may stand where the last of the ``typed`` words stands, which begins so; files are the
+    shell's."""
     *before, start = typed or ("",)
     commands = parser.commands()
     if not before:
@@ -51,7 +52,7 @@ def candidates(parser: Parser, typed: Sequence[str]) -> list[str]:
 
 
 def _values(name: str) -> list[str]:
-    """What an option or the argument of a command is one of, as far as there is a list."""
+    """Return what an option or the argument of a command is one of, as far as there is a list."""
     if name not in _LISTS:
         return []
     module, attribute = _LISTS[name]

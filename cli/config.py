@@ -64,7 +64,7 @@ def _is(argument: argparse.Action | None, name: str) -> bool:
 
 
 def _read() -> tuple[str, Mapping[str, Any]]:
-    """The file that counts, and its tables; none without one. Raises UsageError."""
+    """Return the file that counts, and its tables; none without one. Raises UsageError."""
     for path in FILES:
         try:
             whole = toml_of(path)

@@ -93,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _not_ours(error: Exception) -> str:
-    """What is wrong where it is with the installation or with a disk; "" where the suite is."""
+    """Return what is wrong where it is with the installation or with a disk; "" where the suite is."""
     from rebalance_verifier.base.installation import how_to_get
 
     if isinstance(error, ImportError):
@@ -178,7 +178,7 @@ class _Completion(argparse.Action):
 
 
 def build_parser() -> Parser:
-    """The parser of all commands."""
+    """Return the parser of all commands."""
     parser = Parser(
         prog="rebalance",
         description="A verdict for any Kafka partition assignor, and for the consumer group around it.",

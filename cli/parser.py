@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message.removeprefix('argument ')}\n{self.short_usage()}")
 
     def short_usage(self) -> str:
-        """One line: what the command needs, and where the rest is."""
+        """Return one line: what the command needs, and where the rest is."""
         needed = [
             f"{action.option_strings[0]} {action.metavar}"
             for action in self._actions
@@ -58,14 +58,14 @@ class Parser(argparse.ArgumentParser):
         return super().format_help() + "".join(f"{line}\n" for line in ("", "examples:", *lines) if lines)
 
     def commands(self) -> dict[str, Parser]:
-        """The parser of each command; empty in that of a command."""
+        """Return the parser of each command; empty in that of a command."""
         for action in self._actions:
             if isinstance(action, argparse._SubParsersAction):
                 return dict(action.choices)
         return {}
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
-        """The options of a command. Raises UsageError."""
+        """Return the options of a command. Raises UsageError."""
         first = argv[0]
         if first.startswith("-") and first.partition("=")[0] not in self._option_string_actions:
             raise UsageError(f"{first} goes behind a command, as in `rebalance check {first}`")
@@ -109,12 +109,12 @@ class Parser(argparse.ArgumentParser):
 
 
 def _called(action: argparse.Action) -> str:
-    """How a usage line shows an argument without a name."""
+    """Return how a usage line shows an argument without a name."""
     name = str(action.metavar or action.dest)
     return {"?": f"[{name}]", "*": f"[{name} ...]", "+": f"{name} ..."}.get(str(action.nargs), name)
 
 
 def options_of(parser: Parser) -> Iterator[str]:
-    """The long names of the options of a command."""
+    """Yield the long names of the options of a command."""
     for action in parser._actions:
         yield from (name for name in action.option_strings if name.startswith("--"))

@@ -108,7 +108,7 @@ def _is_ours(item: pytest.Item) -> TypeGuard[pytest.Function]:
 
 
 def _given(config: pytest.Config, name: str) -> str:
-    """The option, else the ini value, else nothing. Paths in an ini file are relative to it."""
+    """Return the option, else the ini value, else nothing. Paths in an ini file are relative to it."""
     if value := config.getoption(f"--rebalance-{name}"):
         return str(value)
     value = str(config.getini(f"rebalance-{name}") or "")
@@ -124,7 +124,7 @@ def _option(config: pytest.Config, name: str) -> str:
 
 
 def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..., None]:
-    """A parametrised test function that judges ``target``; assign it to a name that starts with test.
+    """Return a parametrised test function that judges ``target``; assign it to a name that starts with test.
 
     ``target`` is what ``rebalance check`` takes (it runs in a process of its own, so a hang or a crash
     is a failed test), or an assignor object, class or function (it runs in this process), or ``None``
@@ -173,7 +173,7 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
 
 
 def _plan(config: pytest.Config) -> CheckPlan:
-    """The plan that the options ask for. Raises ``pytest.UsageError``."""
+    """Return the plan that the options ask for. Raises ``pytest.UsageError``."""
     from rebalance_verifier.base.verdict import Level
     from rebalance_verifier.gate.search.known import match
     from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
@@ -208,7 +208,8 @@ def _failing(config: pytest.Config) -> tuple[KnownFailure, ...]:
 
 
 def _result(request: pytest.FixtureRequest, target: Any) -> Result | _NotJudged:
-    """The finished check of ``target``, run on the first request of all workers, or why there is none."""
+    """Return the finished check of ``target``, run on the first request of all workers, or why there is
+    none."""
     config = request.config
     target = target or _option(config, "target")
     key = target if isinstance(target, str) else id(target)
@@ -223,7 +224,7 @@ def _result(request: pytest.FixtureRequest, target: Any) -> Result | _NotJudged:
 
 
 def _shared(request: pytest.FixtureRequest, target: Any) -> tuple[Result | _NotJudged, bool]:
-    """The check, and whether it was this process that ran it."""
+    """Return the check, and whether it was this process that ran it."""
     config = request.config
     if not hasattr(config, "workerinput"):
         return _check(config, target), True
@@ -266,7 +267,7 @@ def _check(config: pytest.Config, target: Any) -> Result | _NotJudged:
 
 @contextlib.contextmanager
 def _progress(config: pytest.Config, apart: bool) -> Iterator[dict[str, Any]]:
-    """What `check` is given to show how far it is, on a terminal; pytest's own line is left as it is.
+    """Yield what `check` is given to show how far it is, on a terminal; pytest's own line is left as it is.
 
     Not where the target is not in a process ``apart``: what it prints is for pytest to capture.
     """
@@ -285,7 +286,7 @@ def _progress(config: pytest.Config, apart: bool) -> Iterator[dict[str, Any]]:
 
 
 def _name(target: Any) -> str:
-    """An object as ``module:attribute``, the way ``rebalance replay`` may find it again."""
+    """Return an object as ``module:attribute``, the way ``rebalance replay`` may find it again."""
     named = target if hasattr(target, "__qualname__") else type(target)
     return f"{named.__module__}:{named.__qualname__}"
 

@@ -43,7 +43,8 @@ Limits = Mapping[Promise, int]
 
 
 def stated(promises: Collection[Promise], limits: Mapping[str, object]) -> Limits:
-    """The limits by promise. Raises ValueError for one that is missing, no count, or without its promise."""
+    """Return the limits by promise. Raises ValueError for one that is missing, no count, or without its
+    promise."""
     found: dict[Promise, int] = {}
     for name, limit in limits.items():
         if type(limit) is not int or limit < 1:

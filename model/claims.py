@@ -35,12 +35,12 @@ Rows = dict[str, list[int]]
 
 
 def no_claim(subscription: Subscription) -> Claim:
-    """What range and roundrobin read: nothing."""
+    """Return what range and roundrobin read: nothing."""
     return Claim()
 
 
 def owned_claim(subscription: Subscription) -> Claim:
-    """What cooperative-sticky reads: owned partitions, and the generation from the best source.
+    """Return what cooperative-sticky reads: owned partitions, and the generation from the best source.
 
     The ``generation_id`` field (KIP-792) comes first. Members older than 3.4 put the generation into
     four bytes of user data instead. User data of any other length is not theirs (librdkafka writes
@@ -53,7 +53,8 @@ def owned_claim(subscription: Subscription) -> Claim:
 
 
 def user_data_claim(subscription: Subscription) -> Claim:
-    """What sticky reads: user data version 1, or 0 without generation; unreadable bytes claim nothing."""
+    """Return what sticky reads: user data version 1, or 0 without generation; unreadable bytes claim
+    nothing."""
     if not subscription.user_data:
         return Claim()
     try:

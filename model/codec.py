@@ -68,17 +68,18 @@ def to_json(value: Any, left_out: Collection[str] = ()) -> Any:
 
 
 def from_json(kind: type[_T], data: Any, where: str = "", readers: Readers | None = None) -> _T:
-    """The inverse: a value of ``kind``; ``where`` is the path of ``data`` in its file. Raises TraceError."""
+    """Return the inverse: a value of ``kind``; ``where`` is the path of ``data`` in its file. Raises
+    TraceError."""
     return cast(_T, _read(kind, data, where, readers or {}))
 
 
 def wrong(where: str, text: str) -> TraceError:
-    """The error that ``text`` says of what stands at the path ``where``."""
+    """Return the error that ``text`` says of what stands at the path ``where``."""
     return TraceError(f"{where}: {text}" if where else text)
 
 
 def unexpected(where: str, expected: str, found: Any) -> TraceError:
-    """The error that something else stands there than what was expected."""
+    """Return the error that something else stands there than what was expected."""
     return wrong(where, f"expected {expected}, found {json.dumps(found)[:60]}")
 
 

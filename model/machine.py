@@ -98,12 +98,12 @@ class Action(NamedTuple):
 
 
 def is_a(*kinds: type) -> Callable[[Value], bool]:
-    """A guard: whether the value is of one of ``kinds``."""
+    """Return a guard: whether the value is of one of ``kinds``."""
     return lambda value: isinstance(value, kinds)
 
 
 def fault(name: str, who: int, reads: Footprint, writes: Footprint, run: Run) -> Action:
-    """What the environment may do as long as ``reads[0]``, the budget, is not 0."""
+    """Return what the environment may do as long as ``reads[0]``, the budget, is not 0."""
     return Action(
         name=name,
         who=who,
@@ -271,11 +271,11 @@ class Machine:
         return {view.name: view for view in self.views}
 
     def read(self, state: State, names: Iterable[str]) -> list[Value]:
-        """The values of the components ``names`` in ``state``."""
+        """Return the values of the components ``names`` in ``state``."""
         return [state[self.position[name]] for name in names]
 
     def value(self, state: State, name: str) -> Any:
-        """The value of the component ``name`` in ``state``."""
+        """Return the value of the component ``name`` in ``state``."""
         return state[self.position[name]]
 
     def put(self, state: State, name: str, value: Value) -> State:
@@ -284,11 +284,11 @@ class Machine:
         return (*state[:position], value, *state[position + 1 :])
 
     def look(self, state: State, view: str) -> Value:
-        """The value of ``view`` in ``state``."""
+        """Return the value of ``view`` in ``state``."""
         return self.view[view].of(*self.read(state, self.view[view].reads))
 
     def outcomes(self, state: State, *, faults: bool = True) -> Iterator[tuple[Event, Outcome]]:
-        """Every step that is possible in ``state``, in a fixed order."""
+        """Yield every step that is possible in ``state``, in a fixed order."""
         for action in self.actions:
             if action.fault and not faults:
                 continue
@@ -296,13 +296,13 @@ class Machine:
                 yield Event(action.name, action.who, outcome.choice), outcome
 
     def outcomes_of(self, action: Action, state: State) -> Iterable[Outcome]:
-        """What ``action`` does in ``state``, by each of its choices."""
+        """Yield what ``action`` does in ``state``, by each of its choices."""
         if action.guard is not None and not action.guard(state[self.position[action.reads[0]]]):
             return ()
         return action.run(*self.read(state, action.reads))
 
     def outcome(self, state: State, event: Event) -> Outcome | None:
-        """What ``event`` does in ``state``; None when it is not enabled."""
+        """Return what ``event`` does in ``state``; None when it is not enabled."""
         action = self.by_name.get((event.action, event.who))
         found = () if action is None else self.outcomes_of(action, state)
         return next((outcome for outcome in found if outcome.choice == event.choice), None)
@@ -319,7 +319,7 @@ class Machine:
         return lambda view: (self.look(state, view), self.look(self.apply(state, event, outcome), view))
 
     def enabled(self, state: State) -> tuple[Event, ...]:
-        """The events that can happen in ``state``."""
+        """Return the events that can happen in ``state``."""
         return tuple(event for event, _ in self.outcomes(state))
 
     def step(self, state: State, event: Event) -> State:
@@ -333,12 +333,13 @@ class Machine:
         raise ValueError(f"{event} is not enabled; enabled are {self.enabled(state)}")
 
     def refusal(self, number: int, event: Event, state: State) -> CannotHappenError:
-        """What is wrong with a run whose step ``number`` is ``event``, in ``state``."""
+        """Return what is wrong with a run whose step ``number`` is ``event``, in ``state``."""
         text = self.describe.event
         return CannotHappenError(number, text(event), list(map(text, self.enabled(state))))
 
     def replay(self, events: Iterable[Event]) -> Iterator[tuple[State, Outcome]]:
-        """Each event's outcome and the state after it, from the (first) initial state; nothing is renamed.
+        """Yield each event's outcome and the state after it, from the (first) initial state; nothing is
+        renamed.
 
         Raises CannotHappenError when it comes to an event that is not enabled.
         """
@@ -398,12 +399,13 @@ class Options:
         self._state = state
 
     def among(self, *, faults: bool) -> Iterator[tuple[Event, Outcome]]:
-        """The steps that are possible, all that are faults or all others, in the order of the actions."""
+        """Yield the steps that are possible, all that are faults or all others, in the order of the
+        actions."""
         for number in self._of_kind[faults]:
             yield from self._ask(number)
 
     def can(self, name: str, who: int) -> bool:
-        """Whether an action is possible."""
+        """Check whether an action is possible."""
         number = self._numbers.get((name, who))
         return number is not None and bool(self._ask(number))
 
@@ -418,7 +420,7 @@ class Options:
 
 
 def chain(name: str, first: Action, *then: Action, whole: bool = False) -> Action:
-    """One action that does ``first`` and at once each of ``then`` that is enabled after it, in order.
+    """Return one action that does ``first`` and at once each of ``then`` that is enabled after it, in order.
 
     ``whole``: only where all of them are enabled.
 
@@ -463,7 +465,7 @@ def at_a_cost(name: str, action: Action, budget: str) -> Action:
 
 
 def dense(used: int) -> Mapping[int, int]:
-    """New names for the labels in the bit mask ``used``: 0, 1, 2 ... in the same order.
+    """Return new names for the labels in the bit mask ``used``: 0, 1, 2 ... in the same order.
 
     >>> dense(0b10110)
     {1: 0, 2: 1, 4: 2}

@@ -18,7 +18,7 @@ _T = TypeVar("_T")
 
 
 def encode_runs(partitions: Iterable[tuple[str, int]]) -> list[list[Any]]:
-    """Partitions as runs of one topic, order and repetitions kept.
+    """Return partitions as runs of one topic, order and repetitions kept.
 
     >>> encode_runs([("t", 0), ("t", 2), ("u", 0), ("t", 0)])
     [['t', [0, 2]], ['u', [0]], ['t', [0]]]
@@ -35,17 +35,17 @@ def encode_runs(partitions: Iterable[tuple[str, int]]) -> list[list[Any]]:
 
 
 def encode_bytes(data: bytes | None) -> str | None:
-    """Bytes as hexadecimal digits."""
+    """Return bytes as hexadecimal digits."""
     return None if data is None else data.hex()
 
 
 def partitions_of(runs: list[list[Any]]) -> Partitions:
-    """Partitions that `encode_runs` wrote, where nobody else can have."""
+    """Return partitions that `encode_runs` wrote, where nobody else can have."""
     return tuple([_partition(one) for topic, indexes in runs for one in zip(repeat(topic), indexes)])
 
 
 def decode_runs(value: object, *where: str) -> Partitions:
-    """Partitions written by `encode_runs`. Raises Garbage; ``where`` begins its text."""
+    """Return partitions written by `encode_runs`. Raises Garbage; ``where`` begins its text."""
     found: list[TopicPartition] = []
     for run in of_kind(list, value, *where):
         if type(run) is not list or len(run) != 2 or type(run[1]) is not list:
@@ -63,7 +63,7 @@ _partition = partial(tuple.__new__, TopicPartition)  # half the time of TopicPar
 
 
 def are_indexes(values: Sequence[object]) -> bool:
-    """Whether all of ``values``, and there are some, can be indexes of partitions."""
+    """Check whether all of ``values``, and there are some, can be indexes of partitions."""
     if not values or set(map(type, values)) != {int}:
         return False
     numbers = cast(Sequence[int], values)
@@ -71,7 +71,7 @@ def are_indexes(values: Sequence[object]) -> bool:
 
 
 def to_partition(topic: str, index: object, *where: str) -> TopicPartition:
-    """A partition whose index was read from outside. Raises Garbage; ``where`` begins its text."""
+    """Return a partition whose index was read from outside. Raises Garbage; ``where`` begins its text."""
     if type(index) is not int or index < 0:
         raise garbage(where, f"partition must be an integer >= 0, got {show(index)}")
     if index > _INT32_MAX:
@@ -80,7 +80,7 @@ def to_partition(topic: str, index: object, *where: str) -> TopicPartition:
 
 
 def decode_bytes(value: object, *where: str) -> bytes | None:
-    """Bytes written by `encode_bytes`. Raises Garbage; ``where`` begins its text."""
+    """Return bytes written by `encode_bytes`. Raises Garbage; ``where`` begins its text."""
     if value is None:
         return None
     if type(value) is str:
@@ -92,7 +92,7 @@ def decode_bytes(value: object, *where: str) -> bytes | None:
 
 
 def encoded_partitions(value: object) -> Partitions:
-    """Partitions in a ConsumerProtocolAssignment."""
+    """Return partitions in a ConsumerProtocolAssignment."""
     return _partitions_in(of_kind(str, value))
 
 
@@ -105,7 +105,7 @@ def _partitions_in(value: str) -> Partitions:
 
 
 def decoded(decode: Callable[[bytes], _T], value: object, *where: str) -> _T:
-    """What bytes of Kafka's wire hold. Raises Garbage; ``where`` begins its text."""
+    """Return what bytes of Kafka's wire hold. Raises Garbage; ``where`` begins its text."""
     data = decode_bytes(value, *where)
     if data is None:
         raise garbage(where, "expected bytes, got null")

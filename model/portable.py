@@ -44,7 +44,7 @@ class _PartsWritten:
         self._by_identity: dict[int, int] = {}  # of what the caller holds meanwhile
 
     def number(self, value: Any) -> int:
-        """The place of a value among the parts."""
+        """Return the place of a value among the parts."""
         if (known := self._by_identity.get(id(value))) is not None:
             return known
         kind = type(value)
@@ -90,7 +90,7 @@ def loads(document: bytes) -> list[Any]:
 
 
 def _class(module: Any, name: Any) -> type:
-    """A class of a loaded module that is nothing but a record."""
+    """Return a class of a loaded module that is nothing but a record."""
     found = vars(sys.modules.get(word(module), object)).get(word(name))
     if (
         isinstance(found, type)
@@ -112,7 +112,7 @@ class _PartsRead:
         self._sizes: list[tuple[int, int]] = []  # of each, how many parts it has in all, and how deep it goes
 
     def at(self, number: Any) -> Any:
-        """A part that was read before."""
+        """Return a part that was read before."""
         return self._parts[whole(number, 0, len(self._parts) - 1)]
 
     def add(self, part: Any) -> None:

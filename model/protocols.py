@@ -18,14 +18,14 @@ FAULTS = (*classic.FAULTS, *(kind for kind in consumer.FAULTS if kind not in cla
 
 
 def faults_of(setup: Setup) -> tuple[str, ...]:
-    """The kinds of faults that the group of ``setup`` can have."""
+    """Return the kinds of faults that the group of ``setup`` can have."""
     if not setup.modern:
         return classic.FAULTS
     return consumer.MIGRATION_FAULTS if setup.migrates else consumer.FAULTS
 
 
 def machine(setup: Setup) -> Machine:
-    """The group of ``setup``: nobody started, no group on the broker.
+    """Return the group of ``setup``: nobody started, no group on the broker.
 
     Raises ValueError for what no such group has, as the machines of the two protocols do.
     """

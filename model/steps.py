@@ -42,7 +42,7 @@ class StepView:
 
 
 def views(built: Machine, events: Sequence[Event]) -> Iterator[StepView]:
-    """The start of a run and each of its steps. Raises CannotHappenError as ``walked`` does."""
+    """Yield the start of a run and each of its steps. Raises CannotHappenError as ``walked`` does."""
     before = built.initial[0]
     yield StepView(label="0", what="the start", parties=built.describe.parties(before))
     for number, (event, (after, outcome)) in enumerate(zip(events, built.replay(events), strict=True), 1):
@@ -61,7 +61,7 @@ def _view(
 def walked(
     built: Machine, events: Sequence[Event], wanted: Callable[[int], bool] = lambda number: True
 ) -> Iterator[tuple[Step, StepDetails]]:
-    """The steps of a run whose number, from 1, is wanted, and what a drawing shows of each.
+    """Yield the steps of a run whose number, from 1, is wanted, and what a drawing shows of each.
 
     Raises CannotHappenError when it comes to an event that is not enabled.
     """
@@ -79,13 +79,13 @@ def walked(
 
 
 def steps(built: Machine, events: Sequence[Event]) -> tuple[Step, ...]:
-    """The run of ``events`` from the start. Raises CannotHappenError."""
+    """Return the run of ``events`` from the start. Raises CannotHappenError."""
     return tuple(one for one, _ in walked(built, events))
 
 
 def changes(step: Step, last: Step | None) -> list[str]:
-    """The members that are not as they were after the step before, in words: of the first one those that own
-    or have a generation."""
+    """Return the members that are not as they were after the step before, in words: of the first one those
+    that own or have a generation."""
     old: dict[str, StepOwner] = {} if last is None else {owner.name: owner for owner in last.owners}
     return [
         f"{owner.name}{f' ({owner.life})' if owner.life else ''}: {owner_text(owner, old.get(owner.name))}"
@@ -95,7 +95,7 @@ def changes(step: Step, last: Step | None) -> list[str]:
 
 
 def owner_text(owner: StepOwner, old: StepOwner | None = None) -> str:
-    """What a member owns, no longer owns, and its generation."""
+    """Return what a member owns, no longer owns, and its generation."""
     gone = " ".join(part for part in old.owns if part not in owner.owns) if old else ""
     generation = "no generation" if owner.generation is None else f"generation {owner.generation}"
     return f"owns {' '.join(owner.owns) or 'nothing'}{f', no longer {gone}' if gone else ''}, {generation}"
@@ -125,7 +125,7 @@ class SteppedRun:
         return {name: before.get(name, "") for name in now if before.get(name) != now[name]}
 
     def choices(self) -> list[tuple[Event, StepView]]:
-        """What can happen next, in a fixed order, and what would be shown then."""
+        """Return what can happen next, in a fixed order, and what would be shown then."""
         if self._built is None:
             return []
         built = self._built

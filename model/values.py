@@ -48,7 +48,7 @@ Partitions = tuple[TopicPartition, ...]
 
 @lru_cache(maxsize=4096)
 def partitions_of(topic: str, count: int) -> Partitions:
-    """Partitions 0 to count-1 of ``topic``.
+    """Return partitions 0 to count-1 of ``topic``.
 
     >>> [str(partition) for partition in partitions_of("t", 2)]
     ['t-0', 't-1']
@@ -89,7 +89,7 @@ class Cluster:
 
     @classmethod
     def of(cls, counts: Mapping[str, int]) -> Cluster:
-        """A cluster without rack information: topic name -> number of partitions.
+        """Return a cluster without rack information: topic name -> number of partitions.
 
         >>> Cluster.of({"t": 2}).partition_count("t")
         2
@@ -97,11 +97,11 @@ class Cluster:
         return cls({topic: ((),) * count for topic, count in counts.items()})
 
     def partition_count(self, topic: str) -> int:
-        """Number of partitions of ``topic``, 0 when the leader does not know it."""
+        """Return number of partitions of ``topic``, 0 when the leader does not know it."""
         return len(self.topics.get(topic, ()))
 
     def partitions(self) -> Iterator[TopicPartition]:
-        """All partitions of all topics, topic by topic."""
+        """Yield all partitions of all topics, topic by topic."""
         for topic, racks in self.topics.items():
             yield from partitions_of(topic, len(racks))
 

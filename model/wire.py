@@ -55,7 +55,7 @@ class Assignment(NamedTuple):
 
 
 def encode_subscription(sub: Subscription, version: int | None = None) -> bytes:
-    """The metadata bytes of one member in JoinGroup, written in ``version`` (its own by default).
+    """Return the metadata bytes of one member in JoinGroup, written in ``version`` (its own by default).
 
     Fields that the version lacks are dropped; a version above the newest known is written as the newest
     known. Topics and owned partitions are sorted (KAFKA-12898), so equal subscriptions are equal bytes.
@@ -78,7 +78,8 @@ def encode_subscription(sub: Subscription, version: int | None = None) -> bytes:
 
 
 def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Subscription:
-    """What the leader reads of one member's metadata; topics and owned partitions in the order written.
+    """Return what the leader reads of one member's metadata; topics and owned partitions in the order
+    written.
 
     ``group_instance_id`` comes beside the metadata in the JoinGroup response. ``version`` of the result
     is the one read: a newer one is read, and reported, as the newest known. A negative generation
@@ -106,7 +107,7 @@ def decode_subscription(data: bytes, group_instance_id: str | None = None) -> Su
 def encode_assignment(
     partitions: Iterable[TopicPartition], user_data: bytes | None = None, version: int = NEWEST_VERSION
 ) -> bytes:
-    """The bytes one member receives in SyncGroup; all versions are alike but for the number.
+    """Return the bytes one member receives in SyncGroup; all versions are alike but for the number.
 
     Partitions are grouped by topic and otherwise keep their order, as Java leaves them. Raises WireError
     for values that do not fit. Source: ``ConsumerProtocol.serializeAssignment``.
@@ -121,7 +122,7 @@ def encode_assignment(
 
 
 def decode_assignment(data: bytes) -> Assignment:
-    """What a member reads from SyncGroup. Raises WireError; the empty bytes a broker sends to a member
+    """Return what a member reads from SyncGroup. Raises WireError; the empty bytes a broker sends to a member
     that the leader forgot are too short for a version and are refused like any truncated data.
     Source: ``ConsumerProtocol.deserializeAssignment``.
     """
@@ -146,7 +147,7 @@ def encode_sticky_user_data(owned: Iterable[TopicPartition], generation: int | N
 
 
 def decode_sticky_user_data(data: bytes) -> tuple[Partitions, int]:
-    """Claims and generation in user data of protocol ``sticky``; NO_GENERATION when it is version 0.
+    """Return claims and generation in user data of protocol ``sticky``; NO_GENERATION when it is version 0.
 
     Version 1 is tried first, then version 0, as nothing in the data tells them apart. Raises WireError
     when it is neither; a Java leader then goes on as if the member claimed nothing.
@@ -236,7 +237,7 @@ def _topic_partitions(field: str, partitions: Iterable[TopicPartition]) -> bytes
 
 
 def _int32s(field: str, values: list[int]) -> bytes:
-    """An array of them, at one go."""
+    """Return an array of them, at one go."""
     try:
         return struct.pack(f">i{len(values)}i", len(values), *values)
     except struct.error:
@@ -274,7 +275,7 @@ class _Reader:
         return None if size == -1 else self._take(field, size, f"{size} bytes")
 
     def length(self, field: str, smallest: int) -> int:
-        """The length of an array whose elements take at least ``smallest`` bytes each."""
+        """Return the length of an array whose elements take at least ``smallest`` bytes each."""
         start = self._offset
         length = self.int32(field)
         room = (len(self._data) - self._offset) // smallest

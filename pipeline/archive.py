@@ -32,8 +32,8 @@ _QUIET = "-Xlog:cds*=off,class+path*=off"
 
 @contextlib.contextmanager
 def archived(java: str, version: str) -> Iterator[str]:
-    """Options for the ``java`` of a session that is begun and stopped within: with which it uses the file, or
-    notes what belongs into it. ``version``: what Java says of itself."""
+    """Yield options for the ``java`` of a session that is begun and stopped within: with which it uses the
+    file, or notes what belongs into it. ``version``: what Java says of itself."""
     import pyspark
 
     home = Path(os.environ.get("SPARK_HOME") or pyspark.__path__[0]) / "jars"
@@ -59,7 +59,7 @@ def archived(java: str, version: str) -> Iterator[str]:
 
 
 def sound(directory: Path, named: str) -> Path | None:
-    """The file of this name that is as it was written; those that are not are removed."""
+    """Return the file of this name that is as it was written; those that are not are removed."""
     for path in sorted(directory.glob(f"{named}-*.jsa")):
         if path.stem == f"{named}-{_digest(path)}":
             return path
@@ -85,7 +85,7 @@ def _digest(path: Path) -> str:
 
 
 def overridden(environment: Mapping[str, str]) -> bool:
-    """Whether the user has said something of such files.
+    """Check whether the user has said something of such files.
 
     >>> overridden({"JDK_JAVA_OPTIONS": "-Xmx1g -Xshare:off"}), overridden({})
     (True, False)
@@ -95,7 +95,7 @@ def overridden(environment: Mapping[str, str]) -> bool:
 
 
 def room(directory: Path, since: float) -> bool:
-    """Whether there is room for another file, if need be of those that were not used ``since`` then."""
+    """Check whether there is room for another file, if need be of those that were not used ``since`` then."""
     directory.mkdir(parents=True, exist_ok=True)
     files = sorted(directory.glob("*.jsa"), key=lambda file: file.stat().st_mtime)
     for file in files[: max(0, len(files) - KEPT + 1)]:
@@ -106,7 +106,7 @@ def room(directory: Path, since: float) -> bool:
 
 
 def _runs() -> bool:
-    """Whether this process has a Java of Spark's already."""
+    """Check whether this process has a Java of Spark's already."""
     from pyspark import SparkContext
 
     return SparkContext._gateway is not None

@@ -53,18 +53,18 @@ def save(connection: DuckDBPyConnection, query: str, directory: str) -> None:
 
 
 def saved(directory: Path) -> str:
-    """The table that ``save`` has written, as SQL names it. Raises OSError for what may never end."""
+    """Return the table that ``save`` has written, as SQL names it. Raises OSError for what may never end."""
     if (directory / PART).exists() and not (directory / PART).is_file():
         raise OSError(f"{directory / PART}: is no file but a pipe or a device")
     return f"read_parquet({literal(str(directory / PART))}, hive_partitioning = false)"
 
 
 def literal(text: str) -> str:
-    """A text as SQL writes it."""
+    """Return a text as SQL writes it."""
     return "'" + text.replace("'", "''") + "'"
 
 
 def reason(error: Exception) -> str:
-    """What DuckDB says, in one line, without its kind of error."""
+    """Return what DuckDB says, in one line, without its kind of error."""
     first, *_ = str(error).splitlines() or [type(error).__name__]
     return first.partition("Error: ")[2] or first

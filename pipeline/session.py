@@ -59,7 +59,8 @@ class SparkMissing(Missing):
 def session(
     master: str = LOCAL, *, memory: str = "4g", settings: Mapping[str, str] | None = None
 ) -> Iterator[SparkSession]:
-    """A session on ``master``: ``local[N]``, ``spark://host:port``, or ``sc://host:port`` for Spark Connect.
+    """Yield a session on ``master``: ``local[N]``, ``spark://host:port``, or ``sc://host:port`` for Spark
+    Connect.
 
     ``memory`` is the driver's, in local mode all there is. ``settings`` are Spark's own and go before ours.
     A session that is active already is used as it is and not stopped. Raises SparkMissing.
@@ -167,7 +168,7 @@ def _classic(
 
 @contextlib.contextmanager
 def _temporary_files_in(directory: str) -> Iterator[None]:
-    """What PySpark writes meanwhile for the JVM goes with the rest, also if this process is killed."""
+    """Send what PySpark writes meanwhile for the JVM with the rest, also if this process is killed."""
     before, tempfile.tempdir = tempfile.tempdir, directory
     try:
         yield
@@ -177,7 +178,7 @@ def _temporary_files_in(directory: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _stderr_to(path: Path) -> Iterator[None]:
-    """What is started meanwhile writes its standard error to a file, for as long as it runs."""
+    """Let processes started meanwhile write standard error to a file, for as long as it runs."""
     sys.stderr.flush()
     kept = os.dup(2)
     try:
@@ -198,13 +199,13 @@ def _everywhere() -> dict[str, str]:
 
 
 def together(frame: DataFrame, rows: int) -> DataFrame:
-    """The same rows, few of them in one partition: Spark then plans no shuffle, which would cost more than it
-    saves."""
+    """Return the same rows, few of them in one partition: Spark then plans no shuffle, which would cost more
+    than it saves."""
     return frame.coalesce(1) if rows <= FEW else frame
 
 
 def cores(master: str) -> int:
-    """How many tasks a local master runs at a time.
+    """Return how many tasks a local master runs at a time.
 
     >>> cores("local"), cores("local[3]"), cores("local[3,2]")
     (1, 3, 3)
@@ -216,7 +217,7 @@ def cores(master: str) -> int:
 
 
 def patient(master: str) -> str:
-    """The same master, where a task that fails is tried again.
+    """Return the same master, where a task that fails is tried again.
 
     >>> patient("local"), patient("local[*]"), patient("local[2,1]"), patient("spark://host:7077")
     ('local[1,4]', 'local[*,4]', 'local[2,1]', 'spark://host:7077')
@@ -228,8 +229,8 @@ def patient(master: str) -> str:
 
 
 def unsaid(options: str, environment: Mapping[str, str]) -> str:
-    """The options of the JVM without those of a kind that the user has said something of: two collectors, and
-    it does not start.
+    """Return the options of the JVM without those of a kind that the user has said something of: two
+    collectors, and it does not start.
 
     >>> unsaid("-XX:+UseParallelGC -Dx=y", {"JDK_JAVA_OPTIONS": "-XX:+UseSerialGC -Xss2m"})
     '-Dx=y'
@@ -240,8 +241,8 @@ def unsaid(options: str, environment: Mapping[str, str]) -> str:
 
 
 def need_java() -> tuple[str, str]:
-    """The Java that Spark runs on, where Spark itself looks for it, and what it says of its version. Raises
-    SparkMissing."""
+    """Return the Java that Spark runs on, where Spark itself looks for it, and what it says of its version.
+    Raises SparkMissing."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else "java"
     advice = (

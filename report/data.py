@@ -23,7 +23,7 @@ def render(result: Result) -> str:
 
 
 def to_json(result: Result) -> dict[str, Any]:
-    """The result as plain JSON values; equal results give equal text.
+    """Return the result as plain JSON values; equal results give equal text.
 
     How long it took and where it is written are not here: a search with the same seed gives the same bytes.
     The scenario and its calls are in the trace of a finding.

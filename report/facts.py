@@ -23,22 +23,22 @@ NOT_JUDGED = (Status.KNOWN, Status.UNCONFIRMED, Status.FLAKY, Status.UNSUPPORTED
 
 
 def gating(result: Result, clause: ClauseResult) -> bool:
-    """Whether a breach of this clause fails the run."""
+    """Check whether a breach of this clause fails the run."""
     return clause.clause.level.gates(Level(result.level))
 
 
 def broken(result: Result) -> list[ClauseResult]:
-    """The violated clauses that fail the run, worst level first."""
+    """Return the violated clauses that fail the run, worst level first."""
     return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and gating(result, c))
 
 
 def informational(result: Result) -> list[ClauseResult]:
-    """The violated clauses that do not fail the run."""
+    """Return the violated clauses that do not fail the run."""
     return _by_level(c for c in result.clauses if c.status is Status.VIOLATED and not gating(result, c))
 
 
 def having(result: Result, *statuses: Status) -> list[ClauseResult]:
-    """The clauses with one of these statuses, worst level first."""
+    """Return the clauses with one of these statuses, worst level first."""
     return _by_level(c for c in result.clauses if c.status in statuses)
 
 
@@ -47,7 +47,7 @@ def _by_level(clauses: Iterable[ClauseResult]) -> list[ClauseResult]:
 
 
 def counts(result: Result) -> dict[Level, Counter[Status]]:
-    """How many checks of each level, clauses under one protocol, have which status."""
+    """Return how many checks of each level, clauses under one protocol, have which status."""
     table: dict[Level, Counter[Status]] = {level: Counter() for level in LEVELS}
     for clause in result.clauses:
         table[clause.clause.level][clause.status] += 1
@@ -55,38 +55,38 @@ def counts(result: Result) -> dict[Level, Counter[Status]]:
 
 
 def reached(result: Result) -> list[tuple[str, float]]:
-    """Situations and the share of the scenarios that reached them, most frequent first."""
+    """Return situations and the share of the scenarios that reached them, most frequent first."""
     found = sorted(result.witnesses.items(), key=lambda item: (-item[1], item[0]))
     return [(name, number / max(result.scenarios, 1)) for name, number in found]
 
 
 def played(result: Result) -> str:
-    """How much was played, and in what time."""
+    """Return how much was played, and in what time."""
     whole = f"{count(result.scenarios, 'scenario')}, {count(result.questions, 'assign() call')}"
     return f"{whole}, {result.seconds:.1f} s" + (", interrupted" if result.interrupted else "")
 
 
 def label(target: TargetInfo) -> str:
-    """The target in its own words, as far as it has any."""
+    """Return the target in its own words, as far as it has any."""
     return cut(clean(" ".join(filter(None, (target.name, target.version))) or target.spec), 50)
 
 
 def verdict_word(result: Result) -> str:
-    """The verdict as reports begin and end with it: a word that the exit code agrees with. A list of known
-    failures that is out of date fails a run in which nothing else is wrong."""
+    """Return the verdict as reports begin and end with it: a word that the exit code agrees with. A list of
+    known failures that is out of date fails a run in which nothing else is wrong."""
     out_of_date = result.verdict is Verdict.CONFORMANT and result.exit is Exit.VIOLATION
     return STALE if out_of_date else result.verdict.upper()
 
 
 def headline(result: Result) -> str:
-    """The verdict and what it rests on, in one line."""
+    """Return the verdict and what it rests on, in one line."""
     stale = len({row.note for row in having(result, Status.FIXED)}) + len(result.stale_known)
     more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
     return f"{verdict_word(result)}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
 
 
 def _unasked(result: Result) -> str:
-    """What follows from promises that are not made, or that are less than those of others."""
+    """Return what follows from promises that are not made, or that are less than those of others."""
     promised = result.target.promises
     if less := [promise for promise in LESSER if promise in promised]:
         return f"; less is asked of it, which promises to be {', '.join(less)}"
@@ -123,7 +123,7 @@ def _because(result: Result) -> str:
 
 
 def _kept(result: Result) -> str:
-    """How many checks pass, and how many are known to fail: no others do that matter."""
+    """Return how many checks pass, and how many are known to fail: no others do that matter."""
     kept, known = having(result, Status.PASSED, Status.FIXED), len(having(result, Status.KNOWN))
     failing = f"that {'is' if known == 1 else 'are'} known to fail"
     if not kept and known:
@@ -132,14 +132,14 @@ def _kept(result: Result) -> str:
 
 
 def _checks(rows: Collection[ClauseResult]) -> str:
-    """How many they are: a check is a clause under one protocol."""
+    """Return how many they are: a check is a clause under one protocol."""
     clauses = len({row.clause.id for row in rows})
     protocols = " and ".join(p for p in RebalanceProtocol if p in {row.protocol for row in rows})
     return f"{count(len(rows), 'check')}" + (f" ({count(clauses, 'clause')}; {protocols})" if rows else "")
 
 
 def tally(result: Result) -> str:
-    """How many checks came out how, zeros left out except for violations."""
+    """Return how many checks came out how, zeros left out except for violations."""
     parts = [count(len(broken(result)), "new violation")]
     if others := informational(result):
         parts.append(count(len(others), "finding"))
@@ -170,18 +170,18 @@ def cause_facts(clause: ClauseResult, finding: Finding) -> list[tuple[str, str]]
 
 
 def unattributed(clause: ClauseResult) -> str:
-    """How many scenarios break it by nobody knows what, if that was asked."""
+    """Return how many scenarios break it by nobody knows what, if that was asked."""
     left = clause.unattributed if clause.finding is not None and clause.finding.cause else 0
     return f"{count(left, 'more scenario')} not attributed to a cause" if left else ""
 
 
 def scenario_number(number: int, searched: int) -> str:
-    """Which scenario it is, of as many as were searched, whatever their protocol."""
+    """Return which scenario it is, of as many as were searched, whatever their protocol."""
     return f"scenario {number:,}" + (f" (of 0 to {searched - 1:,})" if number < searched else "")
 
 
 def found_where(clause: ClauseResult, finding: Finding) -> str:
-    """Which scenario showed it, how often it was broken, and whether it broke again."""
+    """Return which scenario showed it, how often it was broken, and whether it broke again."""
     found = f"in {scenario_number(finding.number, clause.searched)}"
     parts = [f"{found}, seed {finding.seed}, round {finding.round}"]
     if clause.scenarios:

@@ -23,7 +23,8 @@ def labelled(name: str, text: str, most: int = 20, width: int = 9) -> list[str]:
 
 
 def aligned(rows: Iterable[Sequence[str]], right: Collection[int] = (), gap: str = "  ") -> list[str]:
-    """Rows of clean cells with their columns below each other; those numbered in ``right`` end at one column.
+    """Return rows of clean cells with their columns below each other; those numbered in ``right`` end at one
+    column.
 
     >>> aligned([("clause", "broken"), ("a", "12")], {1})
     ['clause  broken', 'a           12']
@@ -43,8 +44,8 @@ def aligned(rows: Iterable[Sequence[str]], right: Collection[int] = (), gap: str
 def stairs(
     title: str, labels: Sequence[str], rows: Sequence[tuple[str, Sequence[str]]], size: int = 1
 ) -> list[str]:
-    """A table of marks of ``size`` columns: a line per named row, a column per label, which stand above it
-    like stairs.
+    """Return a table of marks of ``size`` columns: a line per named row, a column per label, which stand
+    above it like stairs.
 
     >>> stairs("", ["one", "two"], [("a", "X.")])
     ['   one', '   | two', 'a  X .']
@@ -57,7 +58,8 @@ def stairs(
 
 
 def painted(lines: Iterable[str], color: bool) -> str:
-    """The whole text: with ``color``, the word that a line begins with is coloured if it is a verdict."""
+    """Return the whole text: with ``color``, the word that a line begins with is coloured if it is a
+    verdict."""
     return "\n".join(map(_paint, lines) if color else lines)
 
 

@@ -11,7 +11,7 @@ _MARKUP = re.compile(r"[\\`*_\[\]#!|<>&~@$]|:(?=//)|(?<=www)\.", re.IGNORECASE)
 
 
 def table(titles: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
-    """The lines of a table, an empty one last; the cells are Markdown already."""
+    """Return the lines of a table, an empty one last; the cells are Markdown already."""
     heads = list(titles)
     lines = [heads, ["---"] * len(heads), *rows]
     return [f"| {' | '.join(line)} |" for line in lines] + [""]
@@ -41,6 +41,6 @@ def _longest_run(text: str) -> int:
 
 
 def plain(lines: Sequence[str], most: int) -> str:
-    """Lines joined to at most ``most`` characters, with a note where some were left out."""
+    """Return lines joined to at most ``most`` characters, with a note where some were left out."""
     text = "\n".join(lines)
     return text if len(text) <= most else text[:most] + "\n(cut)"

@@ -15,7 +15,7 @@ def lasted(finding: LogFinding) -> str:
 
 
 def certainty(finding: LogFinding) -> str:
-    """How sure a finding is."""
+    """Return how sure a finding is."""
     if finding.certain:
         return "certain"
     return (
@@ -24,5 +24,5 @@ def certainty(finding: LogFinding) -> str:
 
 
 def moment(at: datetime) -> str:
-    """A time as the reports write it, in UTC."""
+    """Return a time as the reports write it, in UTC."""
     return at.strftime("%Y-%m-%d %H:%M:%S.%f")[:-3]

@@ -49,7 +49,7 @@ class ModernProof:
     contract: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
 
     def kept(self, without: Collection[str]) -> tuple[str, ...]:
-        """The clauses of the contract but for some. Raises ValueError for one that there is not."""
+        """Return the clauses of the contract but for some. Raises ValueError for one that there is not."""
         for name in without:
             if name not in self.contract:
                 raise ValueError(unknown("clause", name, self.contract))
@@ -80,7 +80,8 @@ MODERN: Mapping[str, ModernProof] = {
 
 
 def examine(about: str, name: str, limit: int = LIMIT, spread: Spread = in_turn) -> VariationFinding:
-    """What becomes of the proof without that guard, and the run at the end of which a property breaks."""
+    """Return what becomes of the proof without that guard, and the run at the end of which a property
+    breaks."""
     protocol = MODERN[about]
     guard = protocol.guards[name]
     theorems, run = protocol.theorems(guard.specification(), protocol.kept(())), run_without(guard)

@@ -55,7 +55,7 @@ class Assumption:
 def clauses(
     every: Mapping[str, Callable[..., Any]], converging: Mapping[str, Callable[..., Any]]
 ) -> tuple[Assumption, ...]:
-    """The contract of an assignor: what every theorem assumes, and what convergence does."""
+    """Return the contract of an assignor: what every theorem assumes, and what convergence does."""
     return tuple(
         Assumption(
             name=name,
@@ -103,26 +103,26 @@ class Proof:
 
     @property
     def obligations(self) -> int:
-        """How many there are, done or not."""
+        """Return how many there are, done or not."""
         return sum(theorem.obligations for theorem in self.plan.theorems)
 
     @property
     def doubts(self) -> tuple[Vacuity, ...]:
-        """What may say nothing, or make everything that was proved say nothing."""
+        """Return what may say nothing, or make everything that was proved say nothing."""
         return tuple(row for row in self.vacuity if row.doubtful)
 
     @property
     def deviations(self) -> tuple[SampledModel, ...]:
-        """Where the model does what the logic does not: the theorems are not about it."""
+        """Return where the model does what the logic does not: the theorems are not about it."""
         return tuple(row for row in self.model if row.deviation)
 
     @property
     def breaches(self) -> tuple[SampledModel, ...]:
-        """Where the model breaks what the theorems say."""
+        """Return where the model breaks what the theorems say."""
         return tuple(row for row in self.model if row.breach)
 
     def of(self, theorem: Theorem) -> tuple[ProofOutcome, ...]:
-        """The outcomes of one theorem."""
+        """Return the outcomes of one theorem."""
         return tuple(outcome for outcome in self.outcomes if outcome.theorem == theorem.name)
 
     def alone(self, theorem: Theorem) -> ProofVerdict:
@@ -136,7 +136,7 @@ class Proof:
         )
 
     def weak(self, theorem: Theorem) -> tuple[str, ...]:
-        """Which theorems that it rests upon are not proved."""
+        """Return which theorems that it rests upon are not proved."""
         upon = [other for other in self.plan.theorems if other.name in theorem.upon]
         return tuple(other.name for other in upon if self.judged(other) is not ProofVerdict.PROVED)
 
@@ -147,18 +147,18 @@ class Proof:
 
     @property
     def met(self) -> SampleCoverage:
-        """What the samples came to, together."""
+        """Return what the samples came to, together."""
         return reduce(or_, (row.met for row in self.model), NOTHING)
 
     @property
     def wanted(self) -> SampleCoverage:
-        """What there is in their groups."""
+        """Return what there is in their groups."""
         return reduce(or_, (row.wanted for row in self.model), NOTHING)
 
     @property
     def held_against_model(self) -> bool:
-        """Whether the sample is large enough to say that the theorems are about the model: every group was
-        looked at, every action of the model met, and of the pairs of its faults ``ENOUGH``."""
+        """Check whether the sample is large enough to say that the theorems are about the model: every group
+        was looked at, every action of the model met, and of the pairs of its faults ``ENOUGH``."""
         done = self.plan.samples and len(self.model) == len(self.plan.samples)
         return bool(done) and enough(self.met, self.wanted)
 
@@ -187,7 +187,7 @@ class Proof:
 
 
 def workload(plan: ProofPlan) -> float:
-    """What a plan costs, in seconds of some processor."""
+    """Return what a plan costs, in seconds of some processor."""
     cases = [case for theorem in plan.theorems for case, _ in theorem.goals]
     return (
         sum(_cost(case.kind == ASSUMPTIONS) for case in cases)
@@ -249,5 +249,5 @@ def run_proof(
 
 
 def listed(theorems: Sequence[Theorem]) -> list[tuple[Theorem, str, str, str]]:
-    """Every obligation: its theorem, the kind and the name of its case, its goal."""
+    """Return every obligation: its theorem, the kind and the name of its case, its goal."""
     return [(theorem, case.kind, case.name, goal) for theorem in theorems for case, goal in theorem.goals]

@@ -35,7 +35,7 @@ FORMATS = {one.name: one for one in codec.from_json(tuple[Format, ...], json.loa
 
 
 def schema(name: str) -> dict[str, Any]:
-    """The JSON Schema of a format, complete in itself. Raises KeyError for one that does not exist."""
+    """Return the JSON Schema of a format, complete in itself. Raises KeyError for one that does not exist."""
     one = FORMATS[name]
     document: dict[str, Any] = json.loads(_text("schemas", f"{one.file}.schema.json"))
     if not one.part:

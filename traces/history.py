@@ -68,13 +68,13 @@ def remember(run: PastRun, root: Path) -> list[PastRun]:
 
 
 def load(root: Path) -> list[PastRun]:
-    """The runs that are remembered, in order; what is no run, or is of a newer suite, is left out. Raises
-    ``OSError``."""
+    """Return the runs that are remembered, in order; what is no run, or is of a newer suite, is left out.
+    Raises ``OSError``."""
     return _runs(_records(root)[-MOST:])
 
 
 def _records(root: Path) -> list[dict[str, Any]]:
-    """The lines that some suite has written, also a newer one."""
+    """Return the lines that some suite has written, also a newer one."""
     path, found = root / FILE, []
     try:
         text = reading.contents(path).decode("utf-8", "replace")
@@ -99,7 +99,8 @@ def _runs(records: Iterable[dict[str, Any]]) -> list[PastRun]:
 
 
 def open_findings(runs: Iterable[PastRun]) -> Sequence[OpenFinding]:
-    """What is broken now, the new ones first: of each command and subject by the last run that asked."""
+    """Return what is broken now, the new ones first: of each command and subject by the last run that
+    asked."""
     now: dict[tuple[str, str, str], OpenFinding] = {}
     held = set()
     for run in runs:

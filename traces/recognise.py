@@ -86,7 +86,7 @@ def _kind_of_directory(path: Path) -> str:
 
 
 def _files(path: Path) -> Iterator[Path]:
-    """The files below a directory that are not hidden, each folder in order."""
+    """Yield the files below a directory that are not hidden, each folder in order."""
     for folder, below, names in os.walk(path):
         below.sort()
         yield from (Path(folder, name) for name in sorted(names) if not name.startswith("."))

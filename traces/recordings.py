@@ -30,14 +30,14 @@ _PLACE = ("at", "kind", "consumer", "generation", "file", "line")
 
 
 def finding_out(finding: LogFinding) -> dict[str, Any]:
-    """A finding as JSON, in reports and recordings alike."""
+    """Return a finding as JSON, in reports and recordings alike."""
     written = codec.to_json(finding, ("doubt",))
     places = written.pop("places")
     return {**written, "places": [{name: event[name] for name in _PLACE} for event in places]}
 
 
 def to_text(recording: Recording) -> str:
-    """The file. What a reader wants to know comes first, the events last."""
+    """Return the file. What a reader wants to know comes first, the events last."""
     document = {
         "schema": SCHEMA,
         "kind": KIND,

@@ -131,7 +131,7 @@ class _Saved:
 
 
 def to_text(run: SavedRun) -> str:
-    """The file. What a reader wants to know comes first, the recording last."""
+    """Return the file. What a reader wants to know comes first, the recording last."""
     clause = clause_named(run.clause)
     document = {
         "schema": SCHEMA,
@@ -155,7 +155,8 @@ def to_text(run: SavedRun) -> str:
 
 
 def steps_of(run: SavedRun) -> tuple[Step, ...]:
-    """What happens in a run: as it was recorded, or as the model plays it. Raises CannotHappenError."""
+    """Return what happens in a run: as it was recorded, or as the model plays it. Raises
+    CannotHappenError."""
     return run.recorded if run.on else steps(machine(run.setup), run.events)
 
 
@@ -175,7 +176,7 @@ def save(run: SavedRun, directory: Path) -> Path:
 
 
 def code_in(data: Mapping[str, Any]) -> list[str]:
-    """The modules that a run imports as soon as it is read or played: its assignor, its invariant."""
+    """Return the modules that a run imports as soon as it is read or played: its assignor, its invariant."""
     clause, setup = data.get("clause"), data.get("setup")
     plug = setup.get("assignor") if isinstance(setup, dict) else None
     target = plug.get("target") if isinstance(plug, dict) else None
@@ -218,7 +219,7 @@ load = FILE.load
 
 
 def step_out(step: Step) -> dict[str, Any]:
-    """A step for a trace file or a report."""
+    """Return a step for a trace file or a report."""
     return {
         "step": step.number,
         "what": step.what,
@@ -232,7 +233,7 @@ def step_out(step: Step) -> dict[str, Any]:
 
 
 def _steps_in(events: Sequence[Event], data: Any) -> tuple[Step, ...]:
-    """The inverse of ``step_out``, for each of ``events``. Raises TraceError."""
+    """Return the inverse of ``step_out``, for each of ``events``. Raises TraceError."""
     read = codec.from_json(tuple[_SavedStep, ...], data, "steps")
     return tuple(
         Step(
@@ -253,7 +254,7 @@ def _events_out(run: SavedRun) -> list[dict[str, str]]:
 
 
 def setup_out(setup: Setup) -> dict[str, Any]:
-    """Everything in a setup as JSON values: partitions and topics by name, sets as sorted lists.
+    """Return everything in a setup as JSON values: partitions and topics by name, sets as sorted lists.
 
     Raises ValueError for a setup whose partitions are not numbered topic by topic, or with a plug that has
     no name.
@@ -301,7 +302,7 @@ def _topic_names(count: int) -> list[str]:
 
 
 def setup_in(data: Any) -> Setup:
-    """The inverse of ``setup_out``. Raises TraceError that names the path in the file."""
+    """Return the inverse of ``setup_out``. Raises TraceError that names the path in the file."""
     saved = codec.from_json(_SavedSetup, data, "setup")
     topics, at = list[Parts](), 0
     for name, count in saved.topics.items():

@@ -18,6 +18,7 @@ PASSED = frozenset(
 
 
 def minimal(more: Iterable[str] = (), everything: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Those of the variables that are passed on, and ``more`` of these names, as far as they are set."""
+    """Return those of the variables that are passed on, and ``more`` of these names, as far as they are
+    set."""
     wanted = PASSED.union(more)
     return {name: text for name, text in everything.items() if name in wanted or name.startswith("LC_")}

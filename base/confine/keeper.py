@@ -39,7 +39,7 @@ def prctl(option: int, value: int) -> None:
 
 
 def below(pid: int) -> list[int]:
-    """The descendants of a process, parents first."""
+    """Return the descendants of a process, parents first."""
     found = [pid]
     for one in found:
         try:
@@ -80,8 +80,8 @@ def end_below(pid: int) -> None:
 
 
 def stopped(pid: int) -> bool:
-    """Whether a process was stopped, and no shell knows of it: with the terminal's keys the shell has taken
-    the terminal back, and says so itself."""
+    """Check whether a process was stopped, and no shell knows of it: with the terminal's keys the shell has
+    taken the terminal back, and says so itself."""
     try:
         with open(f"/proc/{pid}/stat", "rb") as stat:
             state, _, group, _, terminal, foreground, *_ = stat.read().rpartition(b")")[2].split()

@@ -122,7 +122,7 @@ def _prefixes(path: str, home: str) -> Iterator[str]:
 
 
 def _is_of_settings(directory: str, home: str) -> bool:
-    """Whether it is a hidden one of the home, which has more than programs in it."""
+    """Check whether it is a hidden one of the home, which has more than programs in it."""
     return os.path.dirname(directory) == home and os.path.basename(directory).startswith(".")
 
 

@@ -248,7 +248,7 @@ def _depth(path: str) -> int:
 
 
 def _mount_points() -> list[str]:
-    """The paths at which something is mounted."""
+    """Return the paths at which something is mounted."""
     with open("/proc/self/mountinfo", "rb") as table:
         paths = [line.split()[4] for line in table]
     return [os.fsdecode(path.decode("unicode_escape").encode("latin-1")) for path in paths]

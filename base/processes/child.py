@@ -137,7 +137,7 @@ class Child:
 
     @property
     def returncode(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return how it ended, negative for a signal; None while it runs."""
         return self._process.poll()
 
     @property
@@ -154,7 +154,7 @@ class Child:
                 self._poll.register(self._stdin, select.POLLOUT)
 
     def line(self, deadline: float) -> bytes:
-        """The next line of stdout without its newline; waits until ``deadline`` (``time.monotonic``).
+        """Return the next line of stdout without its newline; waits until ``deadline`` (``time.monotonic``).
 
         Later on a busy machine: what counts is the CPU time of the child and its descendants, and the time
         in which they do nothing at all (``TimeUsed``). Raises Gone.
@@ -173,7 +173,7 @@ class Child:
             self._wait(seconds)
 
     def stderr(self) -> str:
-        """The last of what the child wrote to stderr, as far as it is text."""
+        """Return the last of what the child wrote to stderr, as far as it is text."""
         if self._log is None:
             self._drain()
             return self._tail[-TAIL:].decode("utf-8", "replace").strip()
@@ -190,7 +190,7 @@ class Child:
                 os.killpg(self.pid, number)
 
     def wait(self, seconds: float) -> int | None:
-        """How it ended, within so many seconds, negative for a signal; None: it runs."""
+        """Return how it ended, within so many seconds, negative for a signal; None: it runs."""
         with contextlib.suppress(subprocess.TimeoutExpired):
             return self._process.wait(seconds)
         return None
@@ -312,8 +312,8 @@ class Child:
             raise Gone(FailureKind.CRASH, self._ending())
 
     def _memory(self) -> int:
-        """Bytes that it and its descendants have resident, and now and then what they share unmapped and have
-        in temporary files."""
+        """Return bytes that it and its descendants have resident, and now and then what they share unmapped
+        and have in temporary files."""
         pids = self._below() if self._keepers else self._family()
         used, now = resident(pids), time.monotonic()
         if self._keepers and now >= self._next_count:
@@ -357,7 +357,7 @@ class Child:
         return heard
 
     def _ending(self) -> str:
-        """How it ended, in words."""
+        """Return how it ended, in words."""
         try:
             code = self._process.wait(0.5)
         except subprocess.TimeoutExpired:
@@ -366,16 +366,16 @@ class Child:
         return f"{how} instead of answering"
 
     def _family(self) -> list[int]:
-        """The process and its descendants, none of one that has ended: its number may be another's."""
+        """Return the process and its descendants, none of one that has ended: its number may be another's."""
         return family(self._process.pid) if self._process.returncode is None else []
 
     def _below(self) -> list[int]:
-        """The same without the process that we have started, and without our keepers."""
+        """Return the same without the process that we have started, and without our keepers."""
         return self._family()[max(1, self._keepers) :]
 
 
 def _world(command: Sequence[str], environment: Mapping[str, str], memory_mib: float) -> dict[str, Any]:
-    """What a sandbox is told of the program in it."""
+    """Return what a sandbox is told of the program in it."""
     from rebalance_verifier.base.confine.needed import home_of, needed
     from rebalance_verifier.base.processes.tools import cache
 

@@ -13,7 +13,7 @@ _T = TypeVar("_T")
 
 
 def once(path: Path, make: Callable[[], _T]) -> tuple[_T, bool]:
-    """What the first caller made, and whether that is this one; ``path`` keeps it, pickled.
+    """Return what the first caller made, and whether that is this one; ``path`` keeps it, pickled.
 
     The directory of ``path`` must be one that nobody else writes to. A process that ends before it has
     made anything leaves that to the next, and so does one whose ``make`` raises. Where files cannot be

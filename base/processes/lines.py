@@ -24,12 +24,12 @@ encode = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
 def to_line(message: Mapping[str, Any]) -> bytes:
-    """One message as one line of ASCII."""
+    """Return one message as one line of ASCII."""
     return encode(message).encode("ascii") + b"\n"
 
 
 def from_line(line: bytes) -> Json:
-    """The JSON object in one line. Stricter than JSON where JSON is vague: UTF-8 only, no duplicate
+    """Return the JSON object in one line. Stricter than JSON where JSON is vague: UTF-8 only, no duplicate
     keys, no NaN. Raises Garbage."""
     try:
         message = _decode(line.decode("utf-8"))
@@ -72,7 +72,7 @@ _NAMES: dict[type, str] = {dict: "an object", list: "an array", bool: "true or f
 
 
 def garbage(where: tuple[str, ...], text: str) -> Garbage:
-    """The error that ``text`` says of what is ``where``, from the outside in."""
+    """Return the error that ``text`` says of what is ``where``, from the outside in."""
     return Garbage(": ".join((*where, text)))
 
 
@@ -84,7 +84,7 @@ def of_kind(kind: type[_T], value: object, *where: str) -> _T:
 
 
 def field_of(value: Mapping[str, Any], key: str, *where: str) -> Any:
-    """What ``value`` has under ``key``. Raises Garbage; ``where`` begins its text."""
+    """Return what ``value`` has under ``key``. Raises Garbage; ``where`` begins its text."""
     try:
         return value[key]
     except KeyError:
@@ -100,7 +100,7 @@ def only_known(value: Mapping[str, Any], keys: tuple[str, ...], where: str) -> N
 
 
 def one_of(kind: type[_E], value: Any, where: str) -> _E:
-    """The member of an enumeration. Raises Garbage; ``where`` begins its text."""
+    """Return the member of an enumeration. Raises Garbage; ``where`` begins its text."""
     try:
         return kind(value)
     except ValueError:

@@ -49,7 +49,7 @@ class Program(Child):
         self.send(to_line(message))
 
     def message(self, deadline: float) -> JsonLine:
-        """The next line that is a JSON object: a library may print others. Raises Gone."""
+        """Return the next line that is a JSON object: a library may print others. Raises Gone."""
         while True:
             try:
                 message = json.loads(self.line(deadline))
@@ -59,7 +59,7 @@ class Program(Child):
                 return message
 
     def stderr(self) -> str:
-        """The last of what it wrote to stderr, for a message."""
+        """Return the last of what it wrote to stderr, for a message."""
         return super().stderr()[-TAIL:]
 
 
@@ -83,7 +83,7 @@ class Process(Program):
         self._reader.start()
 
     def ended(self, seconds: float) -> bool:
-        """Whether it has ended, within so many seconds, and all that it said was heard."""
+        """Check whether it has ended, within so many seconds, and all that it said was heard."""
         ended = self.wait(seconds) is not None
         if ended and self._reader:
             self._reader.join(seconds)
@@ -120,7 +120,7 @@ class Server(Program):
                 raise
 
     def await_ready(self, seconds: float) -> JsonLine:
-        """What it said when it was ready. Raises ToolError."""
+        """Return what it said when it was ready. Raises ToolError."""
         self.hello = self._answer(seconds)
         return self.hello
 
@@ -138,6 +138,7 @@ class Server(Program):
         return answer
 
     def ask(self, do: str, *, seconds: float = 30.0, **arguments: Any) -> JsonLine:
-        """Its answer. Raises CommandRefused when it cannot do it, ToolError when it does not answer."""
+        """Return its answer. Raises CommandRefused when it cannot do it, ToolError when it does not
+        answer."""
         self.order({"do": do, **arguments})
         return self._answer(seconds)

@@ -79,7 +79,8 @@ def _spawn(
 
 
 def family(pid: int, *, kept: bool = True) -> list[int]:
-    """A process and its descendants, parents first; without ``kept`` none that is below a keeper of ours."""
+    """Return a process and its descendants, parents first; without ``kept`` none that is below a keeper of
+    ours."""
     found = [pid]
     for one in found:
         if not kept and one != pid and _is_keeper(one):
@@ -92,7 +93,7 @@ def family(pid: int, *, kept: bool = True) -> list[int]:
 
 
 def resident(pids: Iterable[int]) -> int:
-    """Bytes of memory that processes have resident, all together."""
+    """Return bytes of memory that processes have resident, all together."""
     pages = 0
     for pid in pids:
         with contextlib.suppress(OSError, IndexError), open(f"/proc/{pid}/statm", "rb") as statm:
@@ -105,8 +106,8 @@ _MEMORY_FILES = ("/memfd:", "/dev/shm/", "/dev/zero", "/SYSV")
 
 
 def shared_memory(pids: Sequence[int]) -> int:
-    """Bytes of shared memory that processes hold and have not mapped, at least: what they have open, and what
-    they made by System V; what is mapped is resident."""
+    """Return bytes of shared memory that processes hold and have not mapped, at least: what they have open,
+    and what they made by System V; what is mapped is resident."""
     files: dict[tuple[int, int], int] = {}
     mapped = 0
     for pid in pids:
@@ -126,8 +127,8 @@ def shared_memory(pids: Sequence[int]) -> int:
 
 
 def temporary(pids: Iterable[int], directory: str) -> int:
-    """Bytes on disk of the files in a directory, and of those that processes have open and that were there;
-    of a part of them where they are very many."""
+    """Return bytes on disk of the files in a directory, and of those that processes have open and that were
+    there; of a part of them where they are very many."""
     files: dict[tuple[int, int], int] = {}
 
     def count(known: os.stat_result) -> None:
@@ -182,8 +183,8 @@ class TimeUsed:
         self._pid, self._seen, self._cpu = pid, time.monotonic(), cpu_seconds(family(pid)) or 0.0
 
     def look(self) -> float:
-        """The longer of the two by now: seconds that they ran, all together, and seconds of whole moments
-        between two looks in which none of them did, or could have. Look often."""
+        """Return the longer of the two by now: seconds that they ran, all together, and seconds of whole
+        moments between two looks in which none of them did, or could have. Look often."""
         everybody, now = family(self._pid), time.monotonic()
         cpu, passed = cpu_seconds(everybody), now - self._seen
         if cpu is None:
@@ -199,8 +200,8 @@ class TimeUsed:
 
 
 def cpu_seconds(pids: Iterable[int]) -> float | None:
-    """Seconds that processes ran, with their children that have ended, to the hundredth; None if /proc does
-    not tell."""
+    """Return seconds that processes ran, with their children that have ended, to the hundredth; None if /proc
+    does not tell."""
     ticks = list[int]()
     for pid in pids:
         with contextlib.suppress(OSError, IndexError):
@@ -209,7 +210,7 @@ def cpu_seconds(pids: Iterable[int]) -> float | None:
 
 
 def ready(pids: Iterable[int]) -> bool:
-    """Whether a thread of these processes runs, or would if the machine had a processor for it."""
+    """Check whether a thread of these processes runs, or would if the machine had a processor for it."""
     for pid in pids:
         with contextlib.suppress(OSError):
             for thread in os.listdir(f"/proc/{pid}/task"):
@@ -220,7 +221,8 @@ def ready(pids: Iterable[int]) -> bool:
 
 
 def _stat(directory: str) -> list[bytes]:
-    """What the system knows of a process or thread, from its state on; what precedes may hold anything."""
+    """Return what the system knows of a process or thread, from its state on; what precedes may hold
+    anything."""
     with open(f"{directory}/stat", "rb") as stat:
         return stat.read().rpartition(b")")[2].split()
 
@@ -244,15 +246,15 @@ def end_all(pid: int, *, waited_for: bool = False) -> None:
 
 
 def _is_keeper(pid: int) -> bool:
-    """Whether it is a keeper of ours, which ends what is below it itself when its parent ends."""
+    """Check whether it is a keeper of ours, which ends what is below it itself when its parent ends."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/cmdline", "rb") as arguments:
         return os.fsencode(KEPT[-1]) in arguments.read().split(b"\0")[:5]
     return False
 
 
 def frozen(pid: int) -> list[int]:
-    """A process and its descendants, each stopped: none of them starts another any more. Keepers below it are
-    left out, with what is below them: they end that and themselves, and remove what it left."""
+    """Return a process and its descendants, each stopped: none of them starts another any more. Keepers below
+    it are left out, with what is below them: they end that and themselves, and remove what it left."""
     found: dict[int, None] = {}
     kept = _is_keeper(pid)
     while new := [one for one in family(pid, kept=kept) if one not in found]:
@@ -266,7 +268,8 @@ def frozen(pid: int) -> list[int]:
 
 
 def marked(mark: str) -> list[int]:
-    """The processes that have this text in their environment: what has left its family is known by it."""
+    """Return the processes that have this text in their environment: what has left its family is known by
+    it."""
     found = []
     for entry in os.listdir("/proc") if LINUX else ():
         if entry.isdigit() and int(entry) != os.getpid():
@@ -277,7 +280,7 @@ def marked(mark: str) -> list[int]:
 
 
 def named(code: int) -> str:
-    """How a process ended, by its exit code, negative for a signal.
+    """Return how a process ended, by its exit code, negative for a signal.
 
     >>> named(3), named(-9)
     ('status 3', 'SIGKILL')

@@ -29,8 +29,8 @@ class ToolError(Exception):
 def run(
     argv: Sequence[str], seconds: float, what: str, directory: str | None = None
 ) -> subprocess.CompletedProcess[str]:
-    """What a program says and how it ends; ``what`` is what it is doing, for messages, and ``directory``
-    where, the current one without.
+    """Return what a program says and how it ends; ``what`` is what it is doing, for messages, and
+    ``directory`` where, the current one without.
 
     Raises ToolError where it does not start, or does not end within ``seconds``; it is ended then, with all
     that it has started.
@@ -52,13 +52,13 @@ def run(
 
 
 def cache() -> Path:
-    """The directory of what was downloaded and compiled, which may be deleted at any time."""
+    """Return the directory of what was downloaded and compiled, which may be deleted at any time."""
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
     return Path(base, "rebalance-verifier")
 
 
 def key(*parts: str) -> str:
-    """A file name that stands for ``parts``."""
+    """Return a file name that stands for ``parts``."""
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 

@@ -40,7 +40,7 @@ _ITEM, _DONE, _RAISED = range(3)
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     with contextlib.suppress(AttributeError):  # not Linux
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
@@ -119,7 +119,8 @@ def stream(
     anew: bool = False,
     silence: float | None = None,
 ) -> Generator[tuple[int, T | None], None, None]:
-    """What ``work(i)`` yields for i from 0 to ``count``, each with its i: in order for each i, as it comes.
+    """Yield what ``work(i)`` yields for i from 0 to ``count``, each with its i: in order for each i, as it
+    comes.
 
     ``jobs`` processes do it, by default one for each processor; on systems that cannot fork it is this one.
     ``working`` is entered in each of them first and gives ``work``, and nothing is done before all are ready.
@@ -217,7 +218,7 @@ def _seldom_collected() -> None:
 
 
 def _heard(pipe: Connection, seconds: float | None) -> tuple[int, Any]:
-    """What a worker says within so many seconds. Raises EOFError for silence as for its end."""
+    """Return what a worker says within so many seconds. Raises EOFError for silence as for its end."""
     if not pipe.poll(seconds):
         raise EOFError
     kind, item = pipe.recv()
@@ -234,7 +235,7 @@ def isolated(
     limit: float,
     lost: Callable[[int, str, str], T],
 ) -> Iterator[list[T]]:
-    """The results of the numbers ``first`` to ``last - 1``, in order, in lists as they become known.
+    """Yield the results of the numbers ``first`` to ``last - 1``, in order, in lists as they become known.
 
     ``working`` is entered in each worker and gives the function that does one number; results have to be
     picklable. ``limit``: seconds that one may take. In place of a number that hangs, ends its process twice
@@ -297,7 +298,7 @@ class _Watch:
         self._used: TimeUsed | None = None
 
     def results(self) -> list[Any]:
-        """What it does in a moment. Raises CannotStart."""
+        """Return what it does in a moment. Raises CannotStart."""
         found = self._read(TICK)
         self._used = self._used or TimeUsed(self._worker.pid)
         if self.fate is None and self._used.look() > self._allowed:
@@ -307,7 +308,7 @@ class _Watch:
         return found
 
     def _read(self, seconds: float) -> list[Any]:
-        """What it sends in this time, up to its end."""
+        """Return what it sends in this time, up to its end."""
         until, found = time.monotonic() + seconds, list[Any]()
         try:
             while (left := until - time.monotonic()) > 0 and self._worker.pipe.poll(min(left, 3600)):

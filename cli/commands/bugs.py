@@ -57,7 +57,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     chosen = _chosen(options.entries)
     for name in ("release", "on"):
         if getattr(options, name) and not options.matrix:
@@ -201,7 +201,7 @@ def _on_the_model(switch: str, options: argparse.Namespace) -> int:
 
 
 def _group(shown: Shown) -> str:
-    """How to ask for the same by hand."""
+    """Return how to ask for the same by hand."""
     from rebalance_verifier.model.group.setup import Setup
 
     setup: Setup = shown.setup()
@@ -213,7 +213,7 @@ def _group(shown: Shown) -> str:
 
 
 def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
-    """What ``rebalance check`` finds in the reference assignor with this mistake."""
+    """Return what ``rebalance check`` finds in the reference assignor with this mistake."""
     from rebalance_verifier.base.verdict import Level
     from rebalance_verifier.gate.search.result import Status
     from rebalance_verifier.model.bugs.switches import SWITCHES
@@ -239,7 +239,7 @@ def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
 
 
 def judged(spec: str, profile: str) -> Any:
-    """The result of a check of ``spec``; one of profile ci stops at the first violation."""
+    """Return the result of a check of ``spec``; one of profile ci stops at the first violation."""
     from rebalance_verifier.base.verdict import Level
     from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
     from rebalance_verifier.gate.search.search import check, describe
@@ -279,7 +279,7 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
 
 
 def _columns(options: argparse.Namespace) -> list[ReleaseProfile]:
-    """What ``--release`` and ``--on`` name; none: all. Raises UsageError."""
+    """Return what ``--release`` and ``--on`` name; none: all. Raises UsageError."""
     from rebalance_verifier.model.bugs.profiles import broker, client
 
     names = [name for several in options.release for name in several]
@@ -292,7 +292,7 @@ def _columns(options: argparse.Namespace) -> list[ReleaseProfile]:
 
 
 def _releases_on(options: argparse.Namespace) -> tuple[str, ...]:
-    """Those of ``--on code:RELEASE[,RELEASE...]``. Raises UsageError."""
+    """Return those of ``--on code:RELEASE[,RELEASE...]``. Raises UsageError."""
     if not options.on:
         return ()
     kind, _, releases = options.on.partition(":")
@@ -302,7 +302,7 @@ def _releases_on(options: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _observed_now(options: argparse.Namespace, switches: Sequence[str]) -> dict[str, Observations]:
-    """The runs of these switches on the releases of ``--on``. Raises UsageError."""
+    """Return the runs of these switches on the releases of ``--on``. Raises UsageError."""
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.explore.groups.released import runs_for_code
     from rebalance_verifier.live.code.replay.on_code import observe_part

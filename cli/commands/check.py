@@ -76,7 +76,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.base.processes.workers import processors
     from rebalance_verifier.gate.search import counterexamples, resume
     from rebalance_verifier.gate.search.judgement import allow
@@ -119,7 +119,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def progress_of(stages: Stages) -> dict[str, Any]:
-    """What `check` reports to, so that ``stages`` shows it."""
+    """Return what `check` reports to, so that ``stages`` shows it."""
     stages.enter("searching")
     return {
         "report_progress": lambda now, total: stages.show(partial(_line, now, total)),

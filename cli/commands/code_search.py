@@ -66,7 +66,7 @@ def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> d
 
 
 def searched(plan: CodeSearchPlan, options: argparse.Namespace, option: str) -> CodeSearchResult:
-    """What a search comes to. Raises UsageError where there is no cell."""
+    """Return what a search comes to. Raises UsageError where there is no cell."""
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.base.processes.workers import CannotStart
     from rebalance_verifier.live.code.search.exhaustive import search_everything
@@ -154,7 +154,7 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
 
 
 def text(found: CodeSearchResult, scenario: str, paths: dict[tuple[str, str], str]) -> list[str]:
-    """The result for people."""
+    """Return the result for people."""
     titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
     word = titles.get(found.verdict, "INCONCLUSIVE")
     return [f"{word}  {scenario} on {found.plan.releases.sentence}", *_rows(found, paths)]

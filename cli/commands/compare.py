@@ -66,7 +66,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.base import saved as files
     from rebalance_verifier.gate.compare import compare
 
@@ -90,7 +90,8 @@ def columns(
     assignors: Sequence[str] | None,
     ask: Callable[[Iterable[str]], Mapping[str, Existing]] | None = None,
 ) -> tuple[TargetColumn, ...]:
-    """The targets, then the known clients that are wanted and those of files among the targets (``@FILE``).
+    """Return the targets, then the known clients that are wanted and those of files among the targets
+    (``@FILE``).
 
     ``ask`` is who knows which releases exist, the registries without any; what they do not say is said on
     stderr. Raises UsageError.
@@ -128,7 +129,7 @@ def _of(
     assignors: Sequence[str] | None,
     existing: Mapping[str, Existing],
 ) -> list[TargetColumn]:
-    """The columns of clients, and on stderr what is not known of their packages. Raises ValueError."""
+    """Return the columns of clients, and on stderr what is not known of their packages. Raises ValueError."""
     for answer in existing.values():
         if answer.trouble:
             print_err(f"{answer.trouble}; those that are named are taken")
@@ -144,7 +145,7 @@ def _of(
 
 
 def comparison_of(options: argparse.Namespace) -> TargetComparison:
-    """The comparison that the options ask for. Raises UsageError."""
+    """Return the comparison that the options ask for. Raises UsageError."""
     from rebalance_verifier.base.processes.workers import processors
     from rebalance_verifier.base.verdict import Level
     from rebalance_verifier.gate.compare.compare import TargetComparison
@@ -173,7 +174,7 @@ def comparison_of(options: argparse.Namespace) -> TargetComparison:
 
 
 def _known(paths: Sequence[Path]) -> tuple[Trace, ...]:
-    """The traces at these paths, in the order of their names. Raises UsageError."""
+    """Return the traces at these paths, in the order of their names. Raises UsageError."""
     from rebalance_verifier.base import saved as files
     from rebalance_verifier.gate.search import counterexamples
 
@@ -211,7 +212,8 @@ def _show(judged: Sequence[Judged], comparison: TargetComparison, form: str, ver
 
 
 def exit_of(judged: Sequence[Judged]) -> int:
-    """The exit code: a cell that is not as the catalogue says counts more than one without a verdict."""
+    """Return the exit code: a cell that is not as the catalogue says counts more than one without a
+    verdict."""
     if not all(cell.agrees for one in judged for cell in one.entries.values()):
         return Exit.VIOLATION
     unknown = any(cell.mark.value == "?" for one in judged for cell in one.cells)

@@ -71,7 +71,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.live.conformance.ask import ask
     from rebalance_verifier.live.conformance.log import LogError, read
     from rebalance_verifier.live.conformance.question import build_question
@@ -112,7 +112,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def choices(options: argparse.Namespace) -> Choices:
-    """What the options say. Raises UsageError."""
+    """Return what the options say. Raises UsageError."""
     from rebalance_verifier.live.conformance.mock import MOCK
     from rebalance_verifier.live.conformance.question import Choices
     from rebalance_verifier.model.bugs.profiles import broker, client
@@ -152,7 +152,7 @@ def _named(given: str) -> tuple[str, str]:
 
 
 def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
-    """The answer for people."""
+    """Return the answer for people."""
     question, found = answer.question, answer.conformance
     verdict = found.judgement
     names = sorted({slot.profile for slot in question.slots})
@@ -177,7 +177,7 @@ def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
 
 
 def _found(answer: ConformanceAnswer) -> list[str]:
-    """What about clients the run takes that is no part of the model."""
+    """Return what about clients the run takes that is no part of the model."""
     from rebalance_verifier.live.conformance.clients.table import BY_ID
 
     lines: list[str] = []

@@ -105,7 +105,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.explore.groups.scenarios import ScenarioError
     from rebalance_verifier.report.ci import ci_reports
     from rebalance_verifier.report.html import exploration as html_exploration
@@ -162,7 +162,7 @@ def _scenario(options: argparse.Namespace, usual: str = "") -> NamedScenario:
 
 
 def _witnesses(options: argparse.Namespace, setup: Setup) -> tuple[str, ...]:
-    """The situations whose runs are wanted. Raises UsageError."""
+    """Return the situations whose runs are wanted. Raises UsageError."""
     from rebalance_verifier.properties.group.clauses import rules
 
     known = {rule.clause.replace(" ", "-"): rule.clause for rule in rules(setup).sometimes}  # or as completed
@@ -210,7 +210,7 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> ExplorationPlan
 
 
 def _sized(options: argparse.Namespace, chosen: NamedScenario) -> tuple[NamedScenario, Any]:
-    """The scenario with the assignor that is wanted, and its size. Raises UsageError."""
+    """Return the scenario with the assignor that is wanted, and its size. Raises UsageError."""
     from rebalance_verifier.explore.groups.scenarios import ScenarioSize
 
     kinds = faults(options.faults)
@@ -232,7 +232,7 @@ def _sized(options: argparse.Namespace, chosen: NamedScenario) -> tuple[NamedSce
 def _with_assignor(
     options: argparse.Namespace, chosen: NamedScenario, size: Any
 ) -> tuple[NamedScenario, Any]:
-    """The scenario with the target wherever it lists an assignor of the same protocol."""
+    """Return the scenario with the target wherever it lists an assignor of the same protocol."""
     from rebalance_verifier.explore.groups.scenarios import ScenarioError
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
     from rebalance_verifier.gate.targets.plugged import plugged

@@ -48,7 +48,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     known = OF.get(options.what, ())
     if options.of is not None and options.of not in known:
         others = (

@@ -75,7 +75,7 @@ def run_lockstep(options: argparse.Namespace) -> int:
 
 
 def text(found: LockstepResult, scenario: str) -> list[str]:
-    """The result for people."""
+    """Return the result for people."""
     seen, plan = found.agreement, found.plan
     titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
     word = titles.get(found.verdict, "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")

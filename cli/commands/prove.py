@@ -75,7 +75,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.base.processes import workers
     from rebalance_verifier.report.ci import ci_reports
     from rebalance_verifier.report.html import proof as html_proof
@@ -120,8 +120,8 @@ def run(options: argparse.Namespace) -> int:
 
 
 def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
-    """The theorems of these names and what they rest upon, all without any, under a contract that lacks some
-    clauses. Raises UsageError."""
+    """Return the theorems of these names and what they rest upon, all without any, under a contract that
+    lacks some clauses. Raises UsageError."""
     from rebalance_verifier.specs.classic.proof import proof
     from rebalance_verifier.specs.logic.theorems import chosen
 
@@ -175,7 +175,7 @@ def _modern_plan(options: argparse.Namespace) -> ProofPlan:
 
 
 def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
-    """The same of the consumer protocol, or of groups between both. Raises UsageError."""
+    """Return the same of the consumer protocol, or of groups between both. Raises UsageError."""
     from rebalance_verifier.specs.logic.theorems import chosen
     from rebalance_verifier.specs.protocols import MODERN
 
@@ -203,7 +203,8 @@ def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[Mod
 
 
 def _necessity(options: argparse.Namespace) -> int:
-    """One line for each variation, or all about those that are named. 0 if nothing stays open, else 3."""
+    """Return one line for each variation, or all about those that are named. 0 if nothing stays open, else
+    3."""
     from rebalance_verifier.base.processes.workers import spread
     from rebalance_verifier.specs import protocols as modern
     from rebalance_verifier.specs.classic.necessity.examine import data, examine, in_full, table
@@ -245,8 +246,8 @@ def _necessity(options: argparse.Namespace) -> int:
 
 
 def _as_shipped(options: argparse.Namespace) -> int:
-    """What becomes of the theorems about a client and a broker as shipped: 1 if a run refutes one, 3 if one
-    is open, else 0."""
+    """Return what becomes of the theorems about a client and a broker as shipped: 1 if a run refutes one, 3
+    if one is open, else 0."""
     from rebalance_verifier.base.processes.workers import spread
     from rebalance_verifier.report.terminal import shipped as report
     from rebalance_verifier.specs.classic.necessity.repairs import ShippedProof, examine_shipped

@@ -77,7 +77,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.live.clients.consumers.member import command
     from rebalance_verifier.live.clients.record.record import Recorded, data, play
@@ -151,7 +151,7 @@ def _again(options: argparse.Namespace) -> Request:
 
 
 def _release(options: argparse.Namespace) -> str:
-    """The release of Apache Kafka that was asked for, "" for none. Raises UsageError."""
+    """Return the release of Apache Kafka that was asked for, "" for none. Raises UsageError."""
     release: str = options.kafka_version or ""
     if release and not re.fullmatch(r"\d+\.\d+\.\d+", release):
         raise UsageError(f"--kafka-version: {release!r} is no release, such as {KAFKA}")
@@ -163,7 +163,7 @@ MOST = 10
 
 
 def render(made: Recorded) -> str:
-    """The report for people."""
+    """Return the report for people."""
     from rebalance_verifier.live.clients.record.judge import CHECKS
     from rebalance_verifier.live.clients.record.record import data
 

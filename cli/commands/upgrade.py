@@ -61,7 +61,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.explore.groups.upgrades import UpgradeVerdict
     from rebalance_verifier.report.ci import ci_reports
     from rebalance_verifier.report.html import upgrade as html_upgrade
@@ -104,7 +104,7 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _explored(report: UpgradeReport, options: argparse.Namespace) -> dict[str, object]:
-    """What was explored, by name."""
+    """Return what was explored, by name."""
     return {
         "from": report.title.partition(" to ")[0],
         "to": report.judged[-1].hop.new,
@@ -116,7 +116,7 @@ def _explored(report: UpgradeReport, options: argparse.Namespace) -> dict[str, o
 
 
 def _release(options: argparse.Namespace) -> str:
-    """The profile of all members. Raises UsageError."""
+    """Return the profile of all members. Raises UsageError."""
     from rebalance_verifier.explore.groups.upgrade_paths import eager_alone
     from rebalance_verifier.model.bugs.profiles import NEWEST_CLIENT
 
@@ -130,7 +130,7 @@ def _release(options: argparse.Namespace) -> str:
 
 
 def _hops(options: argparse.Namespace, clients: str) -> tuple[Hop, ...]:
-    """The hops with those paths that are wanted. Raises UsageError."""
+    """Return the hops with those paths that are wanted. Raises UsageError."""
     from dataclasses import replace
 
     from rebalance_verifier.explore.groups.upgrade_paths import hops
@@ -193,7 +193,7 @@ def _judged(options: argparse.Namespace, clients: str) -> tuple[JudgedHop, ...]:
 
 
 def _origin(outcome: UpgradeOutcome, options: argparse.Namespace, clients: str) -> dict[str, Any]:
-    """Where the counterexample of a path comes from."""
+    """Return where the counterexample of a path comes from."""
     via = "".join(f" by way of {name}" for name in options.via)
     return {
         "scenario": f"upgrade {options.old}{via} to {options.new}",

@@ -27,7 +27,8 @@ Line = Callable[[], str]
 
 
 def quiet(options: argparse.Namespace) -> bool:
-    """Whether no progress is shown: nobody looks or wants it, or a line cannot be put in place of another."""
+    """Check whether no progress is shown: nobody looks or wants it, or a line cannot be put in place of
+    another."""
     return options.no_progress or not sys.stderr.isatty() or dumb()
 
 
@@ -42,7 +43,7 @@ def draw(line: str = "") -> None:
 
 @contextlib.contextmanager
 def progress(options: argparse.Namespace) -> Iterator[Callable[[Line], None]]:
-    """A function that shows a line, a few times a second at most; the line goes away in the end."""
+    """Yield a function that shows a line, a few times a second at most; the line goes away in the end."""
     if quiet(options):
         yield lambda line: None
         return
@@ -83,7 +84,7 @@ class Stages:
         return span(time.monotonic() - self._since)
 
     def line(self) -> str:
-        """All of it in a line."""
+        """Return all of it in a line."""
         known = self._line() if self._line else self.elapsed
         return f"{self.name}: {known}" if self.name else known
 
@@ -112,8 +113,8 @@ def polled(options: argparse.Namespace, line: Line) -> Iterator[None]:
 
 @contextlib.contextmanager
 def staged(options: argparse.Namespace, first: str) -> Iterator[Callable[[str], None]]:
-    """A function that says what a job does now, ``first`` until it is called: the line of progress has it and
-    for how long; with ``--verbose``, where a command has it, it is printed instead, a line each."""
+    """Yield a function that says what a job does now, ``first`` until it is called: the line of progress has
+    it and for how long; with ``--verbose``, where a command has it, it is printed instead, a line each."""
     if getattr(options, "verbose", 0):
         yield print_err
         return
@@ -144,7 +145,7 @@ def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -
 
 
 def estimated(noun: str, done: float, total: float, seconds: float) -> str:
-    """Which part of the work is done, in so many seconds, and how long the rest will take.
+    """Return which part of the work is done, in so many seconds, and how long the rest will take.
 
     >>> estimated("of the proof", 30.0, 60.0, 20.0), estimated("of the proof", 0.1, 60.0, 0.1)
     ('50% of the proof, about 20 s left', '0% of the proof')

@@ -64,8 +64,8 @@ def clean(text: str) -> str:
 
 
 def color(options: argparse.Namespace) -> bool:
-    """Whether to print in colour: what is typed counts before NO_COLOR, that before FORCE_COLOR, which asks
-    for colours in a pipe and at a dumb terminal too; with 0 or false it asks for none."""
+    """Check whether to print in colour: what is typed counts before NO_COLOR, that before FORCE_COLOR, which
+    asks for colours in a pipe and at a dumb terminal too; with 0 or false it asks for none."""
     if options.no_color or os.environ.get("NO_COLOR"):
         return False
     if forced := os.environ.get("FORCE_COLOR"):
@@ -74,12 +74,12 @@ def color(options: argparse.Namespace) -> bool:
 
 
 def dumb() -> bool:
-    """Whether the terminal takes no escapes."""
+    """Check whether the terminal takes no escapes."""
     return os.environ.get("TERM") == "dumb"
 
 
 def unicode() -> bool:
-    """Whether stdout can show the bars of the charts."""
+    """Check whether stdout can show the bars of the charts."""
     try:
         "█▓▒░·▲△".encode(sys.stdout.encoding or "ascii")
     except UnicodeEncodeError:
@@ -134,5 +134,5 @@ def print_json(document: Any) -> None:
 
 
 def json_text(document: Any, indent: int = 2) -> str:
-    """A document as JSON, to be printed or written, without what GitHub's runner obeys in a log."""
+    """Return a document as JSON, to be printed or written, without what GitHub's runner obeys in a log."""
     return json.dumps(document, indent=indent).replace("##[", "#\\u0023[")

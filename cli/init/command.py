@@ -44,7 +44,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     root = Path()
     _at_the_top(root)
     target = _target(options)

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def fingerprint(setup: Setup, *more: str) -> str:
-    """Names the search of a group, and the code of it, ``more`` packages besides the model's."""
+    """Name the search of a group, and the code of it, ``more`` packages besides the model's."""
     from rebalance_verifier.explore.engine.checkpoint import fingerprint
     from rebalance_verifier.traces.runs import setup_out
 
@@ -27,7 +27,8 @@ def fingerprint(setup: Setup, *more: str) -> str:
 
 
 def checkpoint(setup: Setup, *, resume: bool, marks: str = "", keep: bool = False) -> Checkpoint | None:
-    """What the search of a group is saved to, removed unless it is to ``resume``; None where none can be."""
+    """Return what the search of a group is saved to, removed unless it is to ``resume``; None where none can
+    be."""
     from rebalance_verifier.base import saved as files
     from rebalance_verifier.explore.engine.checkpoint import Checkpoint
 

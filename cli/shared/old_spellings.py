@@ -13,7 +13,7 @@ OPTIONS: dict[str, dict[str, str]] = _TABLE["options"]
 
 
 def correction(arguments: Sequence[str]) -> str:
-    """What to write in place of an old spelling among these; "" where there is none.
+    """Return what to write in place of an old spelling among these; "" where there is none.
 
     >>> correction(["smoke", "range"])
     'rebalance smoke: write `rebalance check --adapter`'

@@ -33,7 +33,7 @@ def releases(options: argparse.Namespace, usual: str = AS_SPECIFIED) -> tuple[st
 
 
 def faults(text: str | None) -> tuple[str, ...] | None:
-    """The kinds of faults that ``--faults`` names; None where it is not given. Raises UsageError."""
+    """Return the kinds of faults that ``--faults`` names; None where it is not given. Raises UsageError."""
     from rebalance_verifier.model.protocols import FAULTS
 
     if text is None:
@@ -54,7 +54,7 @@ def faults(text: str | None) -> tuple[str, ...] | None:
 
 
 def of_code(options: argparse.Namespace) -> CodeReleases:
-    """The releases of Kafka's code that ``--code`` names. Raises UsageError."""
+    """Return the releases of Kafka's code that ``--code`` names. Raises UsageError."""
     from rebalance_verifier.live.code.replay.attempts import code_releases
 
     with usage_errors(ValueError, option="--code"):

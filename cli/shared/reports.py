@@ -63,7 +63,7 @@ class Reports:
     def wanted(
         cls, options: argparse.Namespace, own: Sequence[str], unasked: tuple[str, ...] = ("html",)
     ) -> Reports:
-        """Those that ``--report`` names, of the command's ``own`` formats and those of CI systems.
+        """Return those that ``--report`` names, of the command's ``own`` formats and those of CI systems.
 
         ``unasked``: what is written where it is not given and text is printed. Raises UsageError for one
         that is not known, and for two things at once on stdout.
@@ -109,7 +109,7 @@ class Reports:
 
     @property
     def unseen(self) -> bool:
-        """Whether the text that is printed does not name all of them, which is the page alone."""
+        """Check whether the text that is printed does not name all of them, which is the page alone."""
         return self.chosen != ("html",) or self.options.format != "text"
 
     def finish(self, made: Callable[[], CiReport], own: Own, *, noted: bool) -> None:
@@ -134,7 +134,7 @@ class Reports:
 
 
 def results_directory(out: str | None) -> Path:
-    """The directory that ``--out`` names, a new or empty one, so that nothing is overwritten.
+    """Return the directory that ``--out`` names, a new or empty one, so that nothing is overwritten.
 
     Without it that of this run below ``ROOT``. Raises UsageError.
     """
@@ -175,7 +175,7 @@ def write(directory: Path, chosen: Sequence[str], report: CiReport, own: Own) ->
 
 
 def past(report: CiReport, directory: Path) -> PastRun:
-    """What is remembered of a run whose reports are in ``directory``.
+    """Return what is remembered of a run whose reports are in ``directory``.
 
     Of an assignor the subject is the target, whatever is asked of it; of a group all that makes it one.
     """
@@ -200,7 +200,7 @@ def past(report: CiReport, directory: Path) -> PastRun:
 
 
 def _in_index(case: CiCase) -> str:
-    """What is wrong, and of what is known why it may be."""
+    """Return what is wrong, and of what is known why it may be."""
     why = f"; known: {case.note}" if case.status.value == "known" and case.note else ""
     return f"{case.message[:300]}{why[:200]}"
 

@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 def target_of(options: argparse.Namespace) -> Target:
-    """What TARGET with its options, or the command after ``--``, names. Raises UsageError."""
+    """Return what TARGET with its options, or the command after ``--``, names. Raises UsageError."""
     return resolved(spec(options.target, options), options.command, options)
 
 
 def resolved(
     spec: str | None, command: Sequence[str] = (), options: argparse.Namespace | None = None
 ) -> Target:
-    """The target that is spelled so, confined as the ``options`` have it. Raises UsageError."""
+    """Return the target that is spelled so, confined as the ``options`` have it. Raises UsageError."""
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
     from rebalance_verifier.gate.targets.resolve import resolve
 
@@ -50,7 +50,8 @@ def refuse_files(spec: str | None) -> None:
 
 @contextlib.contextmanager
 def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
-    """A conversation within the limits of the options. Raises UsageError where the target does not start."""
+    """Yield a conversation within the limits of the options. Raises UsageError where the target does not
+    start."""
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
     from rebalance_verifier.gate.targets.session import Session
 
@@ -61,7 +62,7 @@ def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
 
 
 def clauses(paths: Sequence[str]) -> tuple[Clause, ...]:
-    """The clauses of assignors that ``--clause`` names. Raises UsageError."""
+    """Return the clauses of assignors that ``--clause`` names. Raises UsageError."""
     from rebalance_verifier.properties.assignors.clauses import select
 
     with usage_errors(ValueError, option="--clause"):
@@ -69,7 +70,7 @@ def clauses(paths: Sequence[str]) -> tuple[Clause, ...]:
 
 
 def protocols(options: argparse.Namespace) -> tuple[RebalanceProtocol, ...]:
-    """The protocols that ``--protocol`` names."""
+    """Return the protocols that ``--protocol`` names."""
     from rebalance_verifier.model.values import RebalanceProtocol
 
     every = tuple(RebalanceProtocol)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def found(names: Sequence[str]) -> list[Path]:
-    """The files that ids, files and directories name. Raises UsageError."""
+    """Return the files that ids, files and directories name. Raises UsageError."""
     from rebalance_verifier.base import saved as files
 
     for name in names:
@@ -33,7 +33,7 @@ def found(names: Sequence[str]) -> list[Path]:
 
 
 def directory(out: Path | None) -> Path:
-    """Where traces go: ``out``, or that of failures, whose root is made. Raises OSError."""
+    """Return where traces go: ``out``, or that of failures, whose root is made. Raises OSError."""
     from rebalance_verifier.base import saved as files
 
     if out is None:

@@ -11,7 +11,7 @@ _UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def duration(text: str) -> float:
-    """A stretch of time above 0, in seconds.
+    """Return a stretch of time above 0, in seconds.
 
     >>> duration("90"), duration("1.5s"), duration("5m"), duration("2h")
     (90.0, 1.5, 300.0, 7200.0)
@@ -47,12 +47,13 @@ def amount(text: str) -> int:
 
 
 def comma_separated(text: str) -> tuple[str, ...]:
-    """Several words, separated by commas."""
+    """Return several words, separated by commas."""
     return tuple(word.strip() for word in text.split(",") if word.strip())
 
 
 def unless_all(names: Sequence[str]) -> tuple[str, ...]:
-    """The names of a list that is about everything where it names nothing; none where ``all`` is one of them.
+    """Return the names of a list that is about everything where it names nothing; none where ``all`` is one
+    of them.
 
     >>> unless_all(["a", "b"]), unless_all(["a", "all"])
     (('a', 'b'), ())

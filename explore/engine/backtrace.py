@@ -19,7 +19,7 @@ Shows = Callable[[State, Event, Outcome], bool]
 
 
 def shown_by(machine: Machine, rules: Rules) -> Shows:
-    """A step is looked for that breaks or shows one of ``rules``."""
+    """Look for a step that breaks or shows one of ``rules``."""
     return lambda state, event, outcome: rules.concerns(
         event, outcome.seen, machine.change(state, event, outcome)
     )
@@ -28,7 +28,7 @@ def shown_by(machine: Machine, rules: Rules) -> Shows:
 def unfold(
     machine: Machine, depth: int, on_way: Callable[[State, int], bool], shows: Shows | None
 ) -> Iterator[ModelTrace]:
-    """Every run of ``depth`` steps through states that are ``on_way`` at their depth.
+    """Yield every run of ``depth`` steps through states that are ``on_way`` at their depth.
 
     The last state must be on the way too, or the last step must be one that ``shows``.
     """

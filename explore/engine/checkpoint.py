@@ -38,7 +38,7 @@ LONGEST_HEAD, LONGEST_BODY = 4096, 64 * 2**20
 
 
 def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
-    """Names a search in a checkpoint: what is searched, as text, and the code that it is searched with.
+    """Name a search in a checkpoint: what is searched, as text, and the code that it is searched with.
 
     What a checkpoint of other code says is not true.
     """
@@ -66,7 +66,7 @@ class Snapshot:
 
     @classmethod
     def of(cls, space: Space, levels: Sequence[Columns], tally: Tally, cpu: float) -> Snapshot:
-        """The search as it stands; later steps of it do not show."""
+        """Return the search as it stands; later steps of it do not show."""
         values = [column.values for column in space.columns]
         return cls(
             values=values,
@@ -77,7 +77,7 @@ class Snapshot:
         )
 
     def known(self) -> list[list[Value]]:
-        """The values of each component, in order of their numbers."""
+        """Return the values of each component, in order of their numbers."""
         return [known[:size] for known, size in zip(self.values, self.sizes, strict=True)]
 
 
@@ -93,7 +93,7 @@ class Checkpoint:
     keep: bool = False
 
     def due(self, seconds: float) -> bool:
-        """Whether so many seconds after the last time it is time to save."""
+        """Check whether so many seconds after the last time it is time to save."""
         return self.every is not None and seconds >= self.every
 
     def save(self, snapshot: Snapshot, fingerprint: str) -> None:
@@ -113,8 +113,8 @@ class Checkpoint:
                 file.write(np.ascontiguousarray(ids, ids.dtype.newbyteorder("<")).data)
 
     def load(self, fingerprint: str, nothing: Tally, components: int) -> Snapshot | None:
-        """What was saved; None when there is nothing. ``nothing``: what the search has counted before it
-        begins. Raises CheckpointError when it is of another search, or not whole."""
+        """Return what was saved; None when there is nothing. ``nothing``: what the search has counted before
+        it begins. Raises CheckpointError when it is of another search, or not whole."""
         try:
             with regular(self.path) as file:
                 try:
@@ -156,7 +156,7 @@ def _json(line: bytes) -> Any:
 
 
 def _snapshot(file: BinaryIO, nothing: Tally, components: int) -> Snapshot:
-    """What stands behind the head. Raises ValueError, LookupError and TypeError."""
+    """Return what stands behind the head. Raises ValueError, LookupError and TypeError."""
     body = fields(_json(file.readline(LONGEST_BODY)))
     size = integer(body["values"], 0)
     shapes = [_shape(level, components) for level in listed(body["levels"])]
@@ -182,7 +182,7 @@ def _snapshot(file: BinaryIO, nothing: Tally, components: int) -> Snapshot:
 
 
 def _shape(level: Any, components: int) -> tuple[list[np.dtype[Any]], int]:
-    """The types of the columns of a level, and how many states it has."""
+    """Return the types of the columns of a level, and how many states it has."""
     kinds, rows = listed(level, 2)
     types = [np.dtype(f"<{kind}") for kind in map(word, listed(kinds)) if kind in ("u1", "u2", "u4")]
     if len(types) != components or len(types) != len(kinds):
@@ -208,8 +208,8 @@ def _tally_out(tally: Tally) -> dict[str, Any]:
 
 
 def _tally_in(data: dict[str, Any], nothing: Tally) -> Tally:
-    """The counts, of the actions and the witnesses that ``nothing`` has. Raises ValueError, LookupError and
-    TypeError."""
+    """Return the counts, of the actions and the witnesses that ``nothing`` has. Raises ValueError,
+    LookupError and TypeError."""
     tally = nothing.copy()
     for name in _NUMBERS:
         setattr(tally, name, integer(data[name], -1))

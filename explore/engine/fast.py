@@ -53,7 +53,7 @@ class Known:
                 column.extend(ids)
 
     def new(self, hashes: Hashes, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of ``rows``, in rising order, that hold the first of a hash that is not known."""
+        """Return those of ``rows``, in rising order, that hold the first of a hash that is not known."""
         rows = rows[~self.visited.contains(hashes[rows])]
         return np.sort(rows[firsts(hashes[rows])[1]])
 
@@ -126,7 +126,7 @@ class Search:
 
     @property
     def frontier(self) -> int:
-        """How many states are not expanded yet."""
+        """Return how many states are not expanded yet."""
         return self.tally.distinct - self.tally.expanded
 
     def _found(self, states: Columns, unreduced: int) -> None:
@@ -138,7 +138,7 @@ class Search:
         self.levels.append([narrow(ids) for ids in states])
 
     def _expand(self, states: Columns, depth: int) -> tuple[Columns, int]:
-        """The states one step after ``states`` that were not known, and how many they stand for."""
+        """Return the states one step after ``states`` that were not known, and how many they stand for."""
         space, known = self.space, self.known
         candidates = space.candidates(states, space.hashes(states), space.tables)
         count(space, self.tally, len(states[0]), candidates, depth)
@@ -188,7 +188,7 @@ def count(space: Space, tally: Tally, states: int, candidates: Candidates | None
 
 
 def blocks(states: Columns) -> list[Columns]:
-    """The states in blocks that are handled at a time."""
+    """Return the states in blocks that are handled at a time."""
     return [[ids[start : start + BLOCK] for ids in states] for start in range(0, len(states[0]), BLOCK)]
 
 
@@ -275,7 +275,7 @@ def explore(
 
 
 def collision(tally: Tally, order: int) -> float:
-    """An upper bound of the probability that two of the states that were hashed have the same hash.
+    """Return an upper bound of the probability that two of the states that were hashed have the same hash.
 
     Each pair of n states has the same with 2^-64: n^2 / 2^65 for all. Under symmetry so has each pair in
     an orbit of up to ``order`` states.

@@ -21,7 +21,7 @@ class LevelHistory:
         self.space, self.levels = space, levels
 
     def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
-        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+        """Yield every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
         goals = np.zeros(0, np.uint64)
         if depth < len(self.levels):
             parts = [goals]
@@ -31,13 +31,13 @@ class LevelHistory:
         return self._traces(goals, depth, clause)
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
-        """Every shortest trace to the state with this index."""
+        """Yield every shortest trace to the state with this index."""
         depth, row = self._locate(index)
         goal = self.space.hashes([ids[row : row + 1] for ids in self.levels[depth]])
         return self._traces(goal, depth, "")
 
     def graph(self) -> Graph:
-        """The steps that are no faults. Raises ValueError when states are merged by symmetry."""
+        """Return the steps that are no faults. Raises ValueError when states are merged by symmetry."""
         space = self.space
         if space.orbits is not None:
             raise ValueError("no graph: states were merged by symmetry")
@@ -97,7 +97,7 @@ class LevelHistory:
 
 
 def about(space: Space, states: Columns, hashes: Hashes, clause: str) -> NDArray[np.bool_]:
-    """Which of ``states`` break ``clause``, or have no way out where it is DEADLOCK."""
+    """Return which of ``states`` break ``clause``, or have no way out where it is DEADLOCK."""
     found = np.zeros(len(hashes), np.bool_)
     if clause == DEADLOCK:
         candidates = space.candidates(states, hashes, space.tables)
@@ -112,7 +112,8 @@ def about(space: Space, states: Columns, hashes: Hashes, clause: str) -> NDArray
 def leading(
     space: Space, states: Columns, hashes: Hashes, goals: Hashes, clause: str = ""
 ) -> NDArray[np.bool_]:
-    """Which of ``states`` have a step to one of the sorted ``goals``, or one that is about ``clause``."""
+    """Return which of ``states`` have a step to one of the sorted ``goals``, or one that is about
+    ``clause``."""
     leads = np.zeros(len(hashes), np.bool_)
     candidates = space.candidates(states, hashes, space.tables)
     if candidates is not None:
@@ -124,8 +125,8 @@ def leading(
 
 
 def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[ModelTrace]:
-    """Every trace through states whose hashes are in ``ways``, sorted, for each depth; the last step may
-    break or show ``clause`` instead."""
+    """Yield every trace through states whose hashes are in ``ways``, sorted, for each depth; the last step
+    may break or show ``clause`` instead."""
     met: dict[State, int] = {}
 
     def on_way(state: State, here: int) -> bool:
@@ -137,7 +138,7 @@ def follow(space: Space, ways: Sequence[Hashes], clause: str) -> Iterator[ModelT
 
 
 def _among(hashes: Hashes, some: Hashes) -> NDArray[np.bool_]:
-    """Which of ``hashes`` are in the sorted ``some``."""
+    """Return which of ``hashes`` are in the sorted ``some``."""
     if not len(some):
         return np.zeros(len(hashes), np.bool_)
     at = np.searchsorted(some, hashes)
@@ -147,7 +148,7 @@ def _among(hashes: Hashes, some: Hashes) -> NDArray[np.bool_]:
 
 
 def _remarked(candidates: Candidates, clause: str) -> NDArray[np.bool_]:
-    """The steps that break or show ``clause``."""
+    """Return the steps that break or show ``clause``."""
     parts = []
     for table, steps in zip(candidates.tables, candidates.steps, strict=True):
         about = [

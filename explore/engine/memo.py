@@ -33,7 +33,7 @@ class ChangingView(NamedTuple):
     writes: list[int]
 
     def after(self, given: Sequence[Value], written: Sequence[Value]) -> Value:
-        """Its value after an outcome of what was ``given``."""
+        """Return its value after an outcome of what was ``given``."""
         places = zip(self.reads, self.writes, strict=True)
         return self.of(*[given[old] if new < 0 else written[new] for old, new in places])
 
@@ -77,7 +77,7 @@ class ActionTable:
         self.most = 0
 
     def steps(self, states: Columns) -> Steps | None:
-        """What the action does in each of ``states``; None when it does nothing in any."""
+        """Return what the action does in each of ``states``; None when it does nothing in any."""
         chosen = self._chosen(states)
         if chosen is None:
             ids = [states[position] for position in self.keyed]
@@ -109,7 +109,7 @@ class ActionTable:
         return delta
 
     def remarked(self, steps: Steps) -> list[tuple[Remark, int]]:
-        """What the rules say of the steps, and of how many."""
+        """Return what the rules say of the steps, and of how many."""
         if len(self.remarks) == 1:
             return []
         counts = np.bincount(self.remark.room[steps.outcome], minlength=len(self.remarks)).tolist()
@@ -117,7 +117,7 @@ class ActionTable:
         return [(r, n) for r, n in remarks if n and isinstance(r, Remark) and r != Remark()]
 
     def _chosen(self, states: Columns) -> NDArray[np.int64] | None:
-        """The places of the states in which guard and conditions hold; None for all of them."""
+        """Return the places of the states in which guard and conditions hold; None for all of them."""
         chosen = None
         guard, first = self.action.guard, self.keyed[0]
         if guard is not None:
@@ -214,7 +214,7 @@ class ActionTable:
         )
 
     def _changing(self, machine: Machine) -> list[ChangingView]:
-        """The views that an ``EachChange`` about this action is asked with."""
+        """Return the views that an ``EachChange`` about this action is asked with."""
         action = self.action
         rules = [rule for rule in self.rules.each_change if rule.concerns(action.name, action.who)]
         found = []

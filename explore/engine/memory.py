@@ -9,7 +9,8 @@ STATM = Path("/proc/self/statm")
 
 
 def resident() -> int:
-    """Bytes of memory that the process holds now; where the system does not say, the most it ever held.
+    """Return bytes of memory that the process holds now; where the system does not say, the most it ever
+    held.
 
     0 on a system that says neither.
     """

@@ -21,7 +21,7 @@ class Relabeller:
         self.renamed: dict[tuple[int, int], Array] = {}
 
     def gaps(self, states: Columns) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
-        """The places of the states that are not normal, and the labels that each of them uses."""
+        """Return the places of the states that are not normal, and the labels that each of them uses."""
         used = np.zeros(len(states[0]), np.uint64)
         for column, ids in zip(self.columns, states, strict=True):
             if column.labelled:

@@ -67,7 +67,7 @@ class Orbits:
         return hashes, by, np.full(len(row), self.order)
 
     def _keys(self, states: Columns) -> Iterator[NDArray[np.uint64]]:
-        """The keys of ``ORBIT_ROWS`` states at a time, under each symmetry."""
+        """Yield the keys of ``ORBIT_ROWS`` states at a time, under each symmetry."""
         rows = len(states[0])
         # A component that has one value in all states adds the same to all.
         same = np.zeros(self.order, np.uint64)
@@ -89,7 +89,7 @@ class Orbits:
             yield these
 
     def apply(self, states: Columns, by: NDArray[np.int64]) -> Columns:
-        """Each state under one symmetry."""
+        """Return each state under one symmetry."""
         matrix = np.array(states)
         rows = np.arange(len(by))
         after = []
@@ -180,8 +180,8 @@ class Orbits:
 
 
 def read_together(machine: Machine) -> frozenset[int]:
-    """The components that no symmetry moves, and of those that are moved among each other the ones of which
-    most actions read several."""
+    """Return the components that no symmetry moves, and of those that are moved among each other the ones of
+    which most actions read several."""
     moved = [
         frozenset(s.columns[position] for s in machine.symmetries)
         for position in range(len(machine.components))

@@ -54,7 +54,7 @@ def explore(machine: Machine, rules: Rules, limits: Limits = NO_LIMITS) -> Explo
 def _next_level(
     machine: Machine, rules: Rules, frontier: list[State], seen: set[State], tally: Tally, depth: int
 ) -> list[State]:
-    """The states one step further that are not in ``seen``, which they are added to."""
+    """Return the states one step further that are not in ``seen``, which they are added to."""
     found: list[State] = []
     number = {(action.name, action.who): index for index, action in enumerate(machine.actions)}
     for state in frontier:
@@ -88,7 +88,7 @@ class PlainHistory:
         self.machine, self.rules, self.levels = machine, rules, levels
 
     def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
-        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+        """Yield every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
         machine, rules = self.machine, self.rules.about(clause)
 
         def goal(state: State) -> bool:
@@ -100,7 +100,7 @@ class PlainHistory:
         return self._traces({state for state in last if goal(state)}, depth, shown_by(machine, rules))
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
-        """Every shortest trace to the state with this index."""
+        """Yield every shortest trace to the state with this index."""
         depth = 0
         while index >= len(self.levels[depth]):
             index -= len(self.levels[depth])
@@ -126,7 +126,7 @@ class PlainHistory:
         return unfold(machine, depth, lambda state, here: machine.normal(state) in ways[here], shows)
 
     def graph(self) -> Graph:
-        """The steps that are no faults."""
+        """Return the steps that are no faults."""
         machine, states = self.machine, [state for level in self.levels for state in level]
         index = {state: origin for origin, state in enumerate(states)}
         number = {(action.name, action.who): index for index, action in enumerate(machine.actions)}

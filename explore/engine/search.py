@@ -51,7 +51,7 @@ class Limits:
     search_on: int = SEARCH_ON
 
     def ends(self, clauses: Iterable[str], distinct: int) -> bool:
-        """Whether breaches of these clauses end a search that knows so many states."""
+        """Check whether breaches of these clauses end a search that knows so many states."""
         broken = set(clauses)
         enough = distinct >= self.search_on
         return bool(broken) and not self.go_on and (enough or not broken <= self.mild)
@@ -149,13 +149,13 @@ class SearchHistory(Protocol):
     """What an engine keeps of a search, so that questions can be asked afterwards."""
 
     def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
-        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+        """Yield every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
-        """Every shortest trace to the state with this index."""
+        """Yield every shortest trace to the state with this index."""
 
     def graph(self) -> Graph:
-        """The steps that are no faults. Raises ValueError when states are merged by symmetry."""
+        """Return the steps that are no faults. Raises ValueError when states are merged by symmetry."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -216,7 +216,7 @@ class Exploration:
 
     @property
     def complete(self) -> bool:
-        """Whether every reachable state was seen."""
+        """Check whether every reachable state was seen."""
         return self.stop is Stop.COMPLETE
 
     @property
@@ -226,7 +226,7 @@ class Exploration:
 
     @property
     def coverage(self) -> Coverage:
-        """What it covered."""
+        """Return what it covered."""
         witnesses = {witness.clause: witness.count for witness in self.witnesses}
         return Coverage(
             runs=1,
@@ -252,7 +252,8 @@ class Exploration:
         )
 
     def traces(self, clause: str) -> Iterator[ModelTrace]:
-        """Every shortest trace that breaks (or, for a witness, shows) ``clause``, or ends in a deadlock.
+        """Yield every shortest trace that breaks (or, for a witness, shows) ``clause``, or ends in a
+        deadlock.
 
         They are found as they are asked for: take one with ``next`` or some with ``itertools.islice``.
         Raises ValueError when the search did not meet the clause.
@@ -266,15 +267,15 @@ class Exploration:
         return self.history.traces(clause, depths[clause])
 
     def trace(self, clause: str) -> ModelTrace:
-        """One of ``traces``."""
+        """Return one of ``traces``."""
         return next(self.traces(clause))
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
-        """Every shortest trace to the state with this index (see ``Graph``)."""
+        """Yield every shortest trace to the state with this index (see ``Graph``)."""
         return self.history.traces_to(index)
 
     def graph(self) -> Graph:
-        """The steps that are no faults, over all reachable states.
+        """Return the steps that are no faults, over all reachable states.
 
         Raises ValueError when the search was not complete, or merged states by symmetry.
         """

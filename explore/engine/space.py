@@ -66,25 +66,25 @@ class Space:
         self.orbits = Orbits(machine, self.columns) if symmetry and machine.symmetries else None
 
     def intern(self, states: Sequence[State]) -> Columns:
-        """States as columns."""
+        """Return states as columns."""
         return [
             np.array([column.id(state[position]) for state in states], np.uint32)
             for position, column in enumerate(self.columns)
         ]
 
     def state(self, states: Columns, row: int) -> State:
-        """One state as values."""
+        """Return one state as values."""
         return tuple(column.values[int(ids[row])] for column, ids in zip(self.columns, states, strict=True))
 
     def hashes(self, states: Columns) -> Hashes:
-        """The hash of each state."""
+        """Return the hash of each state."""
         total = np.zeros(len(states[0]), np.uint64)
         for column, ids in zip(self.columns, states, strict=True):
             total += column.random[ids]
         return total
 
     def candidates(self, states: Columns, hashes: Hashes, tables: Sequence[ActionTable]) -> Candidates | None:
-        """The successors of ``states`` by the actions ``tables``; None when there are none."""
+        """Return the successors of ``states`` by the actions ``tables``; None when there are none."""
         found: list[tuple[ActionTable, Steps]] = []
         after: list[Hashes] = []
         for table in tables:
@@ -106,7 +106,7 @@ class Space:
         )
 
     def build(self, states: Columns, candidates: Candidates, pick: NDArray[np.int64]) -> Columns:
-        """The states after the steps ``pick`` (in rising order), labels as they are."""
+        """Return the states after the steps ``pick`` (in rising order), labels as they are."""
         source = candidates.source[pick]
         after = [ids[source].astype(np.uint32) for ids in states]
         outcome = candidates.outcome[pick]
@@ -132,18 +132,19 @@ class Space:
         return Settled(gaps, by, sizes)
 
     def represent(self, states: Columns, by: NDArray[np.int64]) -> Columns:
-        """The states that stand for the orbits of ``states``, by the symmetries that ``settle`` found."""
+        """Return the states that stand for the orbits of ``states``, by the symmetries that ``settle``
+        found."""
         return states if self.orbits is None else self.orbits.apply(states, by)
 
     def key(self, state: State) -> int:
-        """The hash of a state's normal form, under symmetry of the one that stands for it."""
+        """Return the hash of a state's normal form, under symmetry of the one that stands for it."""
         states = self.intern([self.machine.normal(state)])
         hashes = self.hashes(states)
         self.settle(states, hashes)
         return int(hashes[0])
 
     def arrivals(self, states: Columns, candidates: Candidates) -> Hashes:
-        """The hash of the normal form of each of ``candidates``, the successors of ``states``."""
+        """Return the hash of the normal form of each of ``candidates``, the successors of ``states``."""
         unique, at, which = grouped(candidates.hashes)
         order = np.argsort(at)
         after = self.build(states, candidates, at[order])

@@ -84,12 +84,12 @@ class Column(Numbered):
 
 
 def smallest(size: int) -> type[np.unsignedinteger[Any]]:
-    """The smallest type that holds 0 to ``size`` - 1."""
+    """Return the smallest type that holds 0 to ``size`` - 1."""
     return np.uint8 if size <= 1 << 8 else np.uint16 if size <= 1 << 16 else np.uint32
 
 
 def narrow(ids: Array) -> Array:
-    """The same numbers in the smallest type that holds them."""
+    """Return the same numbers in the smallest type that holds them."""
     return ids.astype(smallest(int(ids.max()) + 1))
 
 
@@ -122,7 +122,8 @@ class Lookup:
         return self.size
 
     def find(self, ids: Sequence[Array]) -> NDArray[np.int32]:
-        """The answers for as many tuples as each array of ``ids`` is long (one array for each part)."""
+        """Return the answers for as many tuples as each array of ``ids`` is long (one array for each
+        part)."""
         whole = ids
         if self.halves is not None:
             ids = self._by_halves(ids)

@@ -40,7 +40,7 @@ class Tally:
 
     @classmethod
     def of(cls, machine: Machine, rules: Rules) -> Tally:
-        """Nothing counted yet."""
+        """Return the counts of a search that has not begun."""
         return cls(
             machine_actions=tuple((action.name, action.who) for action in machine.actions),
             witnesses={rule.clause: Witness(rule.clause, -1, 0) for rule in rules.sometimes},
@@ -48,12 +48,12 @@ class Tally:
         )
 
     def copy(self) -> Tally:
-        """The same counts, not affected by what is added to these."""
+        """Return the same counts, not affected by what is added to these."""
         return deepcopy(self)
 
     @property
     def distinct(self) -> int:
-        """How many states were found."""
+        """Return how many states were found."""
         return sum(self.levels)
 
     def level(self, size: int, unreduced: int) -> None:
@@ -91,7 +91,7 @@ class Tally:
         )
 
     def stop(self, frontier: int, limits: Limits) -> Stop | None:
-        """Whether to stop before ``frontier`` states are expanded, and why."""
+        """Check whether to stop before ``frontier`` states are expanded, and why."""
         if not frontier:
             return Stop.COMPLETE
         if limits.ends(self.breaches, self.distinct):
@@ -103,7 +103,7 @@ class Tally:
         return None
 
     def result(self, stop: Stop, history: SearchHistory, cpu: float, collision: float = 0.0) -> Exploration:
-        """The counts as a result."""
+        """Return the counts as a result."""
         return Exploration(
             distinct=self.distinct,
             generated=self.generated,

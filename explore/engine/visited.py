@@ -37,7 +37,7 @@ class Visited:
         self._put(hashes)
 
     def contains(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which of these hashes are in the set."""
+        """Return which of these hashes are in the set."""
         slots, mask = self._slots(hashes), len(self.room) - 1
         stored = self.room[slots]
         hit: NDArray[np.bool_] = stored == hashes
@@ -91,7 +91,7 @@ class Index:
             self.runs[-2:] = [(both[order], numbers[order])]
 
     def find(self, hashes: Hashes) -> NDArray[np.int64]:
-        """The numbers of these sorted hashes, -1 for those that are not there."""
+        """Return the numbers of these sorted hashes, -1 for those that are not there."""
         result = np.full(len(hashes), -1)
         for run, numbers in self.runs:
             at = np.searchsorted(run, hashes)
@@ -102,7 +102,7 @@ class Index:
 
 
 def firsts(hashes: Hashes) -> tuple[Hashes, NDArray[np.int64]]:
-    """The different hashes, sorted, and the first place of each."""
+    """Return the different hashes, sorted, and the first place of each."""
     unique, at, _, _ = _groups(hashes)
     return unique, at
 

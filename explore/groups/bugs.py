@@ -40,15 +40,15 @@ class Shown:
 
     @property
     def modern(self) -> bool:
-        """Whether it shows in a consumer group of KIP-848."""
+        """Check whether it shows in a consumer group of KIP-848."""
         return SCENARIOS[self.scenario].modern
 
     def setup(self, *, on: bool = True) -> Setup:
-        """The group; with ``on`` false everything is the same but the switch."""
+        """Return the group; with ``on`` false everything is the same but the switch."""
         return self.run_by(self.client, AS_SPECIFIED, (*((self.switch,) if on else ()), *self.also))
 
     def run_by(self, member: str, coordinator: str, switches: tuple[str, ...] = ()) -> Setup:
-        """The group with members and a coordinator of these releases, and ``switches`` besides."""
+        """Return the group with members and a coordinator of these releases, and ``switches`` besides."""
         size = ScenarioSize(
             members=self.members,
             partitions=self.partitions,
@@ -94,7 +94,7 @@ def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:
 
 
 def without(group: Setup, switch: str) -> Setup:
-    """The same group, in which nobody has ``switch``."""
+    """Return the same group, in which nobody has ``switch``."""
     consumers = tuple(
         replace(
             consumer,

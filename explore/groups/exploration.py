@@ -118,7 +118,7 @@ class Explored:
 
     @property
     def interrupted(self) -> bool:
-        """Whether Ctrl-C ended it."""
+        """Check whether Ctrl-C ended it."""
         return self.search is not None and self.search.stop is Stop.INTERRUPTED
 
     @property
@@ -131,7 +131,8 @@ class Explored:
 
     @property
     def may_be_worse(self) -> bool:
-        """Whether the search ended before it was known that nothing worse than the violations is broken."""
+        """Check whether the search ended before it was known that nothing worse than the violations is
+        broken."""
         complete = self.search is not None and self.search.complete
         worst = any(one.clause == WORST for one in self.violations)
         return bool(self.violations) and not worst and not complete
@@ -143,7 +144,7 @@ class Explored:
 
     @property
     def clause_count(self) -> int:
-        """How many clauses were asked."""
+        """Return how many clauses were asked."""
         names = list(self.plan.rules.safety)
         if self.lively is not None:
             names += [CONVERGES.id, ROUNDS.id]
@@ -234,7 +235,7 @@ def _judged(
 def _traced(
     plan: ExplorationPlan, search: Exploration, clause: str, sentence: str, count: int
 ) -> ExplorationViolation:
-    """What a search met, with shortest traces."""
+    """Return what a search met, with shortest traces."""
     runs = tuple(
         saved_run(plan.setup, plan.origin, clause, trace)
         for trace in islice(search.traces(clause), plan.most)
@@ -243,7 +244,8 @@ def _traced(
 
 
 def _unasked(plan: ExplorationPlan, search: Exploration, collected: int | None = None) -> str:
-    """Why liveness cannot be asked; empty when it can. Of at most ``collected`` states the graph is here."""
+    """Return why liveness cannot be asked; empty when it can. Of at most ``collected`` states the graph is
+    here."""
     if not plan.asks_liveness:
         return "not asked (--no-liveness)"
     if plan.symmetry:
@@ -277,7 +279,7 @@ def _unsettled(plan: ExplorationPlan, lively: Liveness) -> Iterator[ExplorationV
 
 
 def saved_run(setup: Setup, origin: Mapping[str, Any], clause: str, trace: ModelTrace | Lasso) -> SavedRun:
-    """The trace as it will be written; its sentence names the generations of this very run."""
+    """Return the trace as it will be written; its sentence names the generations of this very run."""
     if isinstance(trace, Lasso):
         run = of_lasso(setup, trace, clause)
     elif clause == CONVERGES.id:

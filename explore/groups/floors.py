@@ -42,7 +42,7 @@ def _two_kinds(setup: Setup) -> bool:
 
 
 def _shared(setup: Setup) -> int:
-    """How many partitions every member subscribes to at first."""
+    """Return how many partitions every member subscribes to at first."""
     topics = setup.consumers[0].subscriptions[0]
     for consumer in setup.consumers:
         topics = Topics(topics & consumer.subscriptions[0])
@@ -94,12 +94,12 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
 
 
 def _converts(setup: Setup) -> bool:
-    """Whether a member of the consumer protocol may come to a group of the classic one."""
+    """Check whether a member of the consumer protocol may come to a group of the classic one."""
     return _room(setup) > 1 and may_upgrade(setup)
 
 
 def _goes_back(setup: Setup) -> bool:
-    """Whether a member of the classic protocol may be left alone by one of the other."""
+    """Check whether a member of the classic protocol may be left alone by one of the other."""
     return len(setup.consumers) > 1 and may_downgrade(setup)
 
 
@@ -121,7 +121,7 @@ DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
 
 
 def due(setup: Setup) -> tuple[str, ...]:
-    """The witnesses that a complete search of ``setup`` owes."""
+    """Return the witnesses that a complete search of ``setup`` owes."""
     modern = DUE_IN_MIGRATIONS if setup.migrates else DUE_IN_CONSUMER_GROUPS
     owed = modern if setup.modern else DUE
     return tuple(name for name, certain in owed.items() if certain(setup))

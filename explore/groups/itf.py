@@ -23,7 +23,8 @@ NO_NAMES: Mapping[str, str] = {}
 
 
 def of_run(run: SavedRun) -> dict[str, Any]:
-    """A run of the group as an ITF object. Raises CannotHappenError when the model does not allow a step."""
+    """Return a run of the group as an ITF object. Raises CannotHappenError when the model does not allow a
+    step."""
     built = machine(run.setup)
     for _ in built.replay(run.events):
         pass  # which says what is wrong with a run that cannot happen
@@ -40,7 +41,7 @@ def trace(
     names: Mapping[str, str] = NO_NAMES,
     **meta: str,
 ) -> dict[str, Any]:
-    """A run as an ITF object, for ``json.dumps``.
+    """Return a run as an ITF object, for ``json.dumps``.
 
     ``names``: component -> name of the variable, its own name where there is none. ``meta`` goes into the
     object's ``#meta`` (``description``, ``source``). ``#meta`` of each state but the first says which event
@@ -81,7 +82,7 @@ def _states(built: Machine, initial: State, events: tuple[Event, ...]) -> list[S
 
 
 def _described(event: Event) -> dict[str, Any]:
-    """An event, without what it does not have."""
+    """Return an event, without what it does not have."""
     described: dict[str, Any] = {"action": event.action}
     if event.who != NOBODY:
         described["who"] = event.who
@@ -126,7 +127,7 @@ def _record(items: Mapping[str, object]) -> dict[str, Any]:
 
 
 def _order(expression: Any) -> tuple[int, int, str]:
-    """A fixed order, of numbers by size: a number's text alone would put 10 before 9."""
+    """Return a fixed order, of numbers by size: a number's text alone would put 10 before 9."""
     if isinstance(expression, dict) and "#bigint" in expression:
         return 0, int(expression["#bigint"]), ""
     return 1, 0, json.dumps(expression, sort_keys=True)

@@ -45,24 +45,25 @@ class Cell:
 
     @property
     def agrees(self) -> bool:
-        """Whether running agrees with the catalogue."""
+        """Check whether running agrees with the catalogue."""
         return (self.mark is Mark.BREAKS) is self.expected or self.mark in (Mark.OTHERWISE, Mark.UNKNOWN)
 
     @property
     def why(self) -> str:
-        """Why it does not, "" where it does or nobody has said why."""
+        """Return why it does not, "" where it does or nobody has said why."""
         return "" if self.agrees else hidden(self.switch, self.profile.name)
 
 
 def concerns(shown: Shown, profile: ReleaseProfile) -> bool:
-    """Whether the switch is about this kind of program: a broker decides as coordinator, a client else."""
+    """Check whether the switch is about this kind of program: a broker decides as coordinator, a client
+    else."""
     decision = DECISIONS.get(shown.switch)
     coordinator = decision is not None and decision.where == "coordinator"
     return coordinator is (profile.kind == "broker")
 
 
 def cells(switches: Sequence[str] = (), profiles: Sequence[ReleaseProfile] = ()) -> Iterator[Cell]:
-    """The cells of the given switches and releases, all by default, one row after the other."""
+    """Yield the cells of the given switches and releases, all by default, one row after the other."""
     for switch in switches or SHOWN:
         for profile in profiles or (*CLIENTS.values(), *BROKERS.values()):
             if profile.name != AS_SPECIFIED and concerns(SHOWN[switch], profile):
@@ -70,7 +71,7 @@ def cells(switches: Sequence[str] = (), profiles: Sequence[ReleaseProfile] = ())
 
 
 def cell(shown: Shown, profile: ReleaseProfile) -> Cell:
-    """One cell, by exploring at most two groups."""
+    """Return one cell, by exploring at most two groups."""
     expected = shown.switch in profile.decisions or shown.switch in profile.switches
     broker = profile.kind == "broker"
     group = shown.run_by(AS_SPECIFIED, profile.name) if broker else shown.run_by(profile.name, AS_SPECIFIED)
@@ -82,7 +83,7 @@ def cell(shown: Shown, profile: ReleaseProfile) -> Cell:
 
 
 def breaks(group: Setup, clause: str) -> bool | None:
-    """Whether the group breaks ``clause``; None when it is too large to say.
+    """Check whether the group breaks ``clause``; None when it is too large to say.
 
     Raises KeyboardInterrupt when the search was interrupted.
     """

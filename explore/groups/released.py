@@ -70,7 +70,7 @@ SPELLED = tuple(_spelled())
 
 
 def runs_for_code(switch: str) -> tuple[SavedRun, ...]:
-    """The runs that show a switch, the smallest first, as `reproduce` finds it."""
+    """Return the runs that show a switch, the smallest first, as `reproduce` finds it."""
     smallest = reproduce(SHOWN[switch])
     others = tuple(one.saved for one in SPELLED if one.shown.switch == switch)
     return others if smallest is None else (smallest, *others)

@@ -12,7 +12,7 @@ STATES = 5_000_000
 
 
 def reproduce(shown: Shown) -> SavedRun | None:
-    """A shortest run of the group that breaks its clause; None when there is none.
+    """Return a shortest run of the group that breaks its clause; None when there is none.
 
     Raises KeyboardInterrupt when it was interrupted.
     """

@@ -58,7 +58,7 @@ class Played:
 
 
 def of_lasso(setup: Setup, lasso: Lasso, clause: str = CONVERGES.id) -> SavedRun:
-    """The run that never settles, or rebalances for ever."""
+    """Return the run that never settles, or rebalances for ever."""
     return SavedRun(
         setup=setup,
         clause=clause,
@@ -69,8 +69,8 @@ def of_lasso(setup: Setup, lasso: Lasso, clause: str = CONVERGES.id) -> SavedRun
 
 
 def run_views(run: SavedRun, most: int) -> Iterator[StepView]:
-    """The start and the first ``most`` steps of a run, for who steps through it: played again on the model,
-    or of a run of Kafka's code what was seen. Raises CannotHappenError."""
+    """Yield the start and the first ``most`` steps of a run, for who steps through it: played again on the
+    model, or of a run of Kafka's code what was seen. Raises CannotHappenError."""
     if not run.on:
         yield from views(machine(run.setup), run.events[:most])
         return

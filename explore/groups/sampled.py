@@ -53,7 +53,7 @@ class SampledGroup:
         return {action: tuple(events.split("; ")) for action, events in _WAYS.get(self.title, {}).items()}
 
     def setup(self) -> Setup:
-        """The group, in which members and partitions have one naming."""
+        """Return the group, in which members and partitions have one naming."""
         return self.scenario.setup(
             ScenarioSize(
                 members=self.members,

@@ -23,7 +23,7 @@ _TYPES: dict[str, type] = {"str": str, "int": int, "bool": bool}
 
 
 def scenario_in(path: Path) -> NamedScenario:
-    """The scenario that a file describes; its name is that of the file.
+    """Return the scenario that a file describes; its name is that of the file.
 
     ``lists`` has for each member the assignors that it lists, as names, or as lists of names that it goes
     through one after the other as it is upgraded. Raises ScenarioError, which names the key, and OSError.
@@ -120,7 +120,7 @@ def _value(path: Path, name: str, value: Any) -> Any:
 
 
 def _stages(where: str, value: Any) -> tuple[tuple[str, ...], ...]:
-    """What one member lists, stage by stage."""
+    """Return what one member lists, stage by stage."""
     stages = value if isinstance(value, list) and value and isinstance(value[0], list) else [value]
     found = []
     for stage in stages:

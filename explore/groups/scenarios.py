@@ -105,7 +105,7 @@ class NamedScenario:
     """``group.consumer.migration.policy`` of the broker."""
 
     def led_by(self, replaces: str) -> NamedScenario:
-        """The scenario with ``replaces`` wherever it lists an assignor of the same protocols.
+        """Return the scenario with ``replaces`` wherever it lists an assignor of the same protocols.
 
         Raises ScenarioError where it lists none.
         """
@@ -124,12 +124,12 @@ class NamedScenario:
 
     @property
     def modern(self) -> bool:
-        """Whether somebody in it speaks the consumer protocol (KIP-848)."""
+        """Check whether somebody in it speaks the consumer protocol (KIP-848)."""
         return any(stage == UNIFORM for stages in self.lists for stage in stages)
 
     @property
     def migrates(self) -> bool:
-        """Whether somebody in it speaks the consumer protocol, and somebody the classic one."""
+        """Check whether somebody in it speaks the consumer protocol, and somebody the classic one."""
         return self.modern and any(stage != UNIFORM for stages in self.lists for stage in stages)
 
     @property
@@ -140,7 +140,7 @@ class NamedScenario:
         return MIGRATION_KINDS if self.migrates else CONSUMER_KINDS
 
     def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
-        """The setup of this scenario in the given size.
+        """Return the setup of this scenario in the given size.
 
         Raises ScenarioError for what does not fit, naming it.
         """
@@ -181,7 +181,8 @@ class NamedScenario:
         return setup if size.faults is None else replace(setup, faults=self._had(size.faults, setup))
 
     def _had(self, faults: tuple[str, ...], setup: Setup) -> tuple[str, ...]:
-        """Those that there are; of all kinds those that such a group has. Raises ScenarioError for others."""
+        """Return those that there are; of all kinds those that such a group has. Raises ScenarioError for
+        others."""
         kinds = faults_of(setup)
         if faults == FAULTS:
             return tuple(fault for fault in faults if fault in kinds)
@@ -196,14 +197,14 @@ class NamedScenario:
         return faults
 
     def classic_setup(self, size: ScenarioSize) -> Setup:
-        """The same for Kafka's own code, which plays no consumer group yet. Raises ScenarioError."""
+        """Return the same for Kafka's own code, which plays no consumer group yet. Raises ScenarioError."""
         if self.modern:
             raise ScenarioError(f"{self.name} is a consumer group (KIP-848): not yet on Kafka's code")
         return self.setup(size)
 
     def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
-        """Where the runs of a setup come from: what was chosen of ``size``, for a trace; an ``assignor`` of
-        somebody's own by the name that its factory knows it by."""
+        """Return where the runs of a setup come from: what was chosen of ``size``, for a trace; an
+        ``assignor`` of somebody's own by the name that its factory knows it by."""
         target = getattr(size.factory, "target", "")
         return {
             "scenario": self.name,
@@ -241,12 +242,12 @@ class NamedScenario:
         )
 
     def _racks(self, partitions: int, first: int) -> tuple[tuple[str, ...], ...]:
-        """The rack of each partition's replica, from the ``first`` rack on."""
+        """Return the rack of each partition's replica, from the ``first`` rack on."""
         return tuple((f"r{(p + first) % self.racks}",) for p in range(partitions)) if self.racks else ()
 
 
 def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = ()) -> ConsumerConfig:
-    """A consumer of release ``profile`` with the assignor list ``assignors`` and further ``switches``.
+    """Return a consumer of release ``profile`` with the assignor list ``assignors`` and further ``switches``.
 
     Raises ScenarioError for a switch that does not exist.
     """
@@ -396,7 +397,7 @@ SCENARIOS: Mapping[str, NamedScenario] = {scenario.name: scenario for scenario i
 
 
 def scenario(name: str) -> NamedScenario:
-    """The scenario ``name``. Raises ScenarioError, which lists all, when there is none."""
+    """Return the scenario ``name``. Raises ScenarioError, which lists all, when there is none."""
     if name not in SCENARIOS:
         raise ScenarioError(unknown("scenario", name, SCENARIOS, "rebalance list scenarios"))
     return SCENARIOS[name]

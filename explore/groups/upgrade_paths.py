@@ -53,12 +53,12 @@ class Path:
 
     @property
     def converts(self) -> bool:
-        """Whether it goes from one group protocol to the other."""
+        """Check whether it goes from one group protocol to the other."""
         return len({stage.group_protocol for stage in self.stages}) > 1
 
     @property
     def agrees(self) -> bool:
-        """Whether each round shares an assignor with the one before: a legal upgrade of KIP-429."""
+        """Check whether each round shares an assignor with the one before: a legal upgrade of KIP-429."""
         return all(set(a.assignors) & set(b.assignors) for a, b in pairwise(self.stages))
 
 

@@ -74,7 +74,7 @@ class UpgradeOutcome:
     anyway: bool = False
 
     def run(self, origin: Mapping[str, Any]) -> SavedRun | None:
-        """The counterexample as a run that can be saved."""
+        """Return the counterexample as a run that can be saved."""
         if self.trace is None or self.clause is None:
             return None
         found = saved_run(self.setup, origin, self.clause, self.trace)
@@ -139,7 +139,7 @@ def setup(
     budget: int = 0,
     broker_profile: str = AS_SPECIFIED,
 ) -> Setup:
-    """The group that goes along ``path``: one topic, dynamic members.
+    """Return the group that goes along ``path``: one topic, dynamic members.
 
     Raises ScenarioError for more than can be explored, and for a coordinator that is not known to speak the
     protocol.
@@ -316,14 +316,14 @@ def _settle(built: Machine, group: Setup, state: State) -> tuple[State, int, int
 
 
 def _new_target(built: Machine, before: State, after: State) -> bool:
-    """Whether the coordinator of a consumer group has computed a target."""
+    """Check whether the coordinator of a consumer group has computed a target."""
     was, now = built.value(before, "group"), built.value(after, "group")
     modern = isinstance(now, ConsumerGroup) and now.kind is GroupKind.CONSUMER
     return modern and now.assigned != was.assigned
 
 
 def unowned(built: Machine, group: Setup, state: State) -> Parts:
-    """The partitions that no member owns."""
+    """Return the partitions that no member owns."""
     owned = 0
     for slot in group.slots:
         mine = built.look(state, f"held {letter(slot)}")

@@ -23,7 +23,7 @@ class Rows(NamedTuple):
     edge: Ints
 
     def of(self, nodes: Ints) -> Ints:
-        """The edges of all ``nodes``, node by node."""
+        """Return the edges of all ``nodes``, node by node."""
         begin = self.first[nodes]
         count = self.first[nodes + 1] - begin
         before = np.cumsum(count) - count
@@ -33,14 +33,14 @@ class Rows(NamedTuple):
 
 
 def rows(nodes: int, key: Ints) -> Rows:
-    """Edges by ``key``: by source or by target."""
+    """Return edges by ``key``: by source or by target."""
     first = np.zeros(nodes + 1, np.int64)
     np.cumsum(np.bincount(key, minlength=nodes), out=first[1:])
     return Rows(first, np.argsort(key, kind="stable"))
 
 
 def reach(nodes: int, source: Ints, target: Ints, start: Flags) -> Flags:
-    """Which nodes can be reached from ``start``, itself included. Swap the arrays to go backwards."""
+    """Return which nodes can be reached from ``start``, itself included. Swap the arrays to go backwards."""
     seen = start.copy()
     out = rows(nodes, source)
     frontier = np.flatnonzero(start)
@@ -53,7 +53,7 @@ def reach(nodes: int, source: Ints, target: Ints, start: Flags) -> Flags:
 
 
 def core(nodes: int, source: Ints, target: Ints) -> Flags:
-    """Which nodes lie on a cycle or on a path between two cycles.
+    """Return which nodes lie on a cycle or on a path between two cycles.
 
     Nodes without a successor go, again and again, then nodes without a predecessor. The second round
     leaves nobody without a successor: a node that is left leads to a cycle, and so do those on the way.
@@ -72,7 +72,8 @@ def core(nodes: int, source: Ints, target: Ints) -> Flags:
 
 
 def induced(source: Ints, target: Ints, keep: Flags) -> tuple[Ints, Ints, Ints, Ints]:
-    """The graph on the nodes ``keep``: its nodes' old names, its edges' old numbers, new source, target."""
+    """Return the graph on the nodes ``keep``: its nodes' old names, its edges' old numbers, new source,
+    target."""
     names = np.flatnonzero(keep)
     kept = np.flatnonzero(keep[source] & keep[target])
     renamed = np.cumsum(keep) - 1
@@ -80,7 +81,7 @@ def induced(source: Ints, target: Ints, keep: Flags) -> tuple[Ints, Ints, Ints, 
 
 
 def components(nodes: int, source: Ints, target: Ints) -> Ints:
-    """The strong component of each node, numbered from 0 so that no edge leads to a higher number.
+    """Return the strong component of each node, numbered from 0 so that no edge leads to a higher number.
 
     Tarjan's algorithm without recursion, about a million edges a second.
     """

@@ -49,7 +49,7 @@ class Round(NamedTuple):
 
 
 def winding(steps: ActionGraph, marks: Flags, left: Flags) -> Flags:
-    """Which nodes of ``left`` may lie on a cycle through a marked node: a superset, by trimming alone.
+    """Return which nodes of ``left`` may lie on a cycle through a marked node: a superset, by trimming alone.
 
     Drops what is not between two cycles, then what is not between two marked nodes, and again until
     nothing goes. What is left needs strong components to be told apart; mostly nothing is.
@@ -69,7 +69,7 @@ def winding(steps: ActionGraph, marks: Flags, left: Flags) -> Flags:
 
 
 def fair_parts(steps: ActionGraph, marks: Marks, left: Flags) -> list[Ints]:
-    """The greatest sets of nodes among ``left`` in which a fair run with a mark can go round for ever.
+    """Return the greatest sets of nodes among ``left`` in which a fair run with a mark can go round for ever.
 
     Every fair cycle with a mark lies in one of them, and in each some fair cycle with a mark visits all
     of its nodes. A strong component is unfair to a weakly fair action that is enabled in all of it and
@@ -115,7 +115,7 @@ def fair_parts(steps: ActionGraph, marks: Marks, left: Flags) -> list[Ints]:
 def round_trip(
     steps: ActionGraph, marks: Marks, parts: list[Ints], depth: Ints, *, below: int | None = None, effort: int
 ) -> Round | None:
-    """The fair cycle with a mark for which depth of entry + length is least, inside ``parts``.
+    """Return the fair cycle with a mark for which depth of entry + length is least, inside ``parts``.
 
     None when there is none of a sum less than ``below``. The search goes breadth first over nodes together
     with what is still owed (weakly fair actions enabled so far and not taken, strongly fair ones enabled
@@ -175,7 +175,8 @@ class _Trips:
         self._known: dict[int, tuple[list[tuple[int, int, int]], int, int, int]] = {}
 
     def _node(self, node: int) -> tuple[list[tuple[int, int, int]], int, int, int]:
-        """Edges inside the part (edge, head, action); enabled weak and strong actions; what is not paid."""
+        """Return edges inside the part (edge, head, action); enabled weak and strong actions; what is not
+        paid."""
         known = self._known.get(node)
         if known is None:
             steps = self._steps
@@ -194,19 +195,19 @@ class _Trips:
         return known
 
     def _begin(self, node: int) -> int:
-        """What a path owes that has seen ``node`` only."""
+        """Return what a path owes that has seen ``node`` only."""
         _, weak, strong, stays = self._node(node)
         return (self._mark & stays) | weak | strong
 
     def _go(self, owed: int, head: int, action: int) -> int:
-        """What is owed after taking ``action`` to ``head``."""
+        """Return what is owed after taking ``action`` to ``head``."""
         _, _, strong, stays = self._node(head)
         paid, taken = self._done[action]
         owed = ((owed & stays) | strong | taken) & ~paid
         return owed & ~((owed >> self._kinds) & (self._all << self._kinds))
 
     def shortest(self, start: int, room: int | None, effort: int) -> tuple[tuple[int, ...] | None, int]:
-        """The shortest fair cycle through ``start`` of fewer than ``room`` edges; the effort left.
+        """Return the shortest fair cycle through ``start`` of fewer than ``room`` edges; the effort left.
 
         Only nodes that come after ``start`` among the starts are entered: a cycle through an earlier one
         has been found from there, at no greater a sum.
@@ -237,7 +238,7 @@ class _Trips:
         return None, effort
 
     def greedy(self, start: int) -> tuple[int, ...]:
-        """Some fair cycle through ``start``: pay the nearest debt until none is left, then go home."""
+        """Return some fair cycle through ``start``: pay the nearest debt until none is left, then go home."""
         edges: list[int] = []
         node, owed = start, self._begin(start)
         while owed & self._debts or node != start or not edges:
@@ -249,7 +250,7 @@ class _Trips:
         return tuple(edges)
 
     def _nearest(self, node: int, owed: int, home: int) -> list[int]:
-        """Edges to the nearest place where a debt of ``owed`` is paid; home, when there is none."""
+        """Return edges to the nearest place where a debt of ``owed`` is paid; home, when there is none."""
         debts = owed & self._debts
         came: dict[int, tuple[int, int] | None] = {node: None}
         frontier = [node]
@@ -270,7 +271,7 @@ Key = TypeVar("Key")
 
 
 def _back(came: dict[Key, tuple[Key, int] | None], node: Key) -> Iterator[int]:
-    """The edges that led to ``node``, first to last."""
+    """Yield the edges that led to ``node``, first to last."""
     edges = []
     step = came[node]
     while step is not None:

@@ -44,7 +44,7 @@ class Settling(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether every fair run settles."""
+        """Check whether every fair run settles."""
         return self.lasso is None
 
 
@@ -66,7 +66,7 @@ class Count(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether no run counts more than it may."""
+        """Check whether no run counts more than it may."""
         return self.reached is not None and self.reached <= self.most
 
 
@@ -86,12 +86,12 @@ class Liveness(NamedTuple):
 
     @property
     def holds(self) -> bool:
-        """Whether all of it holds. What ends badly does not settle, if a goal was given."""
+        """Check whether all of it holds. What ends badly does not settle, if a goal was given."""
         return all(one.holds for one in self.settling) and all(one.holds for one in self.counts)
 
 
 def judge(machine: Machine, rules: Rules, search: Exploration, *, effort: int = EFFORT) -> Liveness:
-    """The verdicts on all ``Finally`` and ``Bounded`` rules, from one graph; and the dead ends.
+    """Return the verdicts on all ``Finally`` and ``Bounded`` rules, from one graph; and the dead ends.
 
     Raises ValueError when the search was not complete or used symmetry.
     """
@@ -111,7 +111,7 @@ def settles(
     graph: Graph | None = None,
     effort: int = EFFORT,
 ) -> Settling:
-    """Whether every fair run without further faults reaches the goal and stays there.
+    """Check whether every fair run without further faults reaches the goal and stays there.
 
     ``graph``: that of ``search``, where it has been made already. Raises ValueError when the search was not
     complete or used symmetry.
@@ -161,7 +161,7 @@ def counts(
     graph: Graph | None = None,
     effort: int = EFFORT,
 ) -> Count:
-    """The greatest number of steps that count in a run without further faults, fair or not.
+    """Return the greatest number of steps that count in a run without further faults, fair or not.
 
     Whether a step counts may depend on its action and member, not on its choice. Raises ValueError when
     the search was not complete or used symmetry, or when a step on the reported run counts otherwise.
@@ -188,7 +188,8 @@ def counts(
 def _for_ever(
     machine: Machine, search: Exploration, graph: Graph, counting: Flags, where: Flags, effort: int
 ) -> tuple[Lasso, bool]:
-    """A short lasso inside ``where`` that takes a counting step, and whether it is fair; fair, if one is."""
+    """Return a short lasso inside ``where`` that takes a counting step, and whether it is fair; fair, if one
+    is."""
     steps = _steps(machine, graph)
     nobody = np.zeros(len(counting), np.bool_)
     marks = Marks(np.zeros(graph.states, np.bool_), counting)
@@ -203,7 +204,8 @@ def _for_ever(
 def dead_ends(
     machine: Machine, search: Exploration, goals: Sequence[Finally] = (), *, graph: Graph | None = None
 ) -> DeadEnds:
-    """States that no step but a fault changes, and in which some goal fails; without goals, all of them.
+    """Return states that no step but a fault changes, and in which some goal fails; without goals, all of
+    them.
 
     Raises ValueError when the search was not complete or used symmetry.
     """
@@ -226,7 +228,7 @@ def _depths(graph: Graph) -> Ints:
 
 
 def _steps(machine: Machine, graph: Graph) -> ActionGraph:
-    """The graph with what is assumed of its actions."""
+    """Return the graph with what is assumed of its actions."""
     weak, strong = (
         np.array([action.fairness is kind and not action.fault for action in machine.actions], np.bool_)
         for kind in (Fairness.WEAK, Fairness.STRONG)
@@ -256,7 +258,7 @@ def _holds(machine: Machine, rule: Finally, graph: Graph, states: Ints) -> Flags
 
 
 def _parts(graph: Graph) -> Ints:
-    """The strong component of each state, as any number; only what trimming leaves is searched."""
+    """Return the strong component of each state, as any number; only what trimming leaves is searched."""
     part = np.arange(graph.states)
     names, _, source, target = induced(
         graph.source, graph.target, core(graph.states, graph.source, graph.target)
@@ -287,7 +289,7 @@ def _heaviest(part: Ints, graph: Graph, counting: Flags) -> Ints:
 
 
 def _tight(graph: Graph, counting: Flags, best: Ints, start: int) -> Ints:
-    """The edges of a shortest path from ``start`` that counts all that can be counted from there."""
+    """Return the edges of a shortest path from ``start`` that counts all that can be counted from there."""
     tight = np.flatnonzero(best[graph.source] == best[graph.target] + counting[graph.action])
     source, target = graph.source[tight], graph.target[tight]
     out = rows(graph.states, source)
@@ -314,7 +316,7 @@ def _end(machine: Machine, trace: ModelTrace) -> State:
 
 
 def _along(machine: Machine, graph: Graph, state: State, edges: Ints) -> tuple[Event, ...]:
-    """Events that lead from ``state`` along ``edges``, whose states are normal forms."""
+    """Return events that lead from ``state`` along ``edges``, whose states are normal forms."""
     events: list[Event] = []
     for edge in edges.tolist():
         action = machine.actions[graph.action[edge]]

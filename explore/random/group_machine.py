@@ -60,7 +60,7 @@ class BreachError(AssertionError):
 
 @st.composite
 def swarm_configs(draw: st.DrawFn, context: RunContext) -> RunConfig:
-    """How one run of ``context`` is drawn; the simplest has every fault, and nothing is put off."""
+    """Return how one run of ``context`` is drawn; the simplest has every fault, and nothing is put off."""
     return swarm_config(context, draw(st.sampled_from(DENSITIES)), draw(st.integers(0, SWARM_SEEDS)))
 
 
@@ -160,14 +160,16 @@ class _DrawnSetup(NamedTuple):
 
 @st.composite
 def _drawn(draw: st.DrawFn, setups: st.SearchStrategy[Setup]) -> _DrawnSetup:
-    """One of the setups; of a strategy that is mapped Hypothesis would print the call, with all of it."""
+    """Return one of the setups; of a strategy that is mapped Hypothesis would print the call, with all of
+    it."""
     return _DrawnSetup(draw(setups))
 
 
 def group_machine(
     setup: Setup | st.SearchStrategy[Setup], clause: str | None = None, rules_of: RulesOf = clauses.rules
 ) -> type[RuleBasedStateMachine]:
-    """The group as a Hypothesis state machine; ``settings.stateful_step_count`` is the length of its runs.
+    """Return the group as a Hypothesis state machine; ``settings.stateful_step_count`` is the length of its
+    runs.
 
     Fails with ``BreachError``, whose ``run`` has the events.
     """

@@ -35,7 +35,7 @@ class Judge:
         return tuple(machine.position[name] for view in views for name in machine.view[view].reads)
 
     def state(self, state: State) -> Iterator[Broken]:
-        """The ``Always`` rules that do not hold in ``state``."""
+        """Yield the ``Always`` rules that do not hold in ``state``."""
         for number, rule in enumerate(self.rules.always):
             key = (number, tuple([state[position] for position in self._positions[number]]))
             if key not in self._known:
@@ -45,18 +45,19 @@ class Judge:
                 yield Broken(rule.clause, sentence)
 
     def step(self, state: State, event: Event, outcome: Outcome) -> Iterator[Broken]:
-        """The ``EachStep`` and ``EachChange`` rules that do not hold at a step out of ``state``."""
+        """Yield the ``EachStep`` and ``EachChange`` rules that do not hold at a step out of ``state``."""
         change = self.machine.change(state, event, outcome)
         return (Broken(*found) for found in self.rules.at_step(event, outcome.seen, change))
 
     def run(self, since_fault: Sequence[Event]) -> Iterator[Broken]:
-        """The ``Bounded`` rules that a run breaks with its steps since the last fault."""
+        """Yield the ``Bounded`` rules that a run breaks with its steps since the last fault."""
         for rule in self.rules.bounded:
             if sum(map(rule.counts, since_fault)) > rule.most:
                 yield Broken(rule.clause, f"{rule.most + 1} steps without a fault count, {rule.most} may")
 
     def rest(self, state: State, outcomes: Iterable[tuple[Event, Outcome]]) -> Iterator[Broken]:
-        """The ``Finally`` rules that a run breaks by ending in ``state``; ``outcomes`` is what can happen."""
+        """Yield the ``Finally`` rules that a run breaks by ending in ``state``; ``outcomes`` is what can
+        happen."""
         if self.rules.finally_ and ends(self.machine, state, outcomes):
             for rule in self.rules.finally_:
                 if not rule.holds(*[self.machine.look(state, view) for view in rule.views]):
@@ -73,7 +74,7 @@ def ends(machine: Machine, state: State, outcomes: Iterable[tuple[Event, Outcome
 
 
 def quiet(machine: Machine, events: Sequence[Event]) -> Sequence[Event]:
-    """The events after the last fault."""
+    """Return the events after the last fault."""
     start = len(events)
     while start and not machine.by_name[events[start - 1].action, events[start - 1].who].fault:
         start -= 1

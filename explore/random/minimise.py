@@ -40,7 +40,7 @@ def minimise(
     states: int = STATES,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> Minimal:
-    """A short trace that breaks ``clause``, made from ``trace``, which does.
+    """Return a short trace that breaks ``clause``, made from ``trace``, which does.
 
     Stops early, with what it has, when ``may_go_on`` says no. Raises ValueError when ``trace`` does not
     break the clause, or cannot happen.
@@ -68,7 +68,7 @@ class _Run:
     def broken_by(
         self, initial: State, events: Iterable[Event], *, strict: bool = False, loose: bool = False
     ) -> tuple[Event, ...] | None:
-        """The events up to the first breach, those that cannot happen left out; None without a breach.
+        """Return the events up to the first breach, those that cannot happen left out; None without a breach.
 
         ``loose``: an event whose choice cannot be made is taken with the first one that can, instead.
         Raises ValueError when ``strict`` and an event cannot happen.
@@ -99,11 +99,11 @@ class _Run:
         return self.state_broken(state)
 
     def state_broken(self, state: State) -> bool:
-        """Whether ``state``, a normal form, breaks the clause, or a run that ends there does."""
+        """Check whether ``state``, a normal form, breaks the clause, or a run that ends there does."""
         return any(self.judge.state(state)) or any(self.judge.rest(state, self.machine.outcomes(state)))
 
     def states(self, trace: ModelTrace) -> list[State]:
-        """The normal forms of the states of ``trace``, all of whose events can happen."""
+        """Return the normal forms of the states of ``trace``, all of whose events can happen."""
         states = [self.machine.normal(trace.initial)]
         for event in trace.events:
             outcome = self.machine.outcome(states[-1], event)
@@ -137,7 +137,7 @@ def _cut_short(
 
 
 def _cast(machine: Machine, trace: ModelTrace) -> Machine:
-    """The machine with only those actions that occur in ``trace``: its space is far smaller."""
+    """Return the machine with only those actions that occur in ``trace``: its space is far smaller."""
     names = {(event.action, event.who) for event in trace.events}
     return replace(machine, actions=tuple(a for a in machine.actions if (a.name, a.who) in names))
 
@@ -160,7 +160,7 @@ def _quicker(
     )
 
     def over(events: tuple[Event, ...], root: State, onward: int) -> ModelTrace:
-        """The trace by ``events`` from ``root``, and as before from its state number ``onward``."""
+        """Return the trace by ``events`` from ``root``, and as before from its state number ``onward``."""
         initial = trace.initial if position or root == visited[0] else given[root]
         return ModelTrace(initial, trace.events[:position] + events + trace.events[onward:])
 
@@ -194,7 +194,7 @@ def _quicker(
 
 
 def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[State, tuple[Event, ...]]:
-    """Where the way to ``state`` began, and its events."""
+    """Return where the way to ``state`` began, and its events."""
     events: list[Event] = []
     while (step := came[state]) is not None:
         state = step[0]
@@ -203,7 +203,8 @@ def _path(came: dict[State, tuple[State, Event] | None], state: State) -> tuple[
 
 
 def _better(run: _Run, best: ModelTrace, other: ModelTrace) -> ModelTrace:
-    """The shorter one, if it breaks the clause: what is counted depends on the way, not on the state."""
+    """Return the shorter one, if it breaks the clause: what is counted depends on the way, not on the
+    state."""
     if len(other.events) >= len(best.events):
         return best
     events = run.broken_by(other.initial, other.events)

@@ -72,12 +72,13 @@ class PlayedRun(NamedTuple):
     shown: frozenset[str] = frozenset()
 
     def __repr__(self) -> str:
-        """One line, as Hypothesis prints what is drawn; the whole run is its text, and what a breach says."""
+        """Return one line, as Hypothesis prints what is drawn; the whole run is its text, and what a breach
+        says."""
         broken = f"{self.clause}: {self.sentence}" if self.clause else "nothing broken"
         return f"<run of {len(self.events)} events, {broken}; {described(self.setup)}>"
 
     def __str__(self) -> str:
-        """The clause, the sentence, and the events, one to a line."""
+        """Return the clause, the sentence, and the events, one to a line."""
         lines = [f"{self.clause}: {self.sentence}" if self.clause else "nothing is broken"]
         for number, event in enumerate(self.events, 1):
             again = "  <- from here again and again" if number == len(self.events) - self.cycle + 1 else ""
@@ -103,13 +104,13 @@ class RunConfig(NamedTuple):
     never: tuple[Some, ...]
 
     def __repr__(self) -> str:
-        """One line: all of it is hundreds of actions, and follows from the numbers that are drawn."""
+        """Return one line: all of it is hundreds of actions, and follows from the numbers that are drawn."""
         kinds = dict.fromkeys(action.name for action in self.kinds)
         return f"<config: {self.faults} faults at most, of {len(kinds)} kinds, density {self.density}>"
 
 
 def described(setup: Setup) -> str:
-    """A setup in one line, shorter than all that is in it."""
+    """Return a setup in one line, shorter than all that is in it."""
     lists = dict.fromkeys(" -> ".join(",".join(s.assignors) for s in c.stages) for c in setup.consumers)
     static = sum(consumer.instance is not None for consumer in setup.consumers)
     sizes = " + ".join(str((parts & setup.exist).bit_count()) for parts in setup.topics)
@@ -154,7 +155,7 @@ class RunContext:
         self._known: dict[tuple[str, int, tuple[Value, ...]], tuple[Outcome, ...]] = {}
 
     def possible(self, state: State, action: Action) -> tuple[Outcome, ...]:
-        """The outcomes of ``action`` in ``state``."""
+        """Return the outcomes of ``action`` in ``state``."""
         values = tuple(self.machine.read(state, action.reads))
         if action.guard is not None and not action.guard(values[0]):
             return ()
@@ -168,13 +169,14 @@ class RunContext:
 
 
 def costs(action: Action) -> bool:
-    """Whether it is a fault that draws on the budget; the others are starts, bounces and subscribing."""
+    """Check whether it is a fault that draws on the budget; the others are starts, bounces and
+    subscribing."""
     return action.fault and "budget" in action.reads
 
 
 @lru_cache(maxsize=16)
 def run_context(setup: Setup, rules_of: RulesOf = clauses.rules, clause: str | None = None) -> RunContext:
-    """What the runs of ``setup`` share, asked ``clause`` only where one is given."""
+    """Return what the runs of ``setup`` share, asked ``clause`` only where one is given."""
     return RunContext(setup, only(rules_of(setup), clause))
 
 
@@ -242,7 +244,7 @@ class RandomRun:
 
     @property
     def run(self) -> PlayedRun:
-        """What was played so far."""
+        """Return what was played so far."""
         drawn = len(self.events) if self._drawn is None else self._drawn
         shown = frozenset(self._shown)
         return PlayedRun(
@@ -309,7 +311,8 @@ class RandomRun:
                 self._break(rule.clause, sentence)
 
     def _first(self, actions: Sequence[Action], index: int) -> tuple[Action, Outcome] | None:
-        """The action and outcome at ``index``, or of the next action that can happen, late ones last."""
+        """Return the action and outcome at ``index``, or of the next action that can happen, late ones
+        last."""
         start, choice = divmod(index, CHOICES)
         phase = min(len(self.config.late) - 1, self.config.faults - self._left)
         late, never = self.config.late[phase], self.config.never[phase]
@@ -346,7 +349,7 @@ class RandomRun:
         self._ask(self._changed(before, action))
 
     def _changed(self, before: State, action: Action) -> list[int]:
-        """The numbers of the ``Always`` rules about views that ``action`` changed."""
+        """Return the numbers of the ``Always`` rules about views that ``action`` changed."""
         context, rules, forgotten = self.context, set[int](), dict[str, Value]()
         for name in action.writes:
             index = context.machine.position[name]

@@ -32,7 +32,8 @@ class SwarmConfig:
     rare: int = 0
 
     def choose(self, random: Random, options: Sequence[tuple[Event, T]], faults: Sequence[bool] = ()) -> int:
-        """The number of one of ``options``, at least one; ``faults``: which are, asked if they are rare."""
+        """Return the number of one of ``options``, at least one; ``faults``: which are, asked if they are
+        rare."""
         pool: Sequence[int] = range(len(options))
         if self.rare:
             wrong = [at for at in pool if faults[at]]
@@ -41,11 +42,12 @@ class SwarmConfig:
         return pool[self.pick(random, [options[at][0] for at in pool])]
 
     def goes_wrong(self, random: Random, wrong: bool, right: bool) -> bool:
-        """Whether the next step is a fault where faults are rare, by which of both kinds is possible."""
+        """Check whether the next step is a fault where faults are rare, by which of both kinds is
+        possible."""
         return wrong and (not right or random.randrange(self.rare) == 0)
 
     def pick(self, random: Random, events: Sequence[Event]) -> int:
-        """The number of one of ``events``, at least one."""
+        """Return the number of one of ``events``, at least one."""
         willing = [at for at, one in enumerate(events) if (one.action, one.who) not in self.reluctant]
         return willing[random.randrange(len(willing))] if willing else random.randrange(len(events))
 
@@ -53,7 +55,8 @@ class SwarmConfig:
 def drawn_config(
     random: Random, actions: Iterable[tuple[str, int, bool]], faults_in: Sequence[int] = ()
 ) -> SwarmConfig:
-    """A config over ``actions``: name, member, whether it is a fault. Integer draws only, in their order.
+    """Return a config over ``actions``: name, member, whether it is a fault. Integer draws only, in their
+    order.
 
     ``faults_in``: of which ``SwarmConfig.rare`` is drawn; without it steps and faults are put off apart.
     """

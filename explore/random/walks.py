@@ -44,8 +44,8 @@ def walk(
     swarm: bool = True,
     mild: frozenset[str] = NONE,
 ) -> Walk:
-    """One random run of at most ``steps`` steps; it ends where a clause breaks that is not ``mild``, or no
-    step is possible."""
+    """Return one random run of at most ``steps`` steps; it ends where a clause breaks that is not ``mild``,
+    or no step is possible."""
     return _walk(machine, rules, Judge(machine, rules), seed, steps, swarm, mild)
 
 
@@ -59,7 +59,7 @@ def swarm(
     mild: frozenset[str] = NONE,
     progress: Callable[[Coverage], None] | None = None,
 ) -> Iterator[Walk]:
-    """The walks among ``walks`` that break a clause, as they are found; ``mild`` ones end no walk.
+    """Yield the walks among ``walks`` that break a clause, as they are found; ``mild`` ones end no walk.
 
     ``progress`` is called after every walk with the coverage of all so far.
     """
@@ -136,7 +136,7 @@ def depth_first(
 def _onward(
     judge: Judge, sight: _Sight, state: State, outcomes: list[tuple[Event, Outcome]], events: list[Event]
 ) -> Iterator[tuple[Event, State, tuple[Broken, ...]]]:
-    """Each step out of ``state``, reached by ``events``: where it leads and what it breaks."""
+    """Yield each step out of ``state``, reached by ``events``: where it leads and what it breaks."""
     for event, outcome in outcomes:
         sight.step(event, outcome)
         after = judge.machine.normal(judge.machine.apply(state, event, outcome))
@@ -206,7 +206,7 @@ class _Sight:
             self._witnesses[clause] += 1
 
     def coverage(self) -> Coverage:
-        """All of it."""
+        """Return all of it."""
         taken = {action: Taken(*counts) for action, counts in self._taken.items()}
         return Coverage(
             runs=1,

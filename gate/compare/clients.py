@@ -53,7 +53,7 @@ class PinnedClient:
         assignors: Sequence[str] = (),
         existing: Sequence[str] = (),
     ) -> list[TargetColumn]:
-        """Its assignors in these releases: ``all`` those of `chosen`, ``newest`` the last of them.
+        """Return its assignors in these releases: ``all`` those of `chosen`, ``newest`` the last of them.
 
         ``assignors`` are those to take, all without any; ``existing`` the releases of its package, the oldest
         first, none where they are not known.
@@ -82,17 +82,17 @@ class PinnedClient:
         ]
 
     def has(self, assignors: Sequence[str] | None) -> bool:
-        """Whether it has one of them, or any without."""
+        """Check whether it has one of them, or any without."""
         return not assignors or any(name in assignors for name, _ in self.assignors)
 
     @property
     def fetched(self) -> bool:
-        """Whether its target is fetched by release; another is whatever stands there."""
+        """Check whether its target is fetched by release; another is whatever stands there."""
         return "{release}" in self.target
 
     def chosen(self, existing: Sequence[str]) -> tuple[str, ...]:
-        """The releases to show, the oldest first: what is named, and of those that exist the newest of each
-        minor series that is wanted, and the newest of all."""
+        """Return the releases to show, the oldest first: what is named, and of those that exist the newest of
+        each minor series that is wanted, and the newest of all."""
         if not self.package or not self.fetched:
             return self.releases
         series = newest_of_minors(existing, self.minors_since) if self.minors_since else ()
@@ -100,13 +100,13 @@ class PinnedClient:
 
 
 def pinned() -> tuple[PinnedClient, ...]:
-    """The clients that need nothing but a network: reference assignors, Java, Python."""
+    """Return the clients that need nothing but a network: reference assignors, Java, Python."""
     text = resources.files("rebalance_verifier.gate.compare").joinpath("clients.json").read_text("utf-8")
     return _parse(json.loads(text))
 
 
 def read(path: Path) -> tuple[PinnedClient, ...]:
-    """The clients of a file. Raises ClientsError."""
+    """Return the clients of a file. Raises ClientsError."""
     try:
         return _parse(files.read_json(path))
     except files.TraceError as error:

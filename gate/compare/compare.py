@@ -80,7 +80,7 @@ class TargetCell:
 
     @property
     def agrees(self) -> bool:
-        """Whether it is as the catalogue says."""
+        """Check whether it is as the catalogue says."""
         if self.expected is None or self.mark in (CellMark.UNASKED, CellMark.UNKNOWN, CellMark.OTHERWISE):
             return True
         return (self.mark is CellMark.BROKEN) is self.expected
@@ -151,7 +151,7 @@ class TargetComparison:
     """How many processes search one target; the cells do not depend on it."""
 
     def identity(self) -> dict[str, Any]:
-        """What the cells depend on, beside the target."""
+        """Return what the cells depend on, beside the target."""
         played = [
             (p.switch, p.clause.id, *(to_json(s) for s in (p.scenario, p.control) if s)) for p in probes()
         ]
@@ -204,7 +204,7 @@ def run(
 
 
 def stored(comparison: TargetComparison) -> list[Judged]:
-    """What is known of each target by now, without asking any."""
+    """Return what is known of each target by now, without asking any."""
     return [load(comparison, column) for column in comparison.columns]
 
 
@@ -240,7 +240,7 @@ def _search(comparison: TargetComparison, one: Judged, session: Session) -> None
 
 
 def _subject(session: TargetSession, searched: Mapping[str, TargetCell]) -> Subject:
-    """The target in a new process, after its own search."""
+    """Return the target in a new process, after its own search."""
     repeated = [one for key, one in searched.items() if CLAUSES[key.rpartition("-")[0]].scope is Scope.REPEAT]
     return replace(Subject.renewed(session), alike=all(one.mark is CellMark.HOLDS for one in repeated))
 
@@ -270,7 +270,7 @@ _TELLING = (CellMark.BROKEN, CellMark.OTHERWISE, CellMark.UNKNOWN, CellMark.HOLD
 
 
 def _probed(comparison: TargetComparison, info: TargetInfo, probe: Probe, subject: Subject) -> TargetCell:
-    """What one probe says."""
+    """Return what one probe says."""
     record = subject.lasting(subject.play(probe.scenario, TABLE), probe.clause)
     control = subject.play(probe.control, (probe.clause,)) if probe.control else None
     match probe.shows(record, control):
@@ -303,7 +303,7 @@ def _play(comparison: TargetComparison, one: Judged, session: TargetSession, cor
 
 
 def _red(comparison: TargetComparison, info: TargetInfo, clause: Clause, record: PlayedHistory) -> TargetCell:
-    """A red cell for what was just played, with its trace."""
+    """Return a red cell for what was just played, with its trace."""
     found = record.breach_of(clause.id)
     assert found
     finding = replace(Finding.of(found, record.scenario, record.calls), seed=comparison.plan.seed)
@@ -313,7 +313,7 @@ def _red(comparison: TargetComparison, info: TargetInfo, clause: Clause, record:
 def _cell(
     comparison: TargetComparison, info: TargetInfo, row: ClauseResult, missed: Sequence[str]
 ) -> TargetCell:
-    """What the target's own search says; one that did not come to its end clears nothing."""
+    """Return what the target's own search says; one that did not come to its end clears nothing."""
     if row.status is Status.UNCONFIRMED:
         return TargetCell(CellMark.UNKNOWN, ONCE)
     if row.finding is not None:
@@ -332,8 +332,8 @@ def _traced(comparison: TargetComparison, info: TargetInfo, finding: Finding) ->
 
 
 def expectation(switch: str, spec: str, version: str) -> bool | None:
-    """Whether the catalogue says that this release of Kafka's own assignor has the mistake; None where it
-    says nothing, as of other projects and other targets."""
+    """Check whether the catalogue says that this release of Kafka's own assignor has the mistake; None where
+    it says nothing, as of other projects and other targets."""
     return ships(switch, "Java", version) if spec.startswith(KAFKAS) else None
 
 
@@ -341,7 +341,8 @@ def expectation(switch: str, spec: str, version: str) -> bool | None:
 
 
 def _corpus(comparison: TargetComparison, judged: Sequence[Judged]) -> Corpus:
-    """The counterexamples that the searches gave, and the probes; their order follows from them alone."""
+    """Return the counterexamples that the searches gave, and the probes; their order follows from them
+    alone."""
     found: dict[str, dict[_Order, Scenario]] = {}
     for one in judged:
         for key, cell in one.searched.items():
@@ -398,7 +399,7 @@ def _save(comparison: TargetComparison, one: Judged) -> None:
 
 
 def load(comparison: TargetComparison, column: TargetColumn) -> Judged:
-    """What is known of a target; nothing, if nothing is."""
+    """Return what is known of a target; nothing, if nothing is."""
     path = _file(comparison, column)
     try:
         return _judged_in(column, json_of(path))
@@ -414,7 +415,7 @@ def _judged_in(column: TargetColumn, data: Mapping[str, Any]) -> Judged:
 
 
 def to_json_of(one: Judged) -> dict[str, Any]:
-    """All that is known of one target, as JSON."""
+    """Return all that is known of one target, as JSON."""
     return {
         "label": one.column.label,
         "client": one.column.client,
@@ -447,7 +448,8 @@ def _digest(value: Any) -> str:
 
 
 def rows_of(judged: Sequence[Judged]) -> tuple[list[str], list[str]]:
-    """All clause-protocol ids and all switches that any target was asked, in the order of their tables."""
+    """Return all clause-protocol ids and all switches that any target was asked, in the order of their
+    tables."""
     keys = {key for one in judged for key in one.clauses}
     clauses = [f"{c.id}-{p}" for c in TABLE for p in c.protocols if f"{c.id}-{p}" in keys]
     return clauses, [switch for switch in SWITCHES if any(switch in one.entries for one in judged)]

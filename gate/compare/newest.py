@@ -28,7 +28,7 @@ class NewestRelease:
         return f"{self.client}: {judged}, {exists}"
 
     def to_json(self) -> dict[str, Any]:
-        """The same as JSON: null for what there is not, or is not known."""
+        """Return the same as JSON: null for what there is not, or is not known."""
         return {name: None if value in ("", UNKNOWN) else value for name, value in asdict(self).items()}
 
 

@@ -88,13 +88,13 @@ class _Plan:
         return tuple(TopicPartition(t, i) for t, ps in self.topics.items() for i in range(len(ps)))
 
     def round(self) -> list[ScenarioEvent]:
-        """The events of a rebalance after the first, a new one while there is room."""
+        """Return the events of a rebalance after the first, a new one while there is room."""
         if len(self.rounds) == 1 or (len(self.rounds) <= self.size.rounds and self.chance(2)):
             self.rounds.append([])
         return self.rounds[self.draw.integer(1, len(self.rounds) - 1)]
 
     def scenario(self, dimensions: Iterable[str] = ()) -> Scenario:
-        """What it has come to."""
+        """Return what it has come to."""
         return Scenario(
             protocol=self.protocol,
             topics=self.topics,
@@ -388,7 +388,7 @@ EVENTS = frozenset({"membership", "resubscribe", "topics", "faults", "ghosts"})
 def generate(
     draw: Draw, protocol: RebalanceProtocol, dimensions: Iterable[str] = (), size: Size = SMALL
 ) -> Scenario:
-    """One scenario that varies along ``dimensions``; without any, a fresh group, equal subscriptions.
+    """Return one scenario that varies along ``dimensions``; without any, a fresh group, equal subscriptions.
 
     Raises ``ValueError`` naming a dimension that does not exist.
     """
@@ -441,21 +441,22 @@ CROWD = "crowd"
 
 
 def along(protocol: RebalanceProtocol) -> list[tuple[tuple[str, ...], Size]]:
-    """What is searched systematically: nothing special, every single dimension, and some together. Small
-    groups come first, and of equal size those in which nothing happens after the first call."""
+    """Return what is searched systematically: nothing special, every single dimension, and some together.
+    Small groups come first, and of equal size those in which nothing happens after the first call."""
     single = [((d.name,), SMALL) for d in DIMENSIONS if protocol in d.protocols]
     everything = [((), SMALL), *single, *TOGETHER]
     return sorted(everything, key=lambda one: (one[1].members, not EVENTS.isdisjoint(one[0])))
 
 
 def some(draw: Draw) -> tuple[str, ...]:
-    """A random combination of dimensions. Swarm: few at once now, many then."""
+    """Return a random combination of dimensions. Swarm: few at once now, many then."""
     one_in = draw.integer(2, 6)
     return tuple(d.name for d in DIMENSIONS if draw.integer(1, one_in) == 1 and d.name != HOSTILE)
 
 
 def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> Scenario:
-    """A scenario that follows from ``draw`` alone: half along what is systematic, half along combinations."""
+    """Return a scenario that follows from ``draw`` alone: half along what is systematic, half along
+    combinations."""
     protocol = protocols[draw.integer(0, len(protocols) - 1)]
     if draw.integer(0, 1):
         return generate(draw, protocol, *pick(draw, along(protocol)))

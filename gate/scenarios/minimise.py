@@ -52,7 +52,7 @@ def minimise(
     may_go_on: Callable[[], bool] = lambda: True,
     ahead: Ahead | None = None,
 ) -> Scenario:
-    """The smallest scenario reached from ``scenario`` by single reductions that still ``breaks``.
+    """Return the smallest scenario reached from ``scenario`` by single reductions that still ``breaks``.
 
     ``scenario`` itself must break. Stops early, with what it has, when ``may_go_on`` says no.
     """
@@ -93,7 +93,7 @@ def _exhaust(
 
 
 def _announced(candidates: Iterator[Scenario], ahead: Ahead) -> Iterator[Scenario]:
-    """The candidates, the more of them ahead the longer none has helped."""
+    """Yield the candidates, the more of them ahead the longer none has helped."""
     count = FIRST_AHEAD
     while several := list(islice(candidates, count)):
         ahead(several)
@@ -118,7 +118,8 @@ def _fewer_rounds(s: Scenario) -> Iterator[Scenario]:
 
 
 def _fewer(items: Sequence[T]) -> Iterator[Sequence[T]]:
-    """What to keep of several things: few of them, then all but a run, halves first and each alone last."""
+    """Yield what to keep of several things: few of them, then all but a run, halves first and each alone
+    last."""
     count = len(items)
     for kept in range(min(FEW, count // 2)):
         yield items[:kept]
@@ -172,7 +173,7 @@ def _only_members(s: Scenario, kept: Sequence[ScenarioMember]) -> Scenario:
 
 
 def _joined_members(s: Scenario) -> Iterator[Scenario]:
-    """A member less, whose claims another one inherits."""
+    """Leave out a member, whose claims another one inherits."""
     claiming = [m for m in s.members if m.owned]
     pairs = permutations(s.members, 2) if len(s.members) <= FEW else pairwise(claiming)
     for gone, heir in pairs:
@@ -191,7 +192,7 @@ def _heir(member: ScenarioMember, giver: ScenarioMember, claims: Partitions) -> 
 
 
 def _moved_claims(s: Scenario) -> Iterator[Scenario]:
-    """A partition less, and another member claims what one did: who of them has it may decide."""
+    """Leave out a partition; another member claims what one did: who of them has it may decide."""
     claimed = {p for m in everybody(s) for p in m.owned}
     free = [p for kind, p in things_of(s) if kind == "partition" and p not in claimed]
     if len(s.members) > FEW or len(free) > 2 * FEW:
@@ -214,7 +215,7 @@ def _tiny_group(s: Scenario) -> Iterator[Scenario]:
 
 
 def _smaller_group(s: Scenario) -> Iterator[Scenario]:
-    """Members and partitions, or topics, less at once: either alone would change who has too many."""
+    """Leave out members and partitions, or topics, at once: either alone would change who has too many."""
     largest = max(map(len, s.topics.values()), default=0)
     for gone in s.members:
         fewer = _only_members(s, [m for m in s.members if m is not gone])
@@ -231,7 +232,7 @@ def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
 
 
 def _joined_topics(s: Scenario) -> Iterator[Scenario]:
-    """All topics become one, or two of them."""
+    """Make one topic of all, or of two."""
     still = [
         t for t in s.topics if not any(isinstance(e, SetTopic) and e.topic == t for r in s.rounds for e in r)
     ]
@@ -297,7 +298,7 @@ def _cut_all(s: Scenario, count: int) -> Scenario:
 
 
 def _cut_each(s: Scenario, counts: Mapping[str, int]) -> Scenario:
-    """The scenario with no more than so many partitions of each topic."""
+    """Return the scenario with no more than so many partitions of each topic."""
     left = {topic: count for topic, count in counts.items() if len(s.topics[topic]) > count}
     return each_member(
         replace(s, topics={**s.topics, **{topic: s.topics[topic][:count] for topic, count in left.items()}}),
@@ -368,7 +369,7 @@ def _plainer_topics(s: Scenario) -> Iterator[Scenario]:
 def _changed_members(
     s: Scenario, changes: Callable[[ScenarioMember], Iterator[ScenarioMember]]
 ) -> Iterator[Scenario]:
-    """One member changed at a time, those that join later included."""
+    """Yield one member changed at a time, those that join later included."""
     for index, member in enumerate(s.members):
         for changed in changes(member):
             yield replace(s, members=(*s.members[:index], changed, *s.members[index + 1 :]))
@@ -380,7 +381,7 @@ def _changed_members(
 def _changed_events(
     s: Scenario, changes: Callable[[ScenarioEvent], Iterator[ScenarioEvent]]
 ) -> Iterator[Scenario]:
-    """One event changed at a time."""
+    """Yield one event changed at a time."""
     for number, events in enumerate(s.rounds):
         for index, event in enumerate(events):
             for changed in changes(event):
@@ -389,8 +390,8 @@ def _changed_events(
 
 
 def _fewer_shares(s: Scenario) -> Iterator[Scenario]:
-    """A member with all that it owns, or an owned partition of each: how full members are, beside each other,
-    stays as it is."""
+    """Yield a member with all that it owns, or an owned partition of each: how full members are, beside each
+    other, stays as it is."""
     for index, member in enumerate(s.members):
         if member.owned:
             kept = replace(s, members=s.members[:index] + s.members[index + 1 :])
@@ -404,7 +405,7 @@ def _fewer_shares(s: Scenario) -> Iterator[Scenario]:
 
 
 def _fewer_at_once(s: Scenario) -> Iterator[Scenario]:
-    """Two things at once, then several, at random: what cannot go alone may go with another."""
+    """Yield two things at once, then several, at random: what cannot go alone may go with another."""
     things = things_of(s)
     if len(things) <= MOST_PAIRED:
         yield from (without_things(s, pair) for pair in combinations(things, 2))
@@ -422,7 +423,7 @@ MOST_PAIRED = 16
 
 
 def _draw(s: Scenario) -> random.Random:
-    """The same choices for the same scenario."""
+    """Return the same choices for the same scenario."""
     return random.Random(repr(s.size))
 
 
@@ -430,7 +431,7 @@ Thing = tuple[str, object]
 
 
 def things_of(s: Scenario) -> list[Thing]:
-    """What a scenario is made of, to be taken away one by one."""
+    """Return what a scenario is made of, to be taken away one by one."""
     return [
         *(("member", m.id) for m in s.members),
         *(("partition", TopicPartition(t, i)) for t, ps in s.topics.items() for i in range(len(ps))),
@@ -440,7 +441,7 @@ def things_of(s: Scenario) -> list[Thing]:
 
 
 def deletions(s: Scenario) -> Iterator[Scenario]:
-    """The scenario without a member, a partition, a claim, an event: each alone."""
+    """Yield the scenario without a member, a partition, a claim, an event: each alone."""
     return (without_things(s, (thing,)) for thing in things_of(s))
 
 
@@ -480,7 +481,8 @@ REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
 
 
 def plain_names(s: Scenario, members: bool = True, topics: bool = True) -> Scenario:
-    """Members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look alike."""
+    """Return members A, B, C and topics t0, t1, t2 in order of appearance, so that small traces look
+    alike."""
     ids = dict.fromkeys(m.id for m in everybody(s))
     plain_ids = {old: chr(ord("A") + i) if i < 26 else f"A{i}" for i, old in enumerate(ids)}
     plain_topics = {old: f"t{i}" for i, old in enumerate(topics_named(s))}
@@ -488,6 +490,6 @@ def plain_names(s: Scenario, members: bool = True, topics: bool = True) -> Scena
 
 
 def _plainly_named(s: Scenario) -> Iterator[Scenario]:
-    """Only members or only topics where the names of the others matter."""
+    """Yield only members or only topics where the names of the others matter."""
     candidates = (plain_names(s), plain_names(s, topics=False), plain_names(s, members=False))
     yield from (candidate for candidate in candidates if candidate != s)

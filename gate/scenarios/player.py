@@ -92,7 +92,7 @@ class PlayedHistory:
     """The missing answer that ended the history, if one did."""
 
     def breach_of(self, clause_id: str) -> Found | None:
-        """The breach of one clause, if the scenario shows it."""
+        """Return the breach of one clause, if the scenario shows it."""
         return next((f for f in self.found if f.clause.id == clause_id), None)
 
 
@@ -205,7 +205,7 @@ def history(
 
 
 def from_round(record: PlayedHistory, number: int) -> Scenario:
-    """The scenario that begins where the ``number``-th call of ``record`` (from 1) was made: what its
+    """Return the scenario that begins where the ``number``-th call of ``record`` (from 1) was made: what its
     members claimed there are the claims they arrive with. A shorter story of the same breach, if it
     still shows it."""
     scenario, call = record.scenario, record.calls[number - 1]
@@ -309,7 +309,7 @@ def _join(group: _Group, member: ScenarioMember) -> None:
 
 
 def _eager(group: _Group, member: ScenarioMember) -> bool:
-    """Whether it gives up all before joining; so does who cannot even say what it owns (version 0)."""
+    """Check whether it gives up all before joining; so does who cannot even say what it owns (version 0)."""
     protocol = group.scenario.protocol
     return protocol is EAGER or (protocol is COOPERATIVE and (member.eager or member.version == 0))
 
@@ -359,7 +359,7 @@ def _rebalance(
     calls: list[AssignorCall],
     disturbed: bool,
 ) -> Playing[bool]:
-    """One rebalance, from JoinGroup to SyncGroup; whether there was anybody to take part."""
+    """Return one rebalance, from JoinGroup to SyncGroup; whether there was anybody to take part."""
     judge.round = len(calls) + 1
     present: list[_State] = []
     joining: list[_State] = []
@@ -404,8 +404,8 @@ def _rebalance(
 def _presented(
     group: _Group, state: _State, writer: Writer | None, user_data: bytes | None, since: int
 ) -> tuple[Subscription, StatedClaim]:
-    """The member's JoinGroup metadata as the leader reads it, and the claim that is in it. ``since`` is the
-    generation that can be in its ``user_data``."""
+    """Return the member's JoinGroup metadata as the leader reads it, and the claim that is in it. ``since``
+    is the generation that can be in its ``user_data``."""
     member = state.member
     if group.scenario.protocol is CONSUMER:  # of the target before, whatever the member has made of that
         held = Subscription(
@@ -439,8 +439,8 @@ def _presented(
 def _user_data(
     group: _Group, joining: Sequence[_State], writer: Writer | None, judge: _Judge
 ) -> Playing[list[tuple[bytes | None, int]]]:
-    """The userData that members write - their own client's, none, or that of another client's assignor -
-    and the generation that can be in it."""
+    """Return the userData that members write - their own client's, none, or that of another client's assignor
+    - and the generation that can be in it."""
     if writer is None:
         return [(None, NO_GENERATION)] * len(joining)
     sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
@@ -464,8 +464,8 @@ def _user_data(
 
 
 def _written(members: Sequence[_State], judge: _Judge, one_process: bool) -> Playing[list[bytes | None]]:
-    """What the target's own code writes for ``members``; where what it remembers is the process', that is
-    what the last of those of the newest generation was assigned."""
+    """Return what the target's own code writes for ``members``; where what it remembers is the process', that
+    is what the last of those of the newest generation was assigned."""
     found: list[bytes | None] = []
     latest = max(reversed(members), key=lambda state: state.since)
     known = [latest] * len(members) if one_process else members

@@ -48,7 +48,7 @@ class Probe:
     control: Scenario | None = None
 
     def shows(self, record: PlayedHistory, control: PlayedHistory | None = None) -> ProbeOutcome:
-        """Whether the mistake is seen in these plays of the scenario and of ``control``."""
+        """Check whether the mistake is seen in these plays of the scenario and of ``control``."""
         if not record.breach_of(self.clause.id):
             cut_short = record.skipped is not None or record.failure is not None
             return ProbeOutcome.UNSEEN if cut_short else ProbeOutcome.NO
@@ -63,14 +63,14 @@ class Probe:
         return SWITCHES[self.switch].assignor
 
     def concerns(self, name: str, protocols: Collection[str], promises: Iterable[str]) -> bool:
-        """Whether an assignor of this name, with these protocols and promises, is asked."""
+        """Check whether an assignor of this name, with these protocols and promises, is asked."""
         spoken = name == self.assignor and self.scenario.protocol in protocols
         return spoken and self.clause.promises <= frozenset(promises)
 
 
 @cache
 def probes() -> tuple[Probe, ...]:
-    """All probes, in the order of the switches; a switch may have several, any of which shows it."""
+    """Return all probes, in the order of the switches; a switch may have several, any of which shows it."""
     text = resources.files("rebalance_verifier.gate.scenarios").joinpath("probes.json").read_text("utf-8")
     found = [
         Probe(

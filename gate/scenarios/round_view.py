@@ -113,7 +113,7 @@ def _story_text(story: Sequence[ScenarioEvent | str], alike: bool) -> str:
 
 
 def _returns(member: str, kind: FaultKind, static: bool) -> str:
-    """How a member that stayed silent is there again."""
+    """Return how a member that stayed silent is there again."""
     if kind is FaultKind.GHOST:
         return f"{member} comes back with the claims it had"
     return f"{member} is there again" + ("" if static else ", as a new member")
@@ -138,7 +138,7 @@ def played_rounds(
     *,
     written: bool,
 ) -> tuple[list[PlayedRound], int]:
-    """The rounds to show, what led to the ``breaking`` one and a little of what follows, of how many.
+    """Return the rounds to show, what led to the ``breaking`` one and a little of what follows, of how many.
 
     That one has who claims the ``decisive`` partitions and who is given them, unless it is the first, in
     which the joins say so. ``written``: the calls are all that were answered.
@@ -162,9 +162,9 @@ def played_rounds(
 def round_views(
     scenario: Scenario, calls: Sequence[AssignorCall], breaking: int = 0, summary: str = ""
 ) -> Iterator[StepView]:
-    """The rounds that were answered, for who steps through them: what precedes each, then what everybody
-    claims in JoinGroup and is given in SyncGroup. Of very many the last. ``summary``: what breaks in the
-    ``breaking`` one."""
+    """Yield the rounds that were answered, for who steps through them: what precedes each, then what
+    everybody claims in JoinGroup and is given in SyncGroup. Of very many the last. ``summary``: what breaks
+    in the ``breaking`` one."""
     first, room = len(calls), MOST_PARTS
     while first and (room := room - len(calls[first - 1].group)) >= 0:
         first -= 1
@@ -180,7 +180,7 @@ def round_views(
 
 
 def _decided(call: AssignorCall, before: AssignorCall, decisive: Sequence[TopicPartition]) -> Iterator[str]:
-    """Who claims each of some partitions and who is given it; without any, what is claimed and given
+    """Yield who claims each of some partitions and who is given it; without any, what is claimed and given
     otherwise than before."""
     for partition in decisive[:MOST_DECISIVE]:
         claims = call.claimants.get(partition, {})
@@ -214,8 +214,8 @@ def _part(call: AssignorCall, member: str) -> str:
 def claims_changed(
     call: AssignorCall, before: AssignorCall | None, decisive: Set[TopicPartition] = frozenset()
 ) -> list[str]:
-    """Who claims anything but what it was given in the round before, or for an older generation, and who
-    claims a ``decisive`` partition; each in words."""
+    """Return who claims anything but what it was given in the round before, or for an older generation, and
+    who claims a ``decisive`` partition; each in words."""
     newest = max((claim.generation for claim in call.claims.values()), default=NO_GENERATION)
     unusual = [
         m
@@ -235,8 +235,8 @@ def _is_usual(member: str, claim: StatedClaim, newest: int, before: AssignorCall
 def grants_changed(
     call: AssignorCall, before: AssignorCall | None, decisive: Set[TopicPartition] = frozenset()
 ) -> list[str]:
-    """Who is given anything but what it was given in the round before, or a ``decisive`` partition; each in
-    words."""
+    """Return who is given anything but what it was given in the round before, or a ``decisive`` partition;
+    each in words."""
     old = before.assignment if before else {}
     changed = [
         m
@@ -269,7 +269,8 @@ def _few(partitions: Sequence[TopicPartition]) -> str:
 
 
 def stories(scenario: Scenario, window: range) -> dict[int, str]:
-    """What happens before each of the rebalances in ``window`` (numbered from 0) in which anything does."""
+    """Return what happens before each of the rebalances in ``window`` (numbered from 0) in which anything
+    does."""
     texts = {index: story for index, story, _, _ in followed(scenario, window)}
     return {index: story for index, story in texts.items() if story}
 
@@ -288,7 +289,7 @@ def _matters(event: ScenarioEvent, members: dict[str, bool]) -> bool:
 
 
 def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
-    """One event or fault as half a sentence; ``alike`` as in ``joins``."""
+    """Return one event or fault as half a sentence; ``alike`` as in ``joins``."""
     match event:
         case AddMember(member):
             return joins(member, alike)
@@ -306,7 +307,7 @@ def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
 
 
 def joins(member: ScenarioMember, alike: bool = True) -> str:
-    """How a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
+    """Return how a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
 
     >>> joins(ScenarioMember(id="A", topics=("t",), instance="i-A", version=1), alike=False)
     'A joins for t [static, metadata version 1]'
@@ -349,7 +350,7 @@ def unusual_preconditions(scenario: Scenario) -> list[str]:
 
 
 def _hostile(scenario: Scenario) -> Iterator[str]:
-    """What no client sends, and whoever speaks the protocol can."""
+    """Yield what no client sends, and whoever speaks the protocol can."""
     instances = Counter(member.instance or member.id for member in scenario.members)
     for member in scenario.members:
         if below := sorted({p for p in member.owned if p.partition < 0}):

@@ -25,7 +25,7 @@ def scenarios(
     dimensions: Iterable[str] | None = None,
     size: Size = SMALL,
 ) -> st.SearchStrategy[Scenario]:
-    """Scenarios along the named dimensions of the input space; ``None``: any combination of them."""
+    """Return scenarios along the named dimensions of the input space; ``None``: any combination of them."""
     return _scenarios(protocol, None if dimensions is None else tuple(dimensions), size)
 
 

@@ -88,7 +88,7 @@ class Trace:
         return trace_id(self.clause.id, self.target.spec, self.scenario)
 
     def finding(self, found: Found, played: Scenario, calls: tuple[AssignorCall, ...]) -> Finding:
-        """What a play of it has ``found``, as far as the file says where it comes from."""
+        """Return what a play of it has ``found``, as far as the file says where it comes from."""
         return replace(
             Finding.of(found, played, calls),
             seed=self.seed,
@@ -116,7 +116,7 @@ def trace_id(clause: str, target: str, scenario: Scenario) -> str:
 
 
 def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -> Trace:
-    """The trace of a finding."""
+    """Return the trace of a finding."""
     breach = finding.breach
     entries = sum(
         len(partitions)
@@ -155,7 +155,7 @@ def _recording(number: int, call: AssignorCall) -> dict[str, Any]:
 
 
 def to_text(trace: Trace) -> str:
-    """The file. What a reader wants to know comes first, the recording last."""
+    """Return the file. What a reader wants to know comes first, the recording last."""
     clause = trace.clause
     plain = replace(trace, clause=clause.id, scenario=scenario_out(trace.scenario), path=None)  # type: ignore[arg-type]
     head = {
@@ -217,7 +217,8 @@ def _clause(name: Any) -> Clause:
 
 
 def as_pytest(trace: Trace) -> str:
-    """A test module that needs nothing but the target and this package; it fails while the bug is there."""
+    """Return a test module that needs nothing but the target and this package; it fails while the bug is
+    there."""
     scenario = json.loads(json.dumps(scenario_out(trace.scenario)))
     story = [f"Found by {SUITE} {clean(trace.suite_version)}."]
     story += [f"{trace.clause.id}: {trace.clause.sentence}", trace.clause.link]

@@ -45,8 +45,8 @@ SECONDS_EACH = 1 / 4000
 def findings(
     plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario], fresh: Callable[[], None]
 ) -> tuple[Finding, ...]:
-    """The counterexamples of one clause, of each cause one that was confirmed, the most real first; if none
-    was, one as it was found. A clause that is expected to be broken has one, which is not minimised."""
+    """Return the counterexamples of one clause, of each cause one that was confirmed, the most real first; if
+    none was, one as it was found. A clause that is expected to be broken has one, which is not minimised."""
     first, *_ = smallest = sorted(broken, key=lambda one: (one.scenario.size, one.number))[:MOST_CAUSES]
     key = f"{first.found.clause.id}-{first.scenario.protocol}"
     causes: list[CauseFound] = []
@@ -66,7 +66,8 @@ def findings(
 def confirmed(
     plan: CheckPlan, subject: Subject, broken: BreakingScenario, small: Scenario, fresh: Callable[[], None]
 ) -> Finding | None:
-    """The counterexample that ``small`` is, or what it was made of, if a fresh process shows it too."""
+    """Return the counterexample that ``small`` is, or what it was made of, if a fresh process shows it
+    too."""
     clause = broken.found.clause
     for played in (small,) if small == broken.scenario else (small, broken.scenario):
         fresh()
@@ -83,14 +84,14 @@ def confirmed(
 
 
 def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:
-    """What the search saw, and nobody has seen again."""
+    """Return what the search saw, and nobody has seen again."""
     return replace(Finding.of(broken.found, broken.scenario), seed=plan.seed, number=broken.number)
 
 
 def attribution(
     plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario], until: float = math.inf
 ) -> Attribution:
-    """What explains why a clause is ``broken``. Plays that are slow cost more than one."""
+    """Return what explains why a clause is ``broken``. Plays that are slow cost more than one."""
     clause, session = broken[0].found.clause, subject.session
     hasty = replace(subject, to_breach=subject.alike is not False)
     patience = STEADY_PATIENCE if plan.repeatable else PATIENCE
@@ -125,7 +126,7 @@ def attribution(
 
 
 def _lost(record: PlayedHistory, seconds: float) -> float:
-    """The seconds by which playing was slow, which took ``seconds``."""
+    """Return the seconds by which playing was slow, which took ``seconds``."""
     if record.failure is not None and record.failure.costly:
         return max(IMPATIENT, seconds - SLOW)
     members, partitions, _, _ = record.scenario.size

@@ -14,7 +14,7 @@ from rebalance_verifier.properties.assignors.clauses import TABLE
 
 
 def judge(result: Result) -> Result:
-    """The verdict and exit code that follow from the rows of ``result``."""
+    """Return the verdict and exit code that follow from the rows of ``result``."""
     rows = result.clauses
     violated = any(r.status is Status.VIOLATED and r.clause.level.gates(Level(result.level)) for r in rows)
     stale = bool(result.stale_known) or any(r.status is Status.FIXED for r in rows)

@@ -67,13 +67,13 @@ class KnownFailure(KnownEntry):
         return self.pattern.partition("@")[2]
 
     def about(self, clause_id: str) -> bool:
-        """Whether an id with its protocol, such as ``kip54/sticky/1-eager``, is meant by any cause."""
+        """Check whether an id with its protocol, such as ``kip54/sticky/1-eager``, is meant by any cause."""
         pattern, only = _split(self.pattern)
         path, protocol = _split(clause_id)
         return only in ("", protocol) and _match(pattern.split("/"), path.split("/"))
 
     def matches(self, name: str) -> bool:
-        """Whether an id with its protocol, and with ``@`` and its cause if that is known, is meant."""
+        """Check whether an id with its protocol, and with ``@`` and its cause if that is known, is meant."""
         return self.cause in ("", name.partition("@")[2]) and self.about(name)
 
 
@@ -92,36 +92,36 @@ def _match(pattern: list[str], path: list[str]) -> bool:
 
 
 def parse(text: str, source: str) -> tuple[KnownFailure, ...]:
-    """The entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
+    """Return the entries of a list. Raises ``KnownError`` naming each wrong line as ``source:line``."""
     return known.parse(KnownFailure, text, source)
 
 
 def read(options: Sequence[str], name: str = "--known-failing") -> tuple[KnownFailure, ...]:
-    """The entries of several options, each a pattern or ``@FILE``. Raises ``KnownError``."""
+    """Return the entries of several options, each a pattern or ``@FILE``. Raises ``KnownError``."""
     return known.read(KnownFailure, options, name, "--write-known {path} makes one")
 
 
 def match(entries: Iterable[KnownFailure], clause_id: str, today: date) -> KnownFailure | None:
-    """The first entry that allows this clause under this protocol to be broken today."""
+    """Return the first entry that allows this clause under this protocol to be broken today."""
     return next((e for e in entries if e.matches(clause_id) and not e.expired(today)), None)
 
 
 def unmatched(
     entries: Iterable[KnownFailure], names: Iterable[str], *, by_cause: bool = True
 ) -> tuple[KnownFailure, ...]:
-    """The entries that mean none of these: misspelt, or of a clause that is gone or was not run."""
+    """Return the entries that mean none of these: misspelt, or of a clause that is gone or was not run."""
     run = tuple(names)
     return tuple(e for e in entries if not any((e.matches if by_cause else e.about)(n) for n in run))
 
 
 def causes_of(row: ClauseResult) -> list[str]:
-    """What a broken clause is called in a list, once for each cause that it is seen to break by."""
+    """Return what a broken clause is called in a list, once for each cause that it is seen to break by."""
     causes = [f"@{finding.cause.id}" if finding.cause else "" for finding in row.findings]
     return [row.id + cause for cause in causes or ("",)]
 
 
 def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), today: date = date.min) -> str:
-    """The text of a list that allows exactly what is broken in ``results``, a cause a line.
+    """Return the text of a list that allows exactly what is broken in ``results``, a cause a line.
 
     Lines of ``old`` that are still exact stay as they are, in their order. Of a line that meant too
     much, the narrower ones inherit the comment. No new line has a ``*``, which would allow clauses that
@@ -160,7 +160,7 @@ def write(results: Iterable[ClauseResult], old: Sequence[KnownFailure] = (), tod
 
 
 def _named(name: str) -> tuple[str, str, str]:
-    """The parts of an id with its protocol, and with ``@`` and its cause if it has one."""
+    """Return the parts of an id with its protocol, and with ``@`` and its cause if it has one."""
     path, protocol = _split(name)
     return path, protocol, name.removeprefix(path + protocol)
 

@@ -71,18 +71,18 @@ answers may depend on what it was asked before, and must not depend on how many 
 
 
 def slices(total: int) -> list[range]:
-    """The numbers of ``total`` scenarios, cut where a new process begins."""
+    """Return the numbers of ``total`` scenarios, cut where a new process begins."""
     return [range(first, min(first + SLICE, total)) for first in range(0, total, SLICE)]
 
 
 def numbered(plan: CheckPlan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
-    """All scenarios of a plan in order."""
+    """Yield all scenarios of a plan in order."""
     return (scenario_at(plan, protocols, number) for number in range(count(plan.profile, protocols)))
 
 
 def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number: int) -> Scenario:
-    """The scenario with this number, which depends on the seed and the number alone. The dimensions come in
-    turn, so that a short run is broad; then random combinations, then the crowd."""
+    """Return the scenario with this number, which depends on the seed and the number alone. The dimensions
+    come in turn, so that a short run is broad; then random combinations, then the crowd."""
     profile, seed = plan.profile, plan.seed
     systematic = _systematic(tuple(protocols))
     index, which = divmod(number, len(systematic))
@@ -106,6 +106,6 @@ def _systematic(
 
 
 def count(profile: SearchProfile, protocols: Sequence[RebalanceProtocol]) -> int:
-    """How many scenarios ``numbered`` yields."""
+    """Return how many scenarios ``numbered`` yields."""
     systematic = profile.each * sum(len(along(p)) for p in protocols)
     return systematic + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))

@@ -82,7 +82,7 @@ class CheckProgress:
 
     @property
     def played(self) -> int:
-        """How many scenarios were played, those ahead included."""
+        """Return how many scenarios were played, those ahead included."""
         return self.done - self.first + sum(part.played for part in self.ahead)
 
     def add(self, record: PlayedHistory, judged: Iterable[str]) -> None:
@@ -121,7 +121,7 @@ class CheckProgress:
             self._show(key, passing)
 
     def whole(self) -> CheckProgress:
-        """All that is known, with what lies ahead: the sum of a search that ends here."""
+        """Return all that is known, with what lies ahead: the sum of a search that ends here."""
         total = CheckProgress(seconds=self.seconds)
         for part in (self, *self.ahead):
             total.absorb(part)
@@ -153,19 +153,20 @@ ReportProgress = Callable[[CheckProgress, int], None]
 
 
 def along_key(protocol: RebalanceProtocol, dimension: str) -> str:
-    """Names one ``Along``."""
+    """Return names one ``Along``."""
     return f"{protocol}/{dimension}"
 
 
 def judged_keys(
     clauses: Sequence[Clause], protocol: RebalanceProtocol, promises: Sequence[Promise]
 ) -> list[str]:
-    """The clause-protocol ids that a target with these promises is asked for."""
+    """Return the clause-protocol ids that a target with these promises is asked for."""
     return [f"{clause.id}-{protocol}" for clause in clauses if clause.applies(protocol, promises)]
 
 
 def _worth(record: PlayedHistory) -> int:
-    """How well a scenario shows what passing is: small enough to be read, and something happens in it."""
+    """Return how well a scenario shows what passing is: small enough to be read, and something happens in
+    it."""
     members, partitions, _, events = record.scenario.size
     legible = 2 <= members <= 4 and 2 <= partitions <= 6 and events <= 4
     return 10_000 * legible + 100 * min(len(record.witnesses), 3) - members - partitions - events

@@ -71,7 +71,7 @@ class Finding:
 
     @classmethod
     def of(cls, found: Found, scenario: Scenario, calls: tuple[AssignorCall, ...] = ()) -> Finding:
-        """What a play of ``scenario`` has ``found``, not confirmed yet."""
+        """Return what a play of ``scenario`` has ``found``, not confirmed yet."""
         return cls(
             clause=found.clause,
             protocol=scenario.protocol,
@@ -184,7 +184,8 @@ class Result:
 
     @property
     def doubts(self) -> tuple[str, ...]:
-        """Why it would be inconclusive: what was ``missed``, and what was seen once and never again."""
+        """Return why it would be inconclusive: what was ``missed``, and what was seen once and never
+        again."""
         level = Level(self.level)
         once = (r for r in self.clauses if r.status is Status.UNCONFIRMED and r.clause.level.gates(level))
         return (

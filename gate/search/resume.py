@@ -27,7 +27,7 @@ NUMBERS = ("first", "done", "questions", "claims", "moved", "seconds")
 
 
 def key(target: TargetInfo, plan: CheckPlan) -> str:
-    """Names the search that can be resumed: same target and version, clauses, protocols, profile, seed."""
+    """Name the search that can be resumed: same target and version, clauses, protocols, profile, seed."""
     parts = (
         target.spec,
         target.version,
@@ -40,7 +40,7 @@ def key(target: TargetInfo, plan: CheckPlan) -> str:
 
 
 def unfinished(progress: CheckProgress, plan: CheckPlan, target: TargetInfo) -> bool:
-    """Whether scenarios of the plan are left to play."""
+    """Check whether scenarios of the plan are left to play."""
     protocols = [p for p in RebalanceProtocol if p in target.protocols and p in (plan.protocols or [p])]
     return progress.done < count(plan.profile, protocols)
 
@@ -79,7 +79,7 @@ def _written(progress: CheckProgress) -> dict[str, Any]:
 
 
 def load(path: Path) -> CheckProgress:
-    """What ``save`` wrote, or a new start when there is nothing to resume.
+    """Return what ``save`` wrote, or a new start when there is nothing to resume.
 
     Raises ``ValueError`` for a file that is damaged or of another version of the suite.
     """

@@ -79,7 +79,7 @@ def search(
     tasks = [partial(_played, plan, protocols, numbers, every, latest) for numbers in left]
 
     def in_conversation(numbers: range) -> Generator[CheckProgress, None, None]:
-        """The slice of a worker that died, of what a conversation can tell; what came before counts."""
+        """Yield the slice of a worker that died, of what a conversation can tell; what came before counts."""
         whole = range(numbers.start // SLICE * SLICE, numbers.stop)
         return _played(plan, protocols, whole, 0.0, latest, session)
 
@@ -105,8 +105,8 @@ def _in_order(
     arriving: Iterator[tuple[range, CheckProgress | None]],
     again: Callable[[range], Generator[CheckProgress, None, None]],
 ) -> Generator[CheckProgress, None, None]:
-    """The parts of a search in the order of the scenarios: each begins where ``progress`` stands by then.
-    ``arriving``: parts with their slice, None for a slice whose rest comes from ``again``."""
+    """Yield the parts of a search in the order of the scenarios: each begins where ``progress`` stands by
+    then. ``arriving``: parts with their slice, None for a slice whose rest comes from ``again``."""
     lost: dict[range, Iterator[CheckProgress]] = {}
     with contextlib.ExitStack() as stack:
         while progress.done < total:
@@ -129,7 +129,7 @@ def _in_order(
 def _shared(
     tasks: Sequence[Callable[[TargetSession], Iterator[T]]], jobs: int, session: TargetSession
 ) -> Generator[tuple[int, T], None, None]:
-    """What the tasks yield, each with the number of its task: by workers with a target each, or by this
+    """Yield what the tasks yield, each with the number of its task: by workers with a target each, or by this
     process where there is one to do the work. Raises CannotStart."""
     if (jobs := min(jobs, len(tasks))) <= 1:
         yield from ((number, item) for number, task in enumerate(tasks) for item in task(session))
@@ -143,7 +143,8 @@ def _shared(
 def _entered(
     tasks: Sequence[Callable[[TargetSession], Iterator[T]]], jobs: int, session: TargetSession
 ) -> Generator[tuple[int, T | None], None, None]:
-    """The same by a worker for each task that runs the target itself; None comes where that ended it."""
+    """Yield the same by a worker for each task that runs the target itself; None comes where that ended
+    it."""
     working = partial(_working, tasks, session.entered)
     yield from stream(working, len(tasks), jobs, anew=True, silence=MOST_CALLS * session.call_seconds)
 
@@ -153,13 +154,13 @@ def _working(
     tasks: Sequence[Callable[[TargetSession], Iterator[T]]],
     opened: Callable[[], AbstractContextManager[TargetSession]],
 ) -> Iterator[Callable[[int], Iterator[T]]]:
-    """What a worker does with a number, on the session that is its own."""
+    """Yield what a worker does with a number, on the session that is its own."""
     with opened() as session:
         yield lambda number: tasks[number](session)
 
 
 def _left(numbers: range, progress: CheckProgress) -> range:
-    """What of a slice has not been played yet."""
+    """Return what of a slice has not been played yet."""
     known = [part.done for part in progress.ahead if part.first in numbers]
     return range(max(numbers.start, progress.done, *known), numbers.stop)
 
@@ -172,9 +173,9 @@ def _played(
     latest: float,
     session: TargetSession,
 ) -> Generator[CheckProgress, None, None]:
-    """What the scenarios with these numbers show, played on a new process of the target: as a part after
-    ``every`` so many seconds, and one that ends with each scenario at which the search may have to stop,
-    which is any from the time ``latest`` on."""
+    """Yield what the scenarios with these numbers show, played on a new process of the target: as a part
+    after ``every`` so many seconds, and one that ends with each scenario at which the search may have to
+    stop, which is any from the time ``latest`` on."""
     subject, patient = Subject.renewed(session), session.call_seconds
     judged = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
     part, due = CheckProgress(first=numbers.start, done=numbers.start), time.monotonic() + every
@@ -199,7 +200,7 @@ def _played(
 
 
 def _stopped(plan: CheckPlan, progress: CheckProgress, part: CheckProgress) -> str | None:
-    """Why the search stops behind ``part``, the newest of ``progress``, if it does."""
+    """Return why the search stops behind ``part``, the newest of ``progress``, if it does."""
     unexpected = any(not plan.expected(f"assign/4-{protocol}") for protocol in part.hung)
     if unexpected and IMPATIENT * ((calls := progress.hung.total()) - 1) > PATIENCE:
         return f"{calls} calls do not return, or use up what they may"
@@ -207,7 +208,7 @@ def _stopped(plan: CheckPlan, progress: CheckProgress, part: CheckProgress) -> s
 
 
 def _violates(plan: CheckPlan, part: CheckProgress) -> bool:
-    """Whether ``part`` holds what a search stops at that is to fail fast."""
+    """Check whether ``part`` holds what a search stops at that is to fail fast."""
     return plan.fail_fast and any(
         broken[0].found.clause.level.gates(plan.level) and not plan.expected(key)
         for key, broken in part.breaking.items()
@@ -325,7 +326,8 @@ def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[Assigno
 
 
 def _urgency(plan: CheckPlan, progress: CheckProgress, key: str) -> tuple[object, ...]:
-    """What is made small first: what costs no calls that hang, and where time may run out, the worst."""
+    """Return what is made small first: what costs no calls that hang, and where time may run out, the
+    worst."""
     level = progress.breaking[key][0].found.clause.level
     return 0 if plan.budget is None else [*Level].index(level), key.startswith("assign/4-"), key
 
@@ -431,7 +433,7 @@ def _merged(witnesses: Counter[str]) -> dict[str, int]:
 
 
 def describe(spec: str, hello: Hello) -> TargetInfo:
-    """The target of a report: what it said of itself, and how it was named to us."""
+    """Return the target of a report: what it said of itself, and how it was named to us."""
     return TargetInfo(
         spec=spec,
         name=hello.name,

@@ -45,7 +45,7 @@ class Subject:
 
     @classmethod
     def renewed(cls, session: TargetSession) -> Subject:
-        """The same in a new process of the target, where histories count from 1 again."""
+        """Return the same in a new process of the target, where histories count from 1 again."""
         session.renew()
         session.history = 0
         return cls.of(session)
@@ -81,8 +81,8 @@ class Subject:
         return play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)
 
     def showing(self, scenario: Scenario, clause: Clause) -> PlayedHistory:
-        """The first play that breaks a clause, or the last: there are several where equal questions may have
-        several answers, and need not."""
+        """Return the first play that breaks a clause, or the last: there are several where equal questions
+        may have several answers, and need not."""
         for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT else 1):
             record = self.play(scenario, (clause,))
             if record.found or record.failure is not None:
@@ -90,8 +90,9 @@ class Subject:
         return record
 
     def lasting(self, record: PlayedHistory, clause: Clause, plays: int = 0) -> PlayedHistory:
-        """A play, or, if it breaks a clause, the first of so many (as many as it takes) that does not. To
-        answer now so and now otherwise is a breach by itself; what takes long to fail is not waited for."""
+        """Return a play, or, if it breaks a clause, the first of so many (as many as it takes) that does not.
+        To answer now so and now otherwise is a breach by itself; what takes long to fail is not waited
+        for."""
         if clause.scope is Scope.REPEAT or record.failure is not None or not record.breach_of(clause.id):
             return record
         plays = plays or (PLAYS if self.alike else PLAYS_AT_RANDOM)

@@ -21,8 +21,8 @@ class TimeLimits:
 
     @classmethod
     def of(cls, limit: float | None, began: float) -> TimeLimits:
-        """Those of a check that ``began`` then and may take so many seconds. Starting and reporting take the
-        rest of the 10."""
+        """Return those of a check that ``began`` then and may take so many seconds. Starting and reporting
+        take the rest of the 10."""
         return (
             cls() if limit is None else cls(began + limit, began + 1.2 * limit + 1, began + 1.5 * limit + 4)
         )

@@ -42,7 +42,7 @@ class Plugged:
 
 
 def plugged(spec: str) -> Plugged:
-    """The plug for ``spec``, with the place that fits what the assignor can do.
+    """Return the plug for ``spec``, with the place that fits what the assignor can do.
 
     A reference assignor takes its own place, another one that of cooperative-sticky if it is COOPERATIVE,
     else that of sticky if it writes user data, else that of range. Raises TargetError.

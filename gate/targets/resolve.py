@@ -71,7 +71,8 @@ class Target:
     sandbox: bool = False
 
     def sized(self, memory_mib: int) -> tuple[str, ...]:
-        """The command, with a heap that leaves room in ``memory_mib`` for what else the program needs."""
+        """Return the command, with a heap that leaves room in ``memory_mib`` for what else the program
+        needs."""
         if not self.heap:
             return self.command
         return (self.command[0], f"{self.heap}{max(16, memory_mib * 5 // 8)}m", *self.command[1:])
@@ -94,7 +95,7 @@ def shared_path() -> Iterator[None]:
 
 @target_errors()
 def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
-    """The target that ``spec`` or ``command`` names.
+    """Return the target that ``spec`` or ``command`` names.
 
     Raises TargetError without either, and for what is wrong as far as that can be told without running
     anything of the target's.
@@ -151,7 +152,8 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
 
 
 def known() -> list[str]:
-    """The targets that have a name: reference assignors, adapters as ``NAME:...``, clients likewise."""
+    """Return the targets that have a name: reference assignors, adapters as ``NAME:...``, clients
+    likewise."""
     from rebalance_verifier.live.clients.leaders.targets import NAMES as CLIENTS
     from rebalance_verifier.model.assignors import NAMES
 
@@ -214,7 +216,7 @@ def _check_module(spec: str, module: str, attribute: str) -> None:
 
 
 def _hint(name: str) -> str:
-    """What whoever calls a target so has meant."""
+    """Return what whoever calls a target so has meant."""
     path = f"{name.removesuffix('.py').replace('.', os.sep)}.py"
     if os.path.exists(path):
         module = path.removesuffix(".py").replace(os.sep, ".")
@@ -225,7 +227,8 @@ def _hint(name: str) -> str:
 
 
 def _assignors(path: str) -> Iterator[str]:
-    """What in a file looks like an assignor: classes with a method ``assign``, functions of two arguments."""
+    """Yield what in a file looks like an assignor: classes with a method ``assign``, functions of two
+    arguments."""
     top: list[ast.stmt] = []
     with contextlib.suppress(OSError, SyntaxError, ValueError), open(path, "rb") as file:
         top = ast.parse(file.read()).body

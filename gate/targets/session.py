@@ -148,7 +148,8 @@ class Session:
 
     @property
     def hello(self) -> Hello:
-        """What the target said of itself when it was first started. Raises RuntimeError before that."""
+        """Return what the target said of itself when it was first started. Raises RuntimeError before
+        that."""
         if self._hello is None:
             raise RuntimeError("the session is not started: use it as `with Session(target) as session:`")
         return self._hello
@@ -164,8 +165,8 @@ class Session:
         return self._assigned([(self.history, AssignQuestion(protocol, cluster, group))])[0]
 
     def answers(self, questions: Sequence[tuple[int, Question]]) -> list[Reply | Written]:
-        """The answers to questions, each with the number of its history: of as many histories as the target
-        can be in at once. All questions are sent before the first answer is read. Raises Lost."""
+        """Return the answers to questions, each with the number of its history: of as many histories as the
+        target can be in at once. All questions are sent before the first answer is read. Raises Lost."""
         data = [(number, one) for number, q in questions if not isinstance(q, AssignQuestion) for one in q]
         assign = [(number, q) for number, q in questions if isinstance(q, AssignQuestion)]
         again = [(number, q) for number, q in assign if q.again]
@@ -196,7 +197,7 @@ class Session:
         return (self.second() or self).assign(protocol, cluster, group)
 
     def second(self) -> Session | None:
-        """The second process of the target; None where it cannot run twice at once."""
+        """Return the second process of the target; None where it cannot run twice at once."""
         if self._twin is None and not self._alone:
             limits = (self.call_seconds, self._start_seconds, self._memory_mib, self._observe)
             twin = Session(self.target, *limits, hash_seed="1")
@@ -211,12 +212,12 @@ class Session:
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None
     ) -> bytes | Failure | None:
-        """What a member that was last assigned ``owned`` in ``generation`` writes as user data; None
+        """Return what a member that was last assigned ``owned`` in ``generation`` writes as user data; None
         without asking when the target said that it writes none. ``asker``: which member it is."""
         return self.user_data_of([UserDataQuestion(owned, generation, asker)])[0]
 
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
-        """What these members write, in order, up to the first Failure.
+        """Return what these members write, in order, up to the first Failure.
 
         Programs of our own get all questions at once. What a Python assignor writes follows from the
         question, as it may with others: one process of it is asked once.
@@ -229,7 +230,7 @@ class Session:
         return until_failure(self._data([question])[0] for question in numbered)
 
     def _data(self, questions: Sequence[tuple[int, UserDataQuestion]]) -> list[bytes | Failure | None]:
-        """What members write, in order; what follows one that ended the process means nothing."""
+        """Return what members write, in order; what follows one that ended the process means nothing."""
         sources, known = self.hello.user_data_from, self._known_user_data
         if sources is None and not self.target.hosted:
             return self._written(questions)
@@ -276,8 +277,8 @@ class Session:
 
     @property
     def can_be_entered(self) -> bool:
-        """Whether a fork of this process is as good a process for the target as one of its own: an assignor
-        of ours, which is trusted to judge itself there, and with the same order of sets."""
+        """Check whether a fork of this process is as good a process for the target as one of its own: an
+        assignor of ours, which is trusted to judge itself there, and with the same order of sets."""
         ours = self.target.hosted and ":" not in self.target.spec
         return ours and not sys.flags.hash_randomization and hasattr(os, "fork")
 
@@ -357,14 +358,14 @@ class Session:
         self._child.send(self._seen(*lines))
 
     def _seen(self, *lines: bytes) -> bytes:
-        """What is sent, once whoever observes has seen it."""
+        """Return what is sent, once whoever observes has seen it."""
         if self._observe:
             for line in lines:
                 self._observe(">", line)
         return b"".join(lines)
 
     def _hear(self, seq: int, seconds: float, decode: _Decode[_T]) -> _T | Failure:
-        """The outcome of request ``seq``, the oldest one unanswered.
+        """Return the outcome of request ``seq``, the oldest one unanswered.
 
         Most of what a target says it has said before, with another number: what that meant is kept.
         """

@@ -115,7 +115,7 @@ def _assign(
 def _complaints(
     protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, assignment: GroupAssignment
 ) -> Iterator[str]:
-    """What the clauses that look at one call, but for those of quality, say of an answer."""
+    """Yield what the clauses that look at one call, but for those of quality, say of an answer."""
     claims = {m: StatedClaim(s.owned_partitions, s.generation_id) for m, s in group.items()}
     call = AssignorCall(protocol=protocol, cluster=cluster, group=group, claims=claims, assignment=assignment)
     for clause in TABLE:
@@ -132,7 +132,7 @@ def _names(partitions: Partitions) -> str:
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of the protocol."""
+    """Return the JSON Schema of the protocol."""
     found: dict[str, Any] = json.loads(
         resources.files("rebalance_verifier.traces")
         .joinpath("schemas/protocol.schema.json")

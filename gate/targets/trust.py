@@ -67,13 +67,13 @@ def check(path: Path, code: str, *, trusted: bool, target: bool) -> None:
 
 
 def _digest(code: str, key: bytes) -> str:
-    """What stands for code in this directory, where a module or a relative path is looked up."""
+    """Return what stands for code in this directory, where a module or a relative path is looked up."""
     content = json.dumps([os.path.realpath(os.getcwd()), code])
     return hmac.new(key, content.encode(), hashlib.sha256).hexdigest()
 
 
 def _signed() -> set[str]:
-    """The digests that are kept here. Raises Unreadable."""
+    """Return the digests that are kept here. Raises Unreadable."""
     try:
         return set(text(ROOT / SIGNED).split())
     except (FileNotFoundError, NotADirectoryError):
@@ -81,7 +81,7 @@ def _signed() -> set[str]:
 
 
 def _key() -> bytes:
-    """The key of this user, made by the first who wants it. Raises OSError."""
+    """Return the key of this user, made by the first who wants it. Raises OSError."""
     path = cache() / KEY
     with contextlib.suppress(FileNotFoundError):
         return _read(path)
@@ -99,7 +99,7 @@ def _key() -> bytes:
 
 
 def _read(path: Path) -> bytes:
-    """The key in a file. Raises OSError, also for one that somebody else can read or has made."""
+    """Return the key in a file. Raises OSError, also for one that somebody else can read or has made."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(number, "rb") as file:
         known = os.fstat(number)

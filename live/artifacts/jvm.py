@@ -35,14 +35,15 @@ _INTERFACE = "org/apache/kafka/clients/consumer/ConsumerPartitionAssignor.class"
 def command(
     package: str, sources: Sequence[str], jars: Sequence[str], *options: str, shared: Sequence[str] = ()
 ) -> tuple[str, ...]:
-    """What runs the class of the first of the ``sources``, files of ``package``, on these jars; its arguments
-    come behind it. ``shared``: files beside this module that it needs. Raises ToolError."""
+    """Return what runs the class of the first of the ``sources``, files of ``package``, on these jars; its
+    arguments come behind it. ``shared``: files beside this module that it needs. Raises ToolError."""
     classes = compiled(package, sources, jars, shared=(*shared, INTERNALS))
     return (program(), *OPTIONS, *options, "-cp", os.pathsep.join([classes, *jars]), Path(sources[0]).stem)
 
 
 def compiled(package: str, sources: Sequence[str], jars: Sequence[str], *, shared: Sequence[str] = ()) -> str:
-    """The directory of the classes of these ``sources``, files of ``package``, and of those ``shared``.
+    """Return the directory of the classes of these ``sources``, files of ``package``, and of those
+    ``shared``.
 
     ``shared`` lie beside this module; what all import is on ``jars``, which may be directories.
     Raises ToolError.
@@ -53,7 +54,7 @@ def compiled(package: str, sources: Sequence[str], jars: Sequence[str], *, share
 
 
 def program() -> str:
-    """The ``java`` to run: that of JAVA_HOME, or the first on the path. Raises ToolError."""
+    """Return the ``java`` to run: that of JAVA_HOME, or the first on the path. Raises ToolError."""
     home = os.environ.get("JAVA_HOME")
     found = shutil.which(os.path.join(home, "bin", "java")) if home else None
     found = found or shutil.which("java")
@@ -63,8 +64,8 @@ def program() -> str:
 
 
 def _compiled(java: str, texts: Mapping[str, str], jars: Sequence[str]) -> str:
-    """The directory of the classes of these sources, texts by file name; made again for another Java, other
-    jars or other sources."""
+    """Return the directory of the classes of these sources, texts by file name; made again for another Java,
+    other jars or other sources."""
     stamps = [_stamp(os.path.realpath(java)), *map(_stamp, jars)]
     directory = cache() / "classes" / key(*texts.values(), *stamps)
 
@@ -88,7 +89,7 @@ def _compile(java: str, jars: Sequence[str], draft: Path, sources: Sequence[str]
 
 
 def _complaint(java: str, source: str, jars: Sequence[str], output: str) -> Sequence[str]:
-    """What is wrong, in one line and hints: what javac says first, unless the reason is known."""
+    """Return what is wrong, in one line and hints: what javac says first, unless the reason is known."""
     if "jdk.compiler" in output or "Unrecognized option: --module" in output:
         return [f"{java} cannot compile: a JDK is needed, 11 or newer (not only a JRE)"]
     kafkas = "org.apache.kafka" in output
@@ -106,7 +107,7 @@ def _complaint(java: str, source: str, jars: Sequence[str], output: str) -> Sequ
 
 
 def holds(jars: Sequence[str], file: str) -> bool:
-    """Whether a class ``file`` is on a class path of jars and directories."""
+    """Check whether a class ``file`` is on a class path of jars and directories."""
     return any(_has(path, file) for path in jars)
 
 

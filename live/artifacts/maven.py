@@ -54,7 +54,8 @@ _NO_NETWORK = re.compile(
 
 
 def class_path(where: Sequence[str]) -> list[str]:
-    """The jars and directories that coordinates and paths name, found by Maven or there. Raises ToolError."""
+    """Return the jars and directories that coordinates and paths name, found by Maven or there. Raises
+    ToolError."""
     coordinates = tuple(filter(is_coordinates, where))
     paths = [one for one in where if not is_coordinates(one)]
     return [*checked(paths), *(classpath(coordinates) if coordinates else ())]
@@ -72,12 +73,12 @@ def checked(paths: Iterable[str]) -> list[str]:
 
 
 def is_coordinates(where: str) -> bool:
-    """Whether a part of a class path is Maven coordinates rather than a path."""
+    """Check whether a part of a class path is Maven coordinates rather than a path."""
     return _COORDINATES.match(where) is not None
 
 
 def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
-    """The jars of ``GROUP:ARTIFACT:VERSION`` and of everything that they need at run time.
+    """Return the jars of ``GROUP:ARTIFACT:VERSION`` and of everything that they need at run time.
 
     Asks Maven the first time only: what it said is remembered for as long as all the jars are there, but for
     versions that move, such as a SNAPSHOT. Raises ToolError where there is no Maven, no such artifact or no
@@ -102,9 +103,9 @@ def classpath(coordinates: Sequence[str]) -> tuple[str, ...]:
 
 
 def versions(artifact: str) -> tuple[str, ...]:
-    """All versions of ``GROUP:ARTIFACT`` that the repositories list: of what Maven, told to look again, keeps
-    of their metadata in its local repository, beside the newest. Raises ToolError, also where Maven was
-    content with what it knew from another day.
+    """Return all versions of ``GROUP:ARTIFACT`` that the repositories list: of what Maven, told to look
+    again, keeps of their metadata in its local repository, beside the newest. Raises ToolError, also where
+    Maven was content with what it knew from another day.
     """
     wanted, began = f"releases of {artifact}", time.time()
     files, output = _resolved(_dependency(f"{artifact}:pom:RELEASE", alone=True), wanted, "-U")
@@ -123,7 +124,7 @@ def versions(artifact: str) -> tuple[str, ...]:
 
 
 def versions_in(metadata: str) -> list[str]:
-    """The versions that a ``maven-metadata.xml`` lists; none of what is no such file.
+    """Return the versions that a ``maven-metadata.xml`` lists; none of what is no such file.
 
     >>> versions_in("<m><versioning><versions><version>2.4.0</version></versions></versioning></m>")
     ['2.4.0']
@@ -141,7 +142,7 @@ def _ask(coordinates: Sequence[str]) -> tuple[str, ...]:
 
 
 def _resolved(dependencies: str, wanted: str, option: str) -> tuple[tuple[str, ...], str]:
-    """The files of ``dependencies``, written as in a POM, and what Maven says. Raises ToolError."""
+    """Return the files of ``dependencies``, written as in a POM, and what Maven says. Raises ToolError."""
     maven = shutil.which("mvn")
     if maven is None:
         raise ToolError(f"{wanted}: there is no mvn: install Maven, or give the jars with --classpath")
@@ -173,7 +174,7 @@ def _dependency(coordinates: str, *, alone: bool = False) -> str:
 
 
 def _complaint(wanted: str, output: str) -> str:
-    """What Maven has against it, in one line."""
+    """Return what Maven has against it, in one line."""
     if _NO_NETWORK.search(output):
         return f"{wanted}: mvn reaches no repository: is there a network? (give the jars with --classpath)"
     if found := _MISSING.search(output) or _MISSED.search(output):

@@ -21,7 +21,7 @@ _RELEASE = re.compile(r"[\w.+-]+\Z")
 
 
 def go_program(module: str, release: str, sources: Mapping[str, str]) -> Path:
-    """The program of these Go ``sources``, texts by file name, with ``module`` in this release.
+    """Return the program of these Go ``sources``, texts by file name, with ``module`` in this release.
 
     Raises ToolError where there is no such release, no go, no network, or where it does not compile.
     """
@@ -41,7 +41,7 @@ def go_program(module: str, release: str, sources: Mapping[str, str]) -> Path:
 
 
 def npm_program(package: str, release: str, name: str, source: str) -> Path:
-    """The JavaScript ``source``, as a file of this name beside ``package`` in this release.
+    """Return the JavaScript ``source``, as a file of this name beside ``package`` in this release.
 
     Raises ToolError where there is no such release, no npm or no network.
     """
@@ -58,7 +58,7 @@ def npm_program(package: str, release: str, name: str, source: str) -> Path:
 def _built(
     kind: str, package: str, release: str, sources: Mapping[str, str], build: Callable[[Path], None]
 ) -> Path:
-    """The directory that ``build`` fills, if it is not there already. Raises ToolError."""
+    """Return the directory that ``build`` fills, if it is not there already. Raises ToolError."""
     if not _RELEASE.match(release):
         raise ToolError(f"{package} {release!r} is no release", "write one such as 1.2.3")
     directory = cache() / kind / key(package, release, *(word for pair in sources.items() for word in pair))

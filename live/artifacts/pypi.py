@@ -27,7 +27,8 @@ _NO_NETWORK = re.compile(
 
 
 def installed(distribution: str, release: str) -> Path:
-    """The directory that holds ``distribution`` in this release and whatever it needs, for ``sys.path``.
+    """Return the directory that holds ``distribution`` in this release and whatever it needs, for
+    ``sys.path``.
 
     Asks pip the first time only. Takes wheels alone: what is built from source runs its ``setup.py``, with
     all rights of the user. Raises ToolError where there is no such wheel, no pip or no network.
@@ -50,7 +51,8 @@ def installed(distribution: str, release: str) -> Path:
 
 
 def versions(distribution: str) -> tuple[str, ...]:
-    """All releases of ``distribution`` that pip finds, whatever Python they are for. Raises ToolError."""
+    """Return all releases of ``distribution`` that pip finds, whatever Python they are for. Raises
+    ToolError."""
     wanted = f"releases of {distribution}"
     argv = [*pip(), "index", "versions", "--ignore-requires-python", "--no-input"]
     # One retry: without any, pip does not say that it reached no index.
@@ -62,7 +64,7 @@ def versions(distribution: str) -> tuple[str, ...]:
 
 
 def versions_in(output: str) -> tuple[str, ...]:
-    """The releases that ``pip index versions`` names.
+    """Return the releases that ``pip index versions`` names.
 
     >>> versions_in("six (1.16.0)\\nAvailable versions: 1.16.0, 1.15.0\\n  INSTALLED: 1.16.0")
     ('1.16.0', '1.15.0')

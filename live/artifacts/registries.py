@@ -36,7 +36,7 @@ class Existing:
 
 @cache
 def existing(package: str) -> Existing:
-    """The releases of a package, asked once in a run. Raises ValueError for what names none."""
+    """Return the releases of a package, asked once in a run. Raises ValueError for what names none."""
     kind, name = parsed(package)
     try:
         found = released(VERSIONS[kind](name))
@@ -48,7 +48,7 @@ def existing(package: str) -> Existing:
 
 
 def existing_of(packages: Iterable[str]) -> Mapping[str, Existing]:
-    """The same for several, all asked at once."""
+    """Return the same for several, all asked at once."""
     several = tuple(dict.fromkeys(packages))
     with ThreadPoolExecutor(max_workers=len(several) or 1) as pool:
         return dict(zip(several, pool.map(existing, several), strict=True))
@@ -71,7 +71,8 @@ def _go(module: str) -> Sequence[str]:
 
 
 def go_versions(output: str) -> Sequence[str]:
-    """What ``go list -m -versions -json`` lists, retracted versions not among them. Raises ValueError."""
+    """Return what ``go list -m -versions -json`` lists, retracted versions not among them. Raises
+    ValueError."""
     found = json.loads(output)
     return _strings(found.get("Versions", []) if isinstance(found, dict) else found)
 
@@ -89,7 +90,7 @@ def _npm(package: str) -> Sequence[str]:
 
 
 def npm_versions(output: str) -> Sequence[str]:
-    """What ``npm view PACKAGE versions --json`` lists: one alone is no list. Raises ValueError."""
+    """Return what ``npm view PACKAGE versions --json`` lists: one alone is no list. Raises ValueError."""
     found = json.loads(output)
     return _strings([found] if isinstance(found, str) else found)
 
@@ -101,7 +102,7 @@ def _strings(value: object) -> Sequence[str]:
 
 
 def _printed(argv: Sequence[str], name: str, directory: str | None = None) -> str:
-    """What a program prints. Raises ToolError."""
+    """Return what a program prints. Raises ToolError."""
     wanted = f"releases of {name}"
     if shutil.which(argv[0]) is None:
         raise ToolError(f"{wanted}: there is no {argv[0]}")

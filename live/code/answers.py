@@ -124,7 +124,7 @@ CellEvent = CellRequest | CellResponse | CellCallback | CellThrown | CellCommitt
 
 
 def events_of(answer: JsonLine) -> tuple[CellEvent, ...]:
-    """The events of an answer, in order. Raises KeyError for what is no answer of a cell."""
+    """Return the events of an answer, in order. Raises KeyError for what is no answer of a cell."""
     return tuple(_READ.get(one["event"], _noted)(one) for one in answer.get("events", ()))
 
 
@@ -331,7 +331,7 @@ class CellState:
 
 
 def state_of(answer: JsonLine, before: CellState | None = None) -> CellState:
-    """The answer to ``state``. Parts that it leaves out, and members that are null in it, are those of
+    """Return the answer to ``state``. Parts that it leaves out, and members that are null in it, are those of
     ``before``, which is given back itself where nothing has changed.
 
     Raises KeyError for another answer.

@@ -44,17 +44,17 @@ _OPTIONS = ("-Xshare:auto", "-Xss2m", "-Xmx512m")
 
 
 def coordinators() -> tuple[str, ...]:
-    """Every release whose coordinator a cell can run, the oldest first. Raises ToolError."""
+    """Return every release whose coordinator a cell can run, the oldest first. Raises ToolError."""
     return _since(COORDINATOR, OLDEST_COORDINATOR)
 
 
 def consumers() -> tuple[str, ...]:
-    """Every release whose consumer a cell can run, the oldest first. Raises ToolError."""
+    """Return every release whose consumer a cell can run, the oldest first. Raises ToolError."""
     return _since(CLIENTS, OLDEST_CONSUMER)
 
 
 def newest_of_minors(releases: Sequence[str]) -> tuple[str, ...]:
-    """The last patch of each minor release, in the order given.
+    """Return the last patch of each minor release, in the order given.
 
     >>> newest_of_minors(("2.8.0", "2.8.1", "3.0.0"))
     ('2.8.1', '3.0.0')
@@ -71,7 +71,8 @@ def _since(artifact: str, oldest: str) -> tuple[str, ...]:
 
 
 def command(coordinators: Sequence[str], consumers: Sequence[str], *more: str) -> list[str]:
-    """What runs a cell that can have these coordinators and consumers, each compiled against its release.
+    """Return what runs a cell that can have these coordinators and consumers, each compiled against its
+    release.
 
     ``more``: jars or directories that the consumers find, of assignors. Raises ToolError.
     """

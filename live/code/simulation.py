@@ -115,7 +115,7 @@ class KafkaCell:
 
     @property
     def over(self) -> str:
-        """Why it cannot be used any more, "" while it can."""
+        """Return why it cannot be used any more, "" while it can."""
         return self._over
 
     @property
@@ -145,15 +145,16 @@ class KafkaCell:
         self.command("reset")
 
     def command(self, do: str, **arguments: Any) -> tuple[CellEvent, ...]:
-        """What happened. Raises CellRefused, CellBroken, CellDied."""
+        """Return what happened. Raises CellRefused, CellBroken, CellDied."""
         return self._read(events_of, self._checked({"do": do, **arguments}))
 
     def state(self) -> CellState:
-        """The state of every part, the same object if none has changed. Raises CellBroken, CellDied."""
+        """Return the state of every part, the same object if none has changed. Raises CellBroken,
+        CellDied."""
         return self._stands(self._checked(_STATE))
 
     def step(self, *commands: JsonLine) -> tuple[tuple[CellEvent, ...], CellState]:
-        """What happened in several commands, and the state afterwards.
+        """Return what happened in several commands, and the state afterwards.
 
         One that fails is the last, and is raised: see `command`. What those before it did is lost with it.
         """
@@ -167,7 +168,8 @@ class KafkaCell:
     def batch(
         self, commands: Sequence[JsonLine], *, stop: bool = False, quiet: bool = False
     ) -> list[JsonLine]:
-        """The answers to several commands, in one line and raw: ``events``, or ``refused``, or ``broken``.
+        """Return the answers to several commands, in one line and raw: ``events``, or ``refused``, or
+        ``broken``.
 
         ``stop``: those behind one that fails are not done, and have no answer. ``quiet``: neither have those
         that do not fail. Raises CellDied.
@@ -201,7 +203,7 @@ class KafkaCell:
         return answer
 
     def _read(self, read: Callable[[JsonLine], T], answer: JsonLine) -> T:
-        """An answer, if it is one: an assignor may write to the pipe too."""
+        """Return an answer, if it is one: an assignor may write to the pipe too."""
         try:
             return read(answer)
         except (LookupError, TypeError, ValueError, AttributeError):

@@ -46,7 +46,7 @@ class ConformanceAnswer:
         return taken
 
     def data(self) -> dict[str, Any]:
-        """The answer as JSON values."""
+        """Return the answer as JSON values."""
         question, found = self.question, self.conformance
         verdict = found.judgement
         mismatch: dict[str, Any] = {}

@@ -89,7 +89,7 @@ def _subscribes(me: MemberContext, member: Member, after: int | None) -> Iterato
 
 
 def _postponing(me: MemberContext, action: Action) -> Action:
-    """The driver's steps for a member whose subscriptions wait."""
+    """Return the driver's steps for a member whose subscriptions wait."""
     waits = me.name(NEXT)
     if action.name == "resubscribe":
         both = (me.name("member"), waits)

@@ -30,7 +30,7 @@ class ConsumerSlot:
 
     @property
     def client(self) -> ClientTraits:
-        """What is known of its client."""
+        """Return what is known of its client."""
         return client_of(self.profile)
 
 
@@ -108,7 +108,7 @@ class Listing:
 
 
 def capabilities_of(slots: Sequence[ConsumerSlot], events: Sequence[Observed]) -> dict[int, LogCapabilities]:
-    """What each client tells, as this log shows: one that tells a kind once tells it always."""
+    """Return what each client tells, as this log shows: one that tells a kind once tells it always."""
     kinds: dict[str, set[str]] = {}
     empty: dict[str, set[str]] = {}
     for event in events:
@@ -127,7 +127,8 @@ def capabilities_of(slots: Sequence[ConsumerSlot], events: Sequence[Observed]) -
 
 
 def left_in_time(lines: Sequence[LogLine]) -> list[LogLine]:
-    """The lines with ``closed`` at the time of the LeaveGroup before it: closing may take seconds more."""
+    """Return the lines with ``closed`` at the time of the LeaveGroup before it: closing may take seconds
+    more."""
     leaving: dict[str, float] = {}
     made = []
     for line in lines:

@@ -48,7 +48,7 @@ OF_STEP = ("stage", "partitions")
 
 
 def checked(data: Mapping[str, Any], name: str, check: FieldCheck, where: str) -> Any:
-    """The field ``name``. Raises LogError where it is not as it has to be."""
+    """Return the field ``name``. Raises LogError where it is not as it has to be."""
     value = data.get(name)
     if not check.holds(value):
         raise LogError(f"{where}: field {name!r} is {json.dumps(value)[:60]}, expected {check.called}")
@@ -89,7 +89,7 @@ class RecordedLog:
 
 
 def read(path: Path, group: str | None = None) -> RecordedLog:
-    """The events of ``group`` (the only one, if None) in a file, or in DIR/events.jsonl.
+    """Return the events of ``group`` (the only one, if None) in a file, or in DIR/events.jsonl.
 
     Raises LogError for what is no event log, OSError.
     """
@@ -112,7 +112,8 @@ def read(path: Path, group: str | None = None) -> RecordedLog:
 
 
 def rows(file: Path) -> Iterator[tuple[int, Any]]:
-    """The JSON values of a file that has one a line, with the number of that. Raises LogError, OSError."""
+    """Yield the JSON values of a file that has one a line, with the number of that. Raises LogError,
+    OSError."""
     with _opened(file) as lines:
         for number, text in enumerate(iter(lambda: lines.readline(LONGEST), ""), 1):
             if len(text) == LONGEST:

@@ -31,7 +31,7 @@ syncing (rdkafka_mock_cgrp.c)."""
 
 
 def mock(setup: Setup, findings: bool = True) -> Machine:
-    """The group on librdkafka's mock cluster (rdkafka_mock_cgrp.c).
+    """Return the group on librdkafka's mock cluster (rdkafka_mock_cgrp.c).
 
     Who misses a join phase stays a member, with its old claims. That is what the model does for static
     members, so the phase ends as if all were. The leader is the first in a list, whoever led before; here

@@ -32,7 +32,8 @@ def observables_of(
     capabilities: LogCapabilities,
     is_input: bool,
 ) -> tuple[Observable, ...]:
-    """What a step shows of itself, in the order in which a consumer notes it, as far as that is logged.
+    """Return what a step shows of itself, in the order in which a consumer notes it, as far as that is
+    logged.
 
     ``before`` is what the action has read; the event that stands for an input (``is_input``) comes last.
     """
@@ -59,7 +60,7 @@ def observables_of(
 
 
 def _answered(action: Action, member: Any, wire: Any, then: Any, outcome: Outcome) -> Iterator[Observable]:
-    """The answer of the group that the step takes."""
+    """Yield the answer of the group that the step takes."""
     if isinstance(member, Member) and isinstance(wire, JoinOk):
         heard = HEARD in outcome.seen or action.name in _RECEIVES_JOIN
         if member.state is MemberState.PREPARING and heard:

@@ -104,13 +104,13 @@ class SearchQuestion:
 
 
 def kinds_of(events: Iterable[Observed]) -> tuple[str, ...]:
-    """The kinds of faults of the model that the inputs among ``events`` are."""
+    """Return the kinds of faults of the model that the inputs among ``events`` are."""
     logged = {event.kind for event in events}
     return tuple(action for action, kind in INPUTS.items() if kind in logged and action not in _NO_FAULTS)
 
 
 def describe(setup: Setup, observable: Observable | Observed) -> str:
-    """What is shown, as text: ``revoked t-0 t-1``, ``joined generation 4``."""
+    """Return what is shown, as text: ``revoked t-0 t-1``, ``joined generation 4``."""
     text = observable.kind
     if observable.kind in CALLBACKS:
         text += f" {setup.spell(observable.parts)}"

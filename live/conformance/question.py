@@ -69,15 +69,15 @@ class LogQuestion:
 
     @property
     def unlogged(self) -> Collection[UnloggedAction]:
-        """What may happen without a line."""
+        """Return what may happen without a line."""
         return ()
 
     def name(self, slot: int) -> str:
-        """The consumer in a slot."""
+        """Return the consumer in a slot."""
         return "" if slot == NOBODY else self.slots[slot].consumer
 
     def spelled(self, phrase: str) -> str:
-        """Text of the model with the log's names for consumers and partitions."""
+        """Return text of the model with the log's names for consumers and partitions."""
         return spelled(phrase, [name for name, _ in self.topics], [slot.consumer for slot in self.slots])
 
 
@@ -94,7 +94,7 @@ class ConformanceQuestion(LogQuestion):
 
 
 def spelled(phrase: str, topics: Sequence[str], consumers: Sequence[str]) -> str:
-    """Text of the model with these names for its topics and consumers."""
+    """Return text of the model with these names for its topics and consumers."""
     several = len(topics) > 1
     names = {f"t{n if several else ''}-": f"{topic}-" for n, topic in enumerate(topics)}
     letters = {letter(slot): consumer for slot, consumer in enumerate(consumers)}
@@ -112,7 +112,7 @@ def spelled(phrase: str, topics: Sequence[str], consumers: Sequence[str]) -> str
 
 
 def build_question(recorded: RecordedLog, choices: Choices) -> ConformanceQuestion:
-    """The setup and the events by number.
+    """Return the setup and the events by number.
 
     Raises LogError for what the log lacks, ValueError for a profile or an assignor that does not exist.
     """
@@ -188,7 +188,7 @@ def _topics(recorded: RecordedLog, choices: Choices) -> tuple[tuple[str, int], .
 
 
 def _lives(recorded: RecordedLog, choices: Choices) -> dict[str, list[ConsumerSlot]]:
-    """Each consumer's slot for each time that it was started."""
+    """Return each consumer's slot for each time that it was started."""
     stages = recorded.run.get("assignors")
     steps = [step for step in recorded.run.get("steps", ()) if step.get("do") == "start"]
     lives: dict[str, list[ConsumerSlot]] = {}
@@ -216,7 +216,7 @@ _RELEASE = re.compile(r"\d+\.\d+\.\d+")
 
 
 def profile_of(reported: str) -> str:
-    """The profile of a client by what it says that it is."""
+    """Return the profile of a client by what it says that it is."""
     name, _, release = reported.partition(" ")
     if name == "kafka-clients" and _RELEASE.fullmatch(release):
         return profile_of_code("client", release)
@@ -271,7 +271,8 @@ def _setup(
 
 
 def _loading(kind: str, recorded: RecordedLog, slots: Sequence[ConsumerSlot]) -> list[UnloggedAction]:
-    """A JoinGroup may be refused by a coordinator that is loading, if the log shows that it is sent again."""
+    """Return a refusal of JoinGroup by a coordinator that is loading, if the log shows that it is sent
+    again."""
     shown = {line.consumer for line in recorded.lines if line.event == "joining"}
     return [
         ("join lost", number) for number, slot in enumerate(slots) if kind != MOCK and slot.consumer in shown

@@ -123,7 +123,7 @@ class _PlaceholderAssignor:
 
 
 def placeholder_assignor(name: str, switches: tuple[str, ...]) -> Assignor:
-    """The plug for ``observed_assignments``."""
+    """Return the plug for ``observed_assignments``."""
     return cast(Assignor, _PlaceholderAssignor(switched(name, switches)))
 
 
@@ -132,7 +132,7 @@ Progress = Callable[[int, int, int], None]
 
 
 def conforms(question: SearchQuestion, progress: Progress | None = None) -> Conformance:
-    """Whether the model can show what was observed.
+    """Check whether the model can show what was observed.
 
     Raises ValueError for an event about a consumer that the setup does not have, or of an unknown kind.
     """
@@ -173,7 +173,7 @@ class RunSearch:
         self.reached = (0, 0)
 
     def run(self, progress: Progress | None) -> Conformance:
-        """The search."""
+        """Return the search."""
         limit, seconds = self.question.limit, self.question.seconds
         start = self._frontier((0,) * len(self.whose))
         for node in self.space.initial:
@@ -208,7 +208,7 @@ class RunSearch:
         return number
 
     def _possible(self, counts: tuple[int, ...]) -> list[tuple[int, int]]:
-        """The next event of each consumer whose turn it may be: (its lane, position of the event)."""
+        """Return the next event of each consumer whose turn it may be: (its lane, position of the event)."""
         waiting = [
             (lane, self.positions[lane][count])
             for lane, count in enumerate(counts)
@@ -222,7 +222,7 @@ class RunSearch:
         ]
 
     def _not_now(self, counts: tuple[int, ...]) -> frozenset[UnloggedAction]:
-        """What may only happen at another time than between the events explained and those to come."""
+        """Return what may only happen at another time than between the events explained and those to come."""
         lanes = list(zip(self.positions, counts, strict=True))
         last = max((self.events[positions[n - 1]].at for positions, n in lanes if n), default=-inf)
         coming = min(
@@ -244,7 +244,7 @@ class RunSearch:
         )
 
     def _next_generations(self, counts: tuple[int, ...]) -> Iterator[tuple[int, Observed]]:
-        """The next event of each consumer that tells a generation; none where generations may fall."""
+        """Yield the next event of each consumer that tells a generation; none where generations may fall."""
         if not {"failover", "group expires"}.isdisjoint(self.space.setup.faults):
             return
         for lane, slot in enumerate(self.space.setup.slots):
@@ -254,7 +254,7 @@ class RunSearch:
                 yield slot, event
 
     def _too_late(self, frontier: int, node: int) -> bool:
-        """Whether the group is past a generation that a consumer has yet to be told: it only rises."""
+        """Check whether the group is past a generation that a consumer has yet to be told: it only rises."""
         anchors = self.space.anchors(node)
         if anchors is None or not anchors[0]:
             return False
@@ -313,7 +313,7 @@ class RunSearch:
                     self._follow(pair, move, turns)
 
     def _input(self, frontier: int, lane: int) -> str | None:
-        """The input that may come next in a lane; callbacks of closing come before it is closed."""
+        """Return the input that may come next in a lane; callbacks of closing come before it is closed."""
         for position in self.positions[lane][self.frontiers[frontier][lane] :]:
             kind = self.events[position].kind
             if kind not in CALLBACKS and kind not in OPTIONAL:
@@ -364,12 +364,12 @@ class RunSearch:
         self._add((then, after), (pair, move.event))
 
     def _generation_is_logged(self, node: int) -> bool:
-        """Whether some event tells the group's generation."""
+        """Check whether some event tells the group's generation."""
         anchors = self.space.anchors(node)
         return anchors is not None and anchors[0] and anchors[1][-1] in self.generations
 
     def _candidates(self, frontier: int, slot: int, member: Member) -> tuple[set[Parts], Topics]:
-        """What ``slot`` may be assigned now, as its next callbacks tell; and its next subscription."""
+        """Return what ``slot`` may be assigned now, as its next callbacks tell; and its next subscription."""
         owned, topics = member.owned, member.topics
         several = {owned}
         coming = [

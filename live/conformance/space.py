@@ -152,15 +152,15 @@ class StateSpace:
         return cast(Group, self.values[self._group].values[ids[self._group]])
 
     def anchors(self, node: int) -> Anchors:
-        """What the labels of its generations stand for."""
+        """Return what the labels of its generations stand for."""
         return self._at(node)[1]
 
     def value(self, node: int, index: int) -> Any:
-        """The value of one component."""
+        """Return the value of one component."""
         return self.values[index].values[self._at(node)[0][index]]
 
     def number(self, node: int, label: Generation) -> int | None:
-        """The number of a generation's label."""
+        """Return the number of a generation's label."""
         ids, anchors = self._at(node)
         group = self._group_of(ids)
         return None if anchors is None else _number(group, anchors[1], label)
@@ -168,7 +168,7 @@ class StateSpace:
     # -- normal forms --
 
     def _settle(self, ids: tuple[int, ...], old: Group, anchors: Anchors) -> int:
-        """The node of a state whose labels are those of a state with group ``old`` and ``anchors``."""
+        """Return the node of a state whose labels are those of a state with group ``old`` and ``anchors``."""
         used = 0
         for index, number in enumerate(ids):
             used |= self.values[index].used[number]
@@ -204,7 +204,7 @@ class StateSpace:
     # -- steps --
 
     def moves(self, node: int) -> tuple[SpaceMove, ...]:
-        """What can happen by itself."""
+        """Return what can happen by itself."""
         known = self._moves.get(node)
         if known is None:
             ids, anchors = self._at(node)
@@ -221,7 +221,7 @@ class StateSpace:
     def _together(
         self, several: Sequence[CachedAction], reads: tuple[int, ...], key: tuple[int, ...]
     ) -> tuple[tuple[CachedAction, ModelStep], ...]:
-        """The steps of actions that read the same components, for values ``key`` there."""
+        """Return the steps of actions that read the same components, for values ``key`` there."""
         steps = self._open.get((reads, key))
         if steps is None:
             steps = tuple((cached, step) for cached in several for step in self._steps(cached, key))
@@ -229,7 +229,7 @@ class StateSpace:
         return steps
 
     def inputs(self, node: int, who: int, kind: str) -> Iterator[SpaceMove]:
-        """What the input ``kind`` does to ``who``."""
+        """Yield what the input ``kind`` does to ``who``."""
         ids, anchors = self._at(node)
         for cached in self._inputs.get((who, kind), ()):
             for step in self._steps(cached, tuple([ids[index] for index in cached.reads])):
@@ -255,7 +255,7 @@ class StateSpace:
         return SpaceMove(step.event.who, observables, cached, step)
 
     def after(self, node: int, move: SpaceMove) -> int:
-        """Where ``move`` leads."""
+        """Return where ``move`` leads."""
         if move.cached is None or move.step is None:
             return node
         ids, anchors = self._at(node)
@@ -333,7 +333,8 @@ class StateSpace:
         return moves
 
     def _ignored(self, node: int, slot: int, topics: Topics) -> set[Parts]:
-        """An assignment of which nothing is seen: its member subscribes to ``topics`` when it arrives."""
+        """Return an assignment of which nothing is seen: its member subscribes to ``topics`` when it
+        arrives."""
         member = cast(Member, self.value(node, self.member[slot]))
         old = self.setup.parts(member.joined_topics) & ~self.setup.parts(topics)
         return {Parts(1 << partition) for partition in each(Parts(old))}
@@ -352,6 +353,6 @@ def _counted(observable: Observable, group: Group, anchors: Anchors) -> Observab
 
 
 def _number(group: Group, numbers: tuple[int, ...], label: int) -> int:
-    """The number of a label: those from the group's own on follow each other."""
+    """Return the number of a label: those from the group's own on follow each other."""
     own = group.generation
     return numbers[label] if label <= own else numbers[own] + label - own

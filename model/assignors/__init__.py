@@ -52,7 +52,7 @@ NAMES: tuple[str, ...] = tuple(_REFERENCES)
 
 
 def reference(name: str) -> DesignedAssignor:
-    """The reference assignor ``name``. Raises ValueError for one that is not in ``NAMES``."""
+    """Return the reference assignor ``name``. Raises ValueError for one that is not in ``NAMES``."""
     if name not in _REFERENCES:
         raise ValueError(unknown("reference assignor", name, NAMES))
     return _REFERENCES[name]

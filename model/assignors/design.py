@@ -40,7 +40,7 @@ class Rebalance:
 
     @classmethod
     def of(cls, cluster: Cluster, group: GroupSubscription, read: ReadClaim) -> Rebalance:
-        """The view that an assignor has of ``group``, with every accident of order removed."""
+        """Return the view that an assignor has of ``group``, with every accident of order removed."""
         members = tuple(sorted(group))
         known = frozenset(topic for topic in cluster.topics if cluster.partition_count(topic))
         subscribed: dict[tuple[str, ...], frozenset[str]] = {}
@@ -60,7 +60,7 @@ class Rebalance:
 
     @cached_property
     def alike(self) -> bool:
-        """Whether all members that subscribe to any known topic subscribe to the same ones."""
+        """Check whether all members that subscribe to any known topic subscribe to the same ones."""
         return all(not subscribed or len(subscribed) == len(self.topics) for subscribed in self.subscriptions)
 
     @cached_property
@@ -157,5 +157,5 @@ class DesignedAssignor:
             return result
 
     def user_data(self, owned: Partitions, generation: int) -> bytes | None:
-        """What a member that was last assigned ``owned`` in ``generation`` sends along."""
+        """Return what a member that was last assigned ``owned`` in ``generation`` sends along."""
         return self.design.encode(owned, generation)

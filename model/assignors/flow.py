@@ -31,7 +31,7 @@ Bits = int
 
 
 def elements(bits: Bits) -> Iterator[int]:
-    """The numbers in the set, ascending.
+    """Yield the numbers in the set, ascending.
 
     >>> list(elements(0b1010))
     [1, 3]
@@ -182,7 +182,7 @@ class Flow:
     # -- edges ---------------------------------------------------------------------------------------
 
     def _takers(self, kind: int) -> Iterator[tuple[int, Bits]]:
-        """Who may take one more of ``kind``, as (cost, members)."""
+        """Yield who may take one more of ``kind``, as (cost, members)."""
         takers, missed, matching = (
             self.classes[kind].takers,
             self.missed[kind],
@@ -195,7 +195,8 @@ class Flow:
             yield self.misplaced + 1, takers & ~missed & ~matching
 
     def _giveable(self, member: int) -> Iterator[tuple[int, Bits]]:
-        """What ``member`` could give back, as (cost, classes): the cost of its last placement of each."""
+        """Yield what ``member`` could give back, as (cost, classes): the cost of its last placement of
+        each."""
         has, gained, far = self.has[member], self.gained[member], self.far[member]
         yield 0, has & ~gained & ~far
         yield -1, gained & ~far
@@ -204,7 +205,7 @@ class Flow:
             yield -self.misplaced - 1, far & gained
 
     def _room(self, kind: int, member: int) -> int:
-        """How many of ``kind`` the member can take at the cost of the first one."""
+        """Return how many of ``kind`` the member can take at the cost of the first one."""
         return self.classes[kind].claims.get(member, 0) - self.given[kind].get(member, 0)
 
     def _shift(self, kind: int, member: int, change: int) -> None:
@@ -321,7 +322,7 @@ class Flow:
                 takers &= self.free
 
     def _roomiest(self, members: Bits, most: int, with_slots: Mapping[int, Bits]) -> list[int]:
-        """Up to ``most`` of ``members``, those with most slots left first."""
+        """Return up to ``most`` of ``members``, those with most slots left first."""
         if members.bit_count() <= len(with_slots):
             return sorted(elements(members), key=lambda member: -self.slots[member])[:most]
         chosen: list[int] = []
@@ -335,10 +336,10 @@ class Flow:
         self.supply[kind] -= count
 
     def _augment(self, goal: Bits, classes_at: Mapping[int, Bits], members_at: Mapping[int, Bits]) -> bool:
-        """One phase of Dinic's algorithm: a blocking flow along the shortest paths of fewest edges."""
+        """Run one phase of Dinic's algorithm: a blocking flow along the shortest paths of fewest edges."""
 
         def ahead(node: int, depth: int) -> Bits:
-            """Where the cheapest paths go on from ``node``: a class at even depth, else a member."""
+            """Return where the cheapest paths go on from ``node``: a class at even depth, else a member."""
             if depth % 2 == 0:
                 price, edges, there = self.class_price[node], self._takers(node), members_at
             else:

@@ -36,7 +36,8 @@ def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 def divide(
     size: int, members: tuple[int, ...], topics: list[tuple[Racks, ...]], racks: tuple[str | None, ...]
 ) -> list[int]:
-    """One row for all ``topics`` (the racks of their partitions), shared by ``members`` in seat order."""
+    """Return one row for all ``topics`` (the racks of their partitions), shared by ``members`` in seat
+    order."""
     floor, extra = divmod(size, len(members))
     row = [NOBODY] * size
     taken = dict.fromkeys(members, 0)

@@ -24,7 +24,7 @@ def seats(rebalance: Rebalance) -> list[int]:
 
 
 def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:
-    """Each partition to the next member in the circle that subscribes to its topic.
+    """Return each partition to the next member in the circle that subscribes to its topic.
 
     Every topic here has a subscriber, so that the search ends within one turn.
     """

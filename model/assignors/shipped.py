@@ -49,7 +49,7 @@ def encode_without_generation(owned: Partitions, generation: int) -> bytes:
 
 
 def last_claim(rebalance: Rebalance) -> Rows:
-    """The claimant that the leader's map yields last has the partition."""
+    """Return the claimant that the leader's map yields last has the partition."""
     rows: Rows = {topic: [NOBODY] * size for topic, size in rebalance.sizes.items()}
     number = {member: n for n, member in enumerate(rebalance.members)}
     for member in rebalance.group:
@@ -140,7 +140,7 @@ def validate_raw(rebalance: Rebalance, placed: GroupAssignment) -> None:
 
 
 def _lost(rebalance: Rebalance, placed: GroupAssignment) -> frozenset[TopicPartition]:
-    """Partitions that some member says it owns and does not get."""
+    """Return partitions that some member says it owns and does not get."""
     return frozenset(
         partition
         for member in rebalance.members
@@ -195,7 +195,7 @@ def quota_still_open(rebalance: Rebalance, held: Rows) -> GroupAssignment:
 
 
 def _counting(rebalance: Rebalance, held: Rows) -> list[Partitions]:
-    """Each member's valid claims, as often as it makes them."""
+    """Return each member's valid claims, as often as it makes them."""
     return [
         tuple(p for p in claim.partitions if _holder(held, p) == member)
         for member, claim in enumerate(rebalance.claims)
@@ -395,7 +395,7 @@ def topics_of_the_leader(allocate: Allocate) -> Allocate:
 
 
 def _restricted(rebalance: Rebalance, topics: list[str]) -> Rebalance:
-    """The same call if only ``topics`` existed."""
+    """Return the same call if only ``topics`` existed."""
     return replace(
         rebalance,
         topics={topic: rebalance.topics[topic] for topic in topics},

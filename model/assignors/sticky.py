@@ -15,7 +15,7 @@ from rebalance_verifier.model.values import GroupAssignment, Racks
 
 
 def allocate(rebalance: Rebalance, held: Rows) -> GroupAssignment:
-    """Every partition of every subscribed topic, in the best possible way (see ``flow``)."""
+    """Return every partition of every subscribed topic, in the best possible way (see ``flow``)."""
     kept = keepable(rebalance, held)
     if rebalance.alike and not any(rebalance.racks):
         rows = by_quota(rebalance, kept)
@@ -43,7 +43,7 @@ def keepable(rebalance: Rebalance, held: Rows) -> Rows:
 
 
 def by_quota(rebalance: Rebalance, rows: Rows) -> Rows:
-    """Equal subscriptions, no racks: everyone gets the average, rounded down or up (KAFKA-9987).
+    """Return equal subscriptions, no racks: everyone gets the average, rounded down or up (KAFKA-9987).
 
     With P partitions and N members, P mod N members get one more. These places go to members that keep
     one more claim through it; no other placement could keep more.
@@ -76,7 +76,7 @@ def by_quota(rebalance: Rebalance, rows: Rows) -> Rows:
 
 
 def by_flow(rebalance: Rebalance, kept: Rows) -> Rows:
-    """The general case: a least-cost flow from classes of equal partitions to members."""
+    """Return the general case: a least-cost flow from classes of equal partitions to members."""
     takers = dict.fromkeys(rebalance.topics, 0)
     for member, topics in enumerate(rebalance.subscriptions):
         for topic in topics:
@@ -112,7 +112,7 @@ def by_flow(rebalance: Rebalance, kept: Rows) -> Rows:
 
 
 def _alike(partitions: tuple[Racks, ...], residents: dict[str, int]) -> dict[int, list[int]]:
-    """Members in a replica's rack -> the indexes of the partitions for which it is them."""
+    """Return members in a replica's rack -> the indexes of the partitions for which it is them."""
     members_of: dict[Racks, int] = {}
     classes: dict[int, list[int]] = {}
     for index, racks in enumerate(partitions):

@@ -59,7 +59,7 @@ class Entry:
         return parse(self.affected)
 
     def shipped(self, switch: str) -> str:
-        """The releases in which this entry shows as ``switch``."""
+        """Return the releases in which this entry shows as ``switch``."""
         return self.narrower.get(switch, self.affected)
 
 
@@ -78,7 +78,7 @@ _OWNERS = {
 
 
 def tracker_link(tracker: str) -> str:
-    """Where to read a tracker of an entry, "" where that is not known.
+    """Return where to read a tracker of an entry, "" where that is not known.
 
     >>> tracker_link("KAFKA-12983"), tracker_link("franz-go#366")
     ('https://issues.apache.org/jira/browse/KAFKA-12983', 'https://github.com/twmb/franz-go/issues/366')
@@ -98,18 +98,19 @@ CATALOGUE: dict[str, Entry] = {entry.id: entry for entry in _TABLE}
 
 
 def entries_of(switch: str) -> tuple[Entry, ...]:
-    """The entries that ``switch`` stands for, the one that names it first in front; none is possible."""
+    """Return the entries that ``switch`` stands for, the one that names it first in front; none is
+    possible."""
     return tuple(entry for entry in _TABLE if switch in entry.switches)
 
 
 def shipped(switch: str) -> str:
-    """The releases that have ``switch``, over all its entries; ``never`` if it has none."""
+    """Return the releases that have ``switch``, over all its entries; ``never`` if it has none."""
     texts = [entry.shipped(switch) for entry in entries_of(switch)]
     return ", ".join(text for text in texts if text != "never") or "never"
 
 
 def ships(switch: str, project: str, release: str) -> bool | None:
-    """Whether a release of a project has ``switch``; None for what is no release."""
+    """Check whether a release of a project has ``switch``; None for what is no release."""
     try:
         number = version(release)
     except ValueError:

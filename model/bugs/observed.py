@@ -73,7 +73,7 @@ class Observations:
         return list(dict.fromkeys(switch for switch, _ in self.found))
 
     def where(self, switch: str, *seen: Seen) -> tuple[str, ...]:
-        """The releases of which that was seen."""
+        """Return the releases of which that was seen."""
         return tuple(
             one
             for one in self.releases
@@ -81,11 +81,11 @@ class Observations:
         )
 
     def shipped(self, switch: str) -> tuple[str, ...]:
-        """Those that have it by the catalogue."""
+        """Return those that have it by the catalogue."""
         return tuple(one for one in self.releases if shipped(self.part, switch, one))
 
     def spans(self, releases: Sequence[str]) -> str:
-        """Some of the releases as text; none that was left out lies between two ends."""
+        """Return some of the releases as text; none that was left out lies between two ends."""
         if set(releases) == set(self.releases):
             return "all"
         known = OBSERVED[self.part].releases
@@ -93,7 +93,8 @@ class Observations:
         return ranges(listed, [one in releases for one in listed]) or "-"
 
     def differences(self, switch: str) -> Iterator[Difference]:
-        """Where it is not as the catalogue says: shown, absent or open, those of one explanation together."""
+        """Yield where it is not as the catalogue says: shown, absent or open, those of one explanation
+        together."""
         has = self.shipped(switch)
         for seen in SEEN:
             found: dict[str, list[str]] = {}
@@ -105,7 +106,7 @@ class Observations:
 
 
 def shipped(part: str, switch: str, release: str) -> bool:
-    """Whether this release has the bug of a switch, by the catalogue."""
+    """Check whether this release has the bug of a switch, by the catalogue."""
     product = PRODUCTS.get(part, "")
     return any(
         parse(entry.shipped(switch)).includes(product, version(release)) for entry in entries_of(switch)
@@ -113,7 +114,7 @@ def shipped(part: str, switch: str, release: str) -> bool:
 
 
 def concerns(part: str, switch: str) -> bool:
-    """Whether the catalogue has something to say of this part by this switch."""
+    """Check whether the catalogue has something to say of this part by this switch."""
     if part == CLIENT:
         return not concerns(CONSUMER, switch) and not concerns(COORDINATOR, switch)
     return any(
@@ -137,7 +138,7 @@ class Explanation:
     why: str
 
     def includes(self, release: str) -> bool:
-        """Whether it is about this release too."""
+        """Check whether it is about this release too."""
         return parse(f"{self.part} {self.releases}").includes(self.part, version(release))
 
 
@@ -145,19 +146,19 @@ EXPLANATIONS = tuple(Explanation(**row) for row in table(__file__, "explained")[
 
 
 def explanation(part: str, switch: str, seen: Seen, release: str) -> str:
-    """Why this difference is there, "" where nobody has said it."""
+    """Return why this difference is there, "" where nobody has said it."""
     fitting = (one for one in EXPLANATIONS if (one.part, one.switch, one.seen) == (part, switch, seen))
     return next((one.why for one in fitting if one.includes(release)), "")
 
 
 def hidden(switch: str, profile: str) -> str:
-    """Why the model's group does not show a switch that a release has, "" where nobody has said it."""
+    """Return why the model's group does not show a switch that a release has, "" where nobody has said it."""
     rows = table(__file__, "explained")["hidden"]
     return next((row["why"] for row in rows if row["switch"] == switch and profile in row["profiles"]), "")
 
 
 def unused(found: Mapping[str, Observations]) -> Iterator[Explanation]:
-    """Explanations that cover a release for which nothing is to be explained."""
+    """Yield explanations that cover a release for which nothing is to be explained."""
     for one in EXPLANATIONS:
         of = found[one.part]
         there = {
@@ -190,7 +191,7 @@ OBSERVED: Mapping[str, Observations] = {one.part: one for one in _observations()
 
 
 def rows(found: Mapping[str, Observations]) -> dict[str, dict[str, object]]:
-    """The same as a table: what is read above."""
+    """Return the same as a table: what is read above."""
     return {part: _row(of) for part, of in found.items()}
 
 

@@ -67,12 +67,13 @@ YIELDS: dict[str, str] = {"third_round_general": "trust_all_claims"}
 
 
 def decisions_in(product: str, release: Version) -> frozenset[str]:
-    """The decisions that ``release`` of ``product`` has."""
+    """Return the decisions that ``release`` of ``product`` has."""
     return frozenset(_in(DECISIONS, product, release))
 
 
 def switches_in(product: str, release: Version) -> tuple[str, ...]:
-    """The switches of cooperative-sticky in ``release`` of ``product``, as far as they can be told apart."""
+    """Return the switches of cooperative-sticky in ``release`` of ``product``, as far as they can be told
+    apart."""
     fitting = (id_ for id_, switch in SWITCHES.items() if "cooperative-sticky" in switch.fits)
     found = [id_ for id_ in _in(fitting, product, release) if id_ not in INERT]
     return tuple(id_ for id_ in found if YIELDS.get(id_) not in found)
@@ -111,7 +112,7 @@ def _other(
     also: Mapping[str, str] | None = None,
     default_assignors: tuple[str, ...] = ("range", "roundrobin"),
 ) -> ReleaseProfile:
-    """A client that is not Java: its own entries, and ``also`` (id -> how it was found to have it)."""
+    """Return a client that is not Java: its own entries, and ``also`` (id -> how it was found to have it)."""
     read = also or {}
     return ReleaseProfile(
         name=name,

@@ -36,7 +36,7 @@ class Span:
     end: Version | None = None
 
     def includes(self, release: Version) -> bool:
-        """Whether ``release`` lies in it."""
+        """Check whether ``release`` lies in it."""
         return self.first <= release and (self.end is None or release < self.end)
 
 
@@ -47,12 +47,12 @@ class Releases:
     spans: tuple[Span, ...] = ()
 
     def includes(self, product: str, release: Version) -> bool:
-        """Whether ``release`` of ``product`` is among them."""
+        """Check whether ``release`` of ``product`` is among them."""
         return any(span.product == product and span.includes(release) for span in self.spans)
 
 
 def version(text: str) -> Version:
-    """A release as numbers. Raises ValueError for anything but numbers and dots.
+    """Return a release as numbers. Raises ValueError for anything but numbers and dots.
 
     >>> version("2.8.1") < version("2.10.0")
     True
@@ -98,7 +98,7 @@ def dotted(release: Version) -> str:
 
 
 def released(versions: Iterable[str]) -> tuple[str, ...]:
-    """Those that are releases, not previews of one, as numbers and dots; each once, the oldest first.
+    """Return those that are releases, not previews of one, as numbers and dots; each once, the oldest first.
 
     >>> released(["v1.10.0", "v1.9.0", "2.0.0-beta.1", "2.0.0rc1", "1.9.0"])
     ('1.9.0', '1.10.0')
@@ -124,7 +124,7 @@ def newest_of_minors(releases: Iterable[str], first: str) -> tuple[str, ...]:
 
 
 def ranges(labels: Sequence[str], chosen: Sequence[bool]) -> str:
-    """The labels that are chosen; neighbours are put together if they are releases.
+    """Return the labels that are chosen; neighbours are put together if they are releases.
 
     >>> ranges(["1.0", "1.1", "2.0", "3.0"], [True, True, False, True])
     '1.0 to 1.1, 3.0'
@@ -147,7 +147,7 @@ def ranges(labels: Sequence[str], chosen: Sequence[bool]) -> str:
 
 @cache
 def parse(text: str) -> Releases:
-    """The releases that ``text`` names. Raises ValueError for what is not of the form above.
+    """Return the releases that ``text`` names. Raises ValueError for what is not of the form above.
 
     >>> parse("Java 2.4.0 to 2.7.1, 2.8.0").includes("Java", (2, 7, 2))
     False
@@ -185,7 +185,7 @@ def _spans(product: str, part: str) -> list[Span]:
 
 
 def _after(release: Version) -> Version:
-    """The smallest tuple above ``release``, so that a range that includes its end is half open too."""
+    """Return the smallest tuple above ``release``, so that a range that includes its end is half open too."""
     return (*release, 0)
 
 

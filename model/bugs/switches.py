@@ -195,7 +195,7 @@ NOT_EXPRESSED: dict[str, str] = {
 
 
 def switched(name: str, switches: Iterable[str] = ()) -> Assignor:
-    """The reference assignor ``name`` with the design ``switches`` applied in order.
+    """Return the reference assignor ``name`` with the design ``switches`` applied in order.
 
     Raises ValueError for an unknown assignor, and for a switch that is unknown or does not fit it; the
     message lists those that do.

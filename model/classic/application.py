@@ -202,7 +202,7 @@ def poll_too_late(
 
 
 def too_late(me: MemberContext, member: Member) -> tuple[Member, Seen]:
-    """The member after max.poll.interval.ms; a dynamic one has sent LeaveGroup."""
+    """Return the member after max.poll.interval.ms; a dynamic one has sent LeaveGroup."""
     config = me.config(member.stage)
     forgets = not me.static or "static_forgets_id" in config.decisions
     return expelled(member, config, keep_id=not forgets), (Noted("max.poll.interval exceeded"),)

@@ -20,7 +20,7 @@ from rebalance_verifier.model.machine import Action, Outcome, Value, at_a_cost, 
 
 
 def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]:
-    """The actions of a group with larger steps, in the same order."""
+    """Yield the actions of a group with larger steps, in the same order."""
     listed = list(actions)
     by_name = {(action.name, action.who): action for action in listed}
     kinds = tuple(faults)
@@ -86,7 +86,7 @@ def _only(receive: Action, kind: type) -> Action:
 
 
 def _free(fault: Action) -> Action:
-    """A fault as a part of another one, which has paid."""
+    """Return a fault as a part of another one, which has paid."""
 
     def run(budget: int, *values: Value) -> Iterable[Outcome]:
         return fault.run(budget + 1, *values)

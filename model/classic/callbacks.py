@@ -26,7 +26,7 @@ from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext
 
 
 def works(member: Member) -> bool:
-    """Whether the application's thread polls."""
+    """Check whether the application's thread polls."""
     return member.life is Life.UP and not member.stuck
 
 
@@ -70,7 +70,7 @@ def joined(member: Member, wire: JoinOk) -> Member:
 
 
 def remembers(config: ConsumerConfig) -> bool:
-    """Whether user data tells the generation of the last assignment even when nothing of it is left.
+    """Check whether user data tells the generation of the last assignment even when nothing of it is left.
 
     CooperativeStickyAssignor does; since version 2 of the subscription nobody reads it there.
     """
@@ -116,8 +116,8 @@ def join_prepare(me: MemberContext, member: Member) -> tuple[Member, Seen]:
 
 
 def join_prepare_unaware(me: MemberContext, member: Member) -> tuple[Member, Seen]:
-    """The same for the membership that there was when it was called: one that ended meanwhile is prepared for
-    at the next poll."""
+    """Return the same for the membership that there was when it was called: one that ended meanwhile is
+    prepared for at the next poll."""
     return _revoke_to_join(me, member._replace(prepare=_prepares_anew(me.config(member.stage))))
 
 

@@ -102,14 +102,14 @@ def join_phase_ends(setup: Setup, group: Group, *rest: Any) -> Iterator[Outcome]
 
 
 def _name(leader: Id | None, awaiting: Sequence[Id]) -> str:
-    """A leader by its slot, and by its id too where a slot has left an older one behind."""
+    """Return a leader by its slot, and by its id too where a slot has left an older one behind."""
     assert leader is not None
     alone = sum(member.slot == leader.slot for member in awaiting) == 1
     return letter(leader.slot) + ("" if alone else f" id {leader.incarnation}")
 
 
 def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
-    """Whether the join phase can end: everybody came, or its timeout passed for those who did not.
+    """Check whether the join phase can end: everybody came, or its timeout passed for those who did not.
 
     With static members who stay and nobody who came, the timer is armed again.
     """
@@ -129,7 +129,7 @@ def _all_here(setup: Setup, group: Group, records: Sequence[Records]) -> bool:
 
 
 def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: list[Hashable]) -> Records:
-    """The records of one slot after the join phase."""
+    """Return the records of one slot after the join phase."""
     kept: list[MemberRecord] = []
     static = setup.consumers[slot].instance is not None
     for record in records:
@@ -149,8 +149,8 @@ def _carried(setup: Setup, group: Group, slot: Slot, records: Records, seen: lis
 
 
 def _silent(setup: Setup, group: Group, record: MemberRecord) -> MemberRecord:
-    """A static member that did not come is represented by the subscription that it sent last, which is one
-    assignment too old; as specified, also by what it was assigned since."""
+    """Return a static member that did not come is represented by the subscription that it sent last, which is
+    one assignment too old; as specified, also by what it was assigned since."""
     assert record.meta is not None
     meta = record.meta
     if "silent_static_claims_stale" not in setup.coordinator and record.assigned:
@@ -245,15 +245,15 @@ def sync_not_stored(
 
 
 def in_time(me: MemberContext, wire: Wire, group: Group) -> bool:
-    """Whether a SyncGroup is the one that the group waits for."""
+    """Check whether a SyncGroup is the one that the group waits for."""
     if not isinstance(wire, Sync) or wire.grants is None or group.state is not GroupState.COMPLETING:
         return False
     return wire.generation == group.generation and group.leader == me.id(wire.id)
 
 
 def logged(setup: Setup, group: Group, records: Records) -> Records:
-    """The members of one slot as GroupMetadataValue keeps them: of their protocols only the selected one,
-    in every release; as specified, all."""
+    """Return the members of one slot as GroupMetadataValue keeps them: of their protocols only the selected
+    one, in every release; as specified, all."""
     kept = []
     for record in admitted(records):
         assert record.meta is not None
@@ -315,12 +315,12 @@ def failover(setup: Setup, budget: int, group: Group, log: Group, *rest: Any) ->
 
 
 def over_capacity(setup: Setup, logs: Sequence[Records]) -> bool:
-    """Whether the members in the log are more than group.max.size."""
+    """Check whether the members in the log are more than group.max.size."""
     return sum(map(len, logs)) > (setup.max_size or 0)
 
 
 def _undecided(behind: Behind) -> Behind:
-    """What was left under way, without what it decides."""
+    """Return what was left under way, without what it decides."""
     return tuple(
         tuple(Sync(one.id, one.generation) if isinstance(one, Sync) else one for one in connection)
         for connection in behind
@@ -328,7 +328,7 @@ def _undecided(behind: Behind) -> Behind:
 
 
 def _cut(setup: Setup, wire: Wire, loading: bool) -> Wire:
-    """What becomes of a request when the coordinator moves."""
+    """Return what becomes of a request when the coordinator moves."""
     if isinstance(wire, Sync) and loading:
         raw = "sync_load_error_raw" in setup.coordinator
         error = Error.COORDINATOR_LOAD_IN_PROGRESS if raw else Error.REBALANCE_IN_PROGRESS
@@ -392,7 +392,7 @@ def return_not_stored(me: MemberContext, join: Action) -> Action:
 
 
 def actions(setup: Setup) -> tuple[Action, ...]:
-    """All actions of the coordinator."""
+    """Return all actions of the coordinator."""
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     all_of = {part: tuple(me.name(part) for me in mes) for part in ("record", "wire", "log")}
     logs = ("log", *all_of["log"]) if setup.keeps_log else ()
@@ -458,7 +458,7 @@ def actions(setup: Setup) -> tuple[Action, ...]:
 
 
 def _joins(me: MemberContext, others: Footprint) -> Iterator[Action]:
-    """What handles JoinGroup: the present one, one that was given up, one of a broken connection."""
+    """Yield what handles JoinGroup: the present one, one that was given up, one of a broken connection."""
     m, w, s, r, b = (me.name(part) for part in ("member", "wire", "stray", "record", "behind"))
     setup = me.setup
     log = (me.name("log"),) if setup.keeps_log else ()

@@ -61,7 +61,8 @@ from rebalance_verifier.model.machine import (
 
 
 def description(setup: Setup, components: tuple[str, ...]) -> Description:
-    """How the group of ``setup`` is described; ``components`` names the values of a state, in order."""
+    """Return how the group of ``setup`` is described; ``components`` names the values of a state, in
+    order."""
     position = {name: index for index, name in enumerate(components)}
 
     def scene(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> _Scene:
@@ -83,7 +84,7 @@ def description(setup: Setup, components: tuple[str, ...]) -> Description:
 
 
 def event_text(event: Event) -> str:
-    """An event as in a trace file.
+    """Return an event as in a trace file.
 
     >>> event_text(Event("join", 0)), event_text(Event("join phase ends", -1, "range, leader A"))
     ('A join', 'join phase ends (range, leader A)')
@@ -93,7 +94,7 @@ def event_text(event: Event) -> str:
 
 
 def _caption(setup: Setup, position: Mapping[str, int], state: State) -> str:
-    """A state in a graph: the group, then each member's state and what it owns."""
+    """Return a state in a graph: the group, then each member's state and what it owns."""
     group = cast(Group, state[position["group"]])
     lines = [f"{group.state} {group.generation}"]
     for slot in setup.slots:
@@ -146,7 +147,7 @@ def _parties(setup: Setup, position: Mapping[str, int]) -> Callable[[State], tup
 
 
 def _record(setup: Setup, name: str, record: MemberRecord) -> str:
-    """What the coordinator knows of one member id."""
+    """Return what the coordinator knows of one member id."""
     if record.meta is None:
         return f"{name} has a member id"
     claims = f"claims {setup.spell(record.meta.owned)}" if record.meta.owned else "claims nothing"
@@ -156,7 +157,7 @@ def _record(setup: Setup, name: str, record: MemberRecord) -> str:
 
 
 def _under_way(setup: Setup, wire: Any) -> str:
-    """What is outstanding between a member and the coordinator."""
+    """Return what is outstanding between a member and the coordinator."""
     match wire:
         case Join():
             return "its JoinGroup"
@@ -212,7 +213,7 @@ class _Scene:
     # -- the sentence ----------------------------------------------------------------------------------
 
     def what(self) -> str:
-        """What happens, in one sentence without a full stop."""
+        """Return what happens, in one sentence without a full stop."""
         name, action, choice = self.name, self.event.action, self.event.choice
         if action in _PLAIN_STEPS:
             return _PLAIN_STEPS[action].format(name=name, choice=choice)
@@ -279,7 +280,7 @@ class _Scene:
         return f"{self.name}'s commit is refused" + (f": {self._join()}" if sends else "")
 
     def _claims(self, wire: Wire) -> Parts:
-        """What the coordinator knows as the claim of the JoinGroup that it has just taken."""
+        """Return what the coordinator knows as the claim of the JoinGroup that it has just taken."""
         found = [
             r.meta
             for r in cast(Records, self._part(self.after, "record"))
@@ -323,7 +324,7 @@ class _Scene:
     # -- what is drawn ---------------------------------------------------------------------------------
 
     def details(self) -> StepDetails:
-        """What a drawing shows of it."""
+        """Return what a drawing shows of it."""
         parts = {name: self.after[at] for name, at in self.position.items()}
         members = {letter(slot): cast(Member, parts[f"member {letter(slot)}"]) for slot in self.setup.slots}
         inside = {n for n, me in members.items() if participates(me, cast(Records, parts[f"record {n}"]))}
@@ -338,7 +339,7 @@ class _Scene:
         )
 
     def _messages(self) -> Iterator[StepMessage]:
-        """What its member receives, then what it sends; last the errors that anybody hears."""
+        """Yield what its member receives, then what it sends; last the errors that anybody hears."""
         name, action = self.name, self.event.action
         if name:
             before, after = self._wire(self.before), self._wire(self.after)
@@ -361,7 +362,7 @@ class _Scene:
                 yield StepMessage(member=letter(one.who), api=api, answer=True, text=error)
 
     def _marks(self) -> Iterator[StepMark]:
-        """What the coordinator does, a member that goes on, callbacks."""
+        """Yield what the coordinator does, a member that goes on, callbacks."""
         if text := _AT_COORDINATOR.get(self.event.action):
             yield StepMark("", f"{text} {self.name}")
         elif self.event.action == "leader sync":
@@ -385,7 +386,7 @@ class _Scene:
 
 
 def observation_text(setup: Setup, one: Any) -> str:
-    """What a listener, a broker log or a test would have seen, as one line."""
+    """Return what a listener, a broker log or a test would have seen, as one line."""
     match one:
         case Callback(call=call, who=who, parts=parts):
             return f"{letter(who)}: {CALLBACKS[call]}({setup.spell(parts) if parts else ''})"
@@ -418,14 +419,14 @@ def observation_text(setup: Setup, one: Any) -> str:
 
 
 def _reaction(one: Answered) -> str:
-    """What the member makes of an error."""
+    """Return what the member makes of an error."""
     if one.reset:
         return "gives up its membership" + (", keeps its member id" if one.keeps_id else "")
     return "will rejoin" if one.rejoin else "changes nothing"
 
 
 def _adds(one: Any) -> bool:
-    """Whether it says what the sentence of its step does not."""
+    """Check whether it says what the sentence of its step does not."""
     if isinstance(one, Noted):
         return one.what not in _PLAIN
     return isinstance(one, Callback | Threw | Answered | Expelled | Replaced)

@@ -112,7 +112,8 @@ def left_leave_arrives(
 
 
 def _next(behind: Behind, kind: type[_Request]) -> Iterator[tuple[_Request, Behind, str]]:
-    """The first request of each connection, if it is of that kind; what is left behind then; which it was."""
+    """Yield the first request of each connection, if it is of that kind; what is left behind then; which it
+    was."""
     for n, (first, *later) in enumerate(behind):
         if isinstance(first, kind):
             yield (
@@ -123,7 +124,8 @@ def _next(behind: Behind, kind: type[_Request]) -> Iterator[tuple[_Request, Behi
 
 
 def _connections(me: MemberContext) -> Iterator[Action]:
-    """What a slot can do when connections break; that JoinGroup arrives is with the others of JoinGroup."""
+    """Yield what a slot can do when connections break; that JoinGroup arrives is with the others of
+    JoinGroup."""
     setup = me.setup
     if not setup.breaks_connections:
         return
@@ -213,7 +215,7 @@ def bounce(
 
 
 def actions(setup: Setup) -> tuple[Action, ...]:
-    """What connections do, topic events, and one bounce for each slot that has a next stage."""
+    """Return what connections do, topic events, and one bounce for each slot that has a next stage."""
     both = ("budget", "cluster")
     cluster = {
         "topic grows": topic_grows,

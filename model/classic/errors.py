@@ -31,7 +31,8 @@ FATAL = (Error.FENCED_INSTANCE_ID, Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROU
 
 
 def membership_error(me: MemberContext, records: Records, member_id: int) -> Error | None:
-    """Why the coordinator does not know a member id: it is gone, or its instance has another one now."""
+    """Return why the coordinator does not know a member id: it is gone, or its instance has another one
+    now."""
     admitted = [record.id for record in records if record.meta is not None]
     if member_id in admitted:
         return None
@@ -41,8 +42,8 @@ def membership_error(me: MemberContext, records: Records, member_id: int) -> Err
 def answer_to(
     me: MemberContext, api: str, group: Group, records: Records, member_id: int, generation: int
 ) -> Error | None:
-    """What the coordinator answers to a heartbeat, a commit or a ``"transactional commit"`` of ``member_id``
-    in ``generation``; the last is accepted while the leader assigns."""
+    """Return what the coordinator answers to a heartbeat, a commit or a ``"transactional commit"`` of
+    ``member_id`` in ``generation``; the last is accepted while the leader assigns."""
     if group.state in (GroupState.DEAD, GroupState.EMPTY):
         return Error.UNKNOWN_MEMBER_ID
     error = membership_error(me, records, member_id)
@@ -61,7 +62,7 @@ def fail(me: MemberContext, member: Member, error: str) -> tuple[Member, Seen]:
 
 
 def refused(me: MemberContext, member: Member, answer: Refused) -> tuple[Member, Seen]:
-    """The error table of JoinGroup, SyncGroup, Heartbeat and OffsetCommit.
+    """Return the error table of JoinGroup, SyncGroup, Heartbeat and OffsetCommit.
 
     An error for another generation than the present one does not touch the present one (KAFKA-9823).
     """
@@ -141,7 +142,7 @@ def heartbeat(me: MemberContext, member: Member, group: Group, records: Records)
 
 
 def beats(member: Member) -> bool:
-    """Whether the heartbeat thread is at work: since KAFKA-10134 from the JoinGroup response on."""
+    """Check whether the heartbeat thread is at work: since KAFKA-10134 from the JoinGroup response on."""
     if member.life not in (Life.UP, Life.HUNG) or member.generation == NONE or member.id == NO_ID:
         return False
     return member.state is MemberState.STABLE or member.state is MemberState.COMPLETING

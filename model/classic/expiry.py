@@ -49,12 +49,12 @@ def removed(me: MemberContext, group: Group, records: Records, member_id: int) -
 
 
 def belongs(member: Member, wire: Wire, record: MemberRecord) -> bool:
-    """Whether the member at work is the one of ``record``; it may learn its id only from the answer."""
+    """Check whether the member at work is the one of ``record``; it may learn its id only from the answer."""
     return record.id in (member.id, getattr(wire, "id", NO_ID), getattr(wire, "given", NO_ID))
 
 
 def able(member: Member, wire: Wire, record: MemberRecord) -> bool:
-    """Whether the owner of ``record`` can still join and sync in time."""
+    """Check whether the owner of ``record`` can still join and sync in time."""
     return works(member) and bool(member.topics) and belongs(member, wire, record)
 
 

@@ -63,7 +63,7 @@ MOST_NAMINGS = 5_040
 
 
 def machine(setup: Setup) -> Machine:
-    """The group of ``setup``: nobody started, no group on the broker.
+    """Return the group of ``setup``: nobody started, no group on the broker.
 
     Raises ValueError for an unknown fault, an instance id that two consumers share, an assignor list
     without a common protocol, and a group with more than MOST_NAMINGS namings.
@@ -136,12 +136,13 @@ def _initial(setup: Setup, name: str) -> Value:
 
 
 def held(me: Member, records: Records) -> Parts:
-    """What a participant owns."""
+    """Return what a participant owns."""
     return me.owned if participates(me, records) else Parts(0)
 
 
 def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: Records) -> Parts:
-    """The partitions for which an offset commit would be accepted: sent now, or on its way and arriving now.
+    """Return the partitions for which an offset commit would be accepted: sent now, or on its way and
+    arriving now.
 
     The client sends none unless it is STABLE; everything else is up to the coordinator. Each may be one of a
     transaction.
@@ -157,7 +158,7 @@ def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: R
 
 
 def settled(setup: Setup, me: Member, wire: Wire, group: Group, records: Records) -> str:
-    """Empty if this slot has nothing left to do, else what is amiss."""
+    """Return what this slot has left to do, "" if nothing."""
     if me.life in (Life.DOWN, Life.FAILED) or (me.life is Life.UP and not me.topics):
         return "still in the group" if records else ""
     if me.life is Life.PAUSED:
@@ -199,12 +200,13 @@ def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
 
 
 def _unlogged(records: Records, log: Records) -> int:
-    """How many of the admitted member ids a coordinator that loads the log would not know."""
+    """Return how many of the admitted member ids a coordinator that loads the log would not know."""
     return len({record.id for record in admitted(records)} - {record.id for record in log})
 
 
 def _reads(me: MemberContext, m: Member) -> tuple[bool, bool, Parts]:
-    """Whether an EAGER commit before revoking is under way, in order (eager, committing, still read)."""
+    """Check whether an EAGER commit before revoking is under way, in order (eager, committing, still
+    read)."""
     return me.config(m.stage).eager, m.committing, Parts(m.owned & ~m.unfetched)
 
 
@@ -223,7 +225,7 @@ def _share(setup: Setup, m: Member, records: Records) -> tuple[Parts, Parts, Par
 
 
 def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
-    """Renamings of equal members and of the partitions of a topic; sound since the leader's assignor is
+    """Yield renamings of equal members and of the partitions of a topic; sound since the leader's assignor is
     asked under every naming, so none where it is asked under one."""
     if setup.naming != "every":
         return
@@ -236,7 +238,8 @@ def _symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
 
 
 def permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[int, int]) -> Permutation:
-    """One renaming of the components ``names``: of members by ``slots``, of partitions by ``numbers``."""
+    """Return one renaming of the components ``names``: of members by ``slots``, of partitions by
+    ``numbers``."""
     to = {letter(old): letter(new) for old, new in enumerate(slots)}
     index = {name: i for i, name in enumerate(names)}
     columns = []
@@ -258,5 +261,5 @@ def permutation(names: tuple[str, ...], slots: tuple[int, ...], numbers: dict[in
 
 
 def initial(setup: Setup) -> State:
-    """The one initial state."""
+    """Return the one initial state."""
     return machine(setup).initial[0]

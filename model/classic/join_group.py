@@ -43,7 +43,7 @@ ARRIVES = Noted("request of a broken connection")
 
 
 def candidates(metas: Sequence[Metadata]) -> list[str]:
-    """The protocols that every member supports, in the first one's order."""
+    """Return the protocols that every member supports, in the first one's order."""
     if not metas:
         return []
     return [name for name in metas[0].assignors if all(name in meta.assignors for meta in metas[1:])]
@@ -64,7 +64,7 @@ def prepare(group: Group) -> Group:
 
 
 def written(meta: Metadata) -> Metadata:
-    """What of it is in the bytes, which is what the coordinator compares."""
+    """Return what of it is in the bytes, which is what the coordinator compares."""
     in_user_data = {"sticky", "cooperative-sticky"}.intersection(meta.assignors)
     tells = in_user_data and (meta.tells or "sticky" in meta.assignors)
     return meta if tells and meta.version >= 1 else meta._replace(own_gen=NONE)
@@ -73,7 +73,8 @@ def written(meta: Metadata) -> Metadata:
 def refusal(
     setup: Setup, group: Group, join: Join, everybody: Sequence[MemberRecord], mine: MemberRecord | None
 ) -> Error | None:
-    """Why a JoinGroup is turned away before anything else: protocols that do not fit, or a full group."""
+    """Return why a JoinGroup is turned away before anything else: protocols that do not fit, or a full
+    group."""
     members = admitted(everybody)
     if (
         members
@@ -260,17 +261,17 @@ def left_join_arrives(
 
 
 def _learned(member: Member, wire: Wire) -> tuple[int, ...]:
-    """Ids that the sender of a late JoinGroup has or hears of meanwhile: they are not given again."""
+    """Return ids that the sender of a late JoinGroup has or hears of meanwhile: they are not given again."""
     return (member.id, getattr(wire, "id", NO_ID), getattr(wire, "given", NO_ID))
 
 
 def which(behind: Behind, n: int) -> str:
-    """Which of several broken connections, oldest first."""
+    """Return which of several broken connections, oldest first."""
     return "" if len(behind) == 1 else f"connection {n + 1}"
 
 
 def connection_of(choice: str) -> int:
-    """The number that `which` made a choice of.
+    """Return the number that `which` made a choice of.
 
     >>> connection_of(""), connection_of("connection 2")
     (0, 1)
@@ -281,8 +282,9 @@ def connection_of(choice: str) -> int:
 def _split(
     me: MemberContext, rest: Sequence[Any]
 ) -> tuple[tuple[Records, ...], tuple[int, ...], tuple[Behind, ...]]:
-    """What a JoinGroup's handling reads beside its own slot: records of the others; ids that may not be given
-    again, since the log has them or something late names them; what was left behind, if anything can be."""
+    """Return what a JoinGroup's handling reads beside its own slot: records of the others; ids that may not
+    be given again, since the log has them or something late names them; what was left behind, if anything can
+    be."""
     late, *rest = rest
     behind: list[Behind] = []
     if me.setup.breaks_connections:
@@ -297,7 +299,7 @@ def _split(
 
 
 def not_overtaken(me: MemberContext, behind: Behind, later: Join, answer: Wire) -> Behind:
-    """What is still to be believed of ``behind`` once a ``later`` JoinGroup has its ``answer``.
+    """Return what is still to be believed of ``behind`` once a ``later`` JoinGroup has its ``answer``.
 
     As specified, unless it was refused, no older one of the same member id or instance is: each carries an
     epoch, and the coordinator refuses what is older than it has handled. No JoinGroup of Kafka's has one. Of

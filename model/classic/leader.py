@@ -68,7 +68,7 @@ Answer = tuple[Parts, ...] | Refusal
 
 @lru_cache(maxsize=1 << 18)
 def ask(setup: Setup, question: Question) -> Answer:
-    """The assignor's answer under the given naming: members m0, m1 ... and partitions by number."""
+    """Return the assignor's answer under the given naming: members m0, m1 ... and partitions by number."""
     assignor = setup.factory(question.protocol, question.switches)
     numbers, names = _numbering(setup, question.view)
     group = {
@@ -92,7 +92,7 @@ def ask(setup: Setup, question: Question) -> Answer:
 
 
 def _numbering(setup: Setup, view: int) -> tuple[dict[TopicPartition, int], dict[int, TopicPartition]]:
-    """Partitions of the metadata by name and back; others are named beyond the end of their topic."""
+    """Return partitions of the metadata by name and back; others are named beyond the end of their topic."""
     names = {}
     for t, parts in enumerate(setup.topics):
         known = [*each(parts & view), *each(parts & ~view)]
@@ -121,7 +121,7 @@ def _subscription(
 
 @lru_cache(maxsize=1 << 18)
 def answers(setup: Setup, question: Question) -> tuple[Answer, ...]:
-    """All distinct answers over the namings that the setup asks for, in a fixed order."""
+    """Return all distinct answers over the namings that the setup asks for, in a fixed order."""
     found: dict[Answer, None] = {}
     for order, numbers in _namings(setup, len(question.metas)):
         renamed = question._replace(
@@ -152,7 +152,7 @@ def _map(parts: int, numbers: dict[int, int]) -> Parts:
 
 @lru_cache(maxsize=256)
 def _namings(setup: Setup, members: int) -> tuple[tuple[tuple[int, ...], dict[int, int]], ...]:
-    """Orders of the members, and renamings of the partitions within their topics."""
+    """Return orders of the members, and renamings of the partitions within their topics."""
     same = {p: p for parts in setup.topics for p in each(parts)}
     if setup.naming == "given":
         return ((tuple(range(members)), same),)
@@ -163,7 +163,7 @@ def _namings(setup: Setup, members: int) -> tuple[tuple[tuple[int, ...], dict[in
 def question_of(
     setup: Setup, me: MemberContext, member: Member, group: Group, records: Sequence[Records]
 ) -> tuple[Question, list[Id], list[bool]]:
-    """What the leader asks its assignor, the member ids in order, and which of them are silent."""
+    """Return what the leader asks its assignor, the member ids in order, and which of them are silent."""
     members = [
         (Id(Slot(slot), record.id), record)
         for slot in setup.slots
@@ -258,7 +258,8 @@ def validated(question: Question, answer: Answer) -> Answer:
 
 
 def _hold_back(question: Question, silent: Sequence[bool], answer: tuple[Parts, ...]) -> tuple[Parts, ...]:
-    """As specified: what a silent static member may still hold goes to nobody else, whatever the assignor.
+    """Hold back as specified: what a silent static member may still hold goes to nobody else, whatever the
+    assignor.
 
     Its claims say so where the coordinator completed them; elsewhere they are stale and this has no effect
     (``silent_static_claims_stale``).
@@ -284,7 +285,7 @@ def _claims(
 def _witnesses(
     setup: Setup, question: Question, claims: Sequence[tuple[Id, Parts, Generation, Parts]]
 ) -> Iterator[Noted]:
-    """Situations worth a witness that show in what the leader was asked."""
+    """Yield situations worth a witness that show in what the leader was asked."""
     for _, owned, generation, _ in claims:
         if any(owned & other and generation < newer for _, other, newer, _ in claims):
             yield Noted("stale claim seen by a leader")
@@ -296,7 +297,7 @@ def _witnesses(
 
 
 def actions(setup: Setup) -> tuple[Action, ...]:
-    """One action for each member that may lead."""
+    """Return one action for each member that may lead."""
     records = tuple(f"record {letter(slot)}" for slot in setup.slots)
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
     return tuple(

@@ -82,8 +82,8 @@ def wants_to_join(me: MemberContext, member: Member) -> bool:
 
 
 def metadata(member: Member, config: ConsumerConfig) -> Metadata:
-    """What the next JoinGroup says. As specified a claim is labelled with the generation that assigned it;
-    Java writes the one last joined, which is another after a SyncGroup that failed."""
+    """Return what the next JoinGroup says. As specified a claim is labelled with the generation that assigned
+    it; Java writes the one last joined, which is another after a SyncGroup that failed."""
     owned = NOTHING if config.version < 1 or "claims_always_empty" in config.decisions else member.owned
     joined_last = not owned or "keep_owned_on_sync_rip" in config.decisions
     label = member.generation if joined_last else member.own_gen
@@ -127,7 +127,7 @@ def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
 
 
 def _latched(member: Member, config: ConsumerConfig) -> bool:
-    """What ``rejoinNeededOrPending`` makes of a rejoin that is called for."""
+    """Check whether what ``rejoinNeededOrPending`` makes of a rejoin that is called for."""
     return member.rejoin or "rejoin_flag_not_latched" not in config.decisions
 
 
@@ -179,7 +179,7 @@ def prepare(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
 
 
 def _prepares_again(member: Member) -> bool:
-    """Whether its JoinGroup went out unprepared; any other leaves ``prepare`` off."""
+    """Check whether its JoinGroup went out unprepared; any other leaves ``prepare`` off."""
     return member.prepare and member.state in (MemberState.PREPARING, MemberState.COMPLETING)
 
 
@@ -292,7 +292,7 @@ def _received(member: object) -> bool:
 
 
 def actions(me: MemberContext) -> tuple[Action, ...]:
-    """All actions of this slot's member and of its process."""
+    """Return all actions of this slot's member and of its process."""
     m, w, s, r = (me.name(part) for part in ("member", "wire", "stray", "record"))
     whole = ("budget", m, w, s, "group", r)
     both = ("budget", m)

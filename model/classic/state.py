@@ -221,7 +221,7 @@ class Group(NamedTuple):
 
 
 def generations(value: Any) -> int:
-    """The generations in ``value`` as a bit mask; of a ``Group``, all from its own on.
+    """Return the generations in ``value`` as a bit mask; of a ``Group``, all from its own on.
 
     Those after the group's own are kept apart because the next generation is its own plus one, and after
     a failover a member may hold one that the group does not remember.
@@ -244,13 +244,14 @@ LATER = (1 << 24) - 1
 
 
 def participates(me: Member, records: Records) -> bool:
-    """A member of the group that has not been reset. One that was removed and has not noticed is a zombie."""
+    """Check for a member of the group that has not been reset. One that was removed and has not noticed is a
+    zombie."""
     inside = any(record.id == me.id and record.meta is not None for record in records)
     return me.generation != NONE and me.id != NO_ID and inside
 
 
 def admitted(records: Sequence[MemberRecord]) -> list[MemberRecord]:
-    """The records of members, without ids that are only pending."""
+    """Return the records of members, without ids that are only pending."""
     return [record for record in records if record.meta is not None]
 
 

@@ -60,7 +60,7 @@ def uniform(members: Sequence[Subscriber], order: Order, switches: Collection[st
 
 
 def _unequal(members: Sequence[Subscriber], order: Order) -> tuple[Parts, ...]:
-    """What is free goes to the least loaded subscriber, then single moves even it out."""
+    """Return what is free goes to the least loaded subscriber, then single moves even it out."""
     kept = [member.before & member.subscribed for member in members]
     subscribers = {p: [i for i, m in enumerate(members) if m.subscribed >> p & 1] for p in order}
     for p in sorted(order, key=lambda p: len(subscribers[p])):
@@ -116,5 +116,5 @@ SERVER_ASSIGNORS: dict[str, ServerAssignor] = {"uniform": uniform, "range": rang
 
 
 def numbers(parts: int) -> Order:
-    """Partitions in the order of their numbers."""
+    """Return partitions in the order of their numbers."""
     return each(parts)

@@ -18,7 +18,7 @@ from rebalance_verifier.model.machine import Action, Outcome, Value, at_a_cost, 
 
 
 def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]:
-    """The actions of a group with larger steps, in the same order."""
+    """Yield the actions of a group with larger steps, in the same order."""
     listed = list(actions)
     by_name = {(action.name, action.who): action for action in listed}
     kinds = tuple(faults)
@@ -56,7 +56,7 @@ def atomic(actions: Iterable[Action], faults: Iterable[str]) -> Iterator[Action]
 
 
 def _changing(action: Action) -> Action:
-    """Only the outcomes that change something, fence the client once more, or keep it out for its old
+    """Return only the outcomes that change something, fence the client once more, or keep it out for its old
     self."""
     index = [action.reads.index(name) for name in action.writes]
 
@@ -75,7 +75,7 @@ def _fences(seen: Hashable) -> bool:
 
 
 def _fencing(action: Action, member: str) -> Action:
-    """Only the outcomes by which the client hears that its membership is gone."""
+    """Return only the outcomes by which the client hears that its membership is gone."""
     at = action.writes.index(member)
 
     def run(*values: Value) -> Iterator[Outcome]:
@@ -88,7 +88,7 @@ def _fencing(action: Action, member: str) -> Action:
 
 
 def _free(fault: Action) -> Action:
-    """A fault as a part of another one, which has paid."""
+    """Return a fault as a part of another one, which has paid."""
 
     def run(budget: int, *values: Value) -> Iterable[Outcome]:
         return fault.run(budget + 1, *values)

@@ -96,12 +96,13 @@ def left_arrives(
 
 
 def which(behind: LeftBehind, n: int) -> str:
-    """Which of several broken connections, oldest first."""
+    """Return which of several broken connections, oldest first."""
     return f"connection {n + 1}" if len(behind) > 1 else ""
 
 
 def connection_of(choice: str) -> int:
-    """The number of the connection in a choice that begins with what ``which`` made, 0 for the only one.
+    """Return the number of the connection in a choice that begins with what ``which`` made, 0 for the only
+    one.
 
     >>> connection_of("A t-0"), connection_of("connection 2 A t-0")
     (0, 1)
@@ -113,7 +114,7 @@ def connection_of(choice: str) -> int:
 def not_overtaken(
     me: MemberContext, behind: LeftBehind, later: Beat, answer: BeatOk | BeatRefused
 ) -> LeftBehind:
-    """What is still to be believed of ``behind`` once a ``later`` heartbeat has its ``answer``.
+    """Return what is still to be believed of ``behind`` once a ``later`` heartbeat has its ``answer``.
 
     As specified, unless it was refused, no older one of the same member id or instance is: a heartbeat says
     how many connections of its sender have broken, and the coordinator refuses what was sent on an older one

@@ -30,33 +30,34 @@ Book = tuple[ConsumerRecords, ...]
 
 
 def following(group: ConsumerGroup) -> Generation:
-    """The next epoch or generation."""
+    """Return the next epoch or generation."""
     lost = NONE if group.log is None else group.log.newest
     return Generation(max(group.epoch, lost) + 1)
 
 
 def bumped(group: ConsumerGroup) -> ConsumerGroup:
-    """The group in its next epoch."""
+    """Return the group in its next epoch."""
     return group._replace(epoch=following(group))
 
 
 def may_upgrade(setup: Setup) -> bool:
-    """Whether ``group.consumer.migration.policy`` lets a classic group become a consumer group."""
+    """Check whether ``group.consumer.migration.policy`` lets a classic group become a consumer group."""
     return setup.policy in ("bidirectional", "upgrade")
 
 
 def may_downgrade(setup: Setup) -> bool:
-    """Whether that policy lets a consumer group become a classic one."""
+    """Check whether that policy lets a consumer group become a classic one."""
     return setup.policy in ("bidirectional", "downgrade")
 
 
 def admits_classic(setup: Setup) -> bool:
-    """Whether a consumer group takes in members of the classic protocol: not where groups never change."""
+    """Check whether a consumer group takes in members of the classic protocol: not where groups never
+    change."""
     return setup.policy != "disabled" or "disabled_admits_classic" in setup.coordinator
 
 
 def keeps_protocols(setup: Setup) -> bool:
-    """Whether it matters which assignors members list, and which one a classic group has chosen."""
+    """Check whether it matters which assignors members list, and which one a classic group has chosen."""
     matters = ("upgrade_reads_last_protocol", "sync_names_first_protocol")
     return setup.lists > 1 and not setup.coordinator.isdisjoint(matters)
 
@@ -71,7 +72,7 @@ def chosen(book: Book) -> str:
 
 
 def unreadable(setup: Setup, group: ConsumerGroup, book: Book) -> bool:
-    """Whether an upgrade of a classic group fails: as shipped it reads what its members say under the
+    """Check whether an upgrade of a classic group fails: as shipped it reads what its members say under the
     protocol that they have agreed on, and there is none yet, or somebody who has joined since lacks it."""
     if group.kind is not GroupKind.CLASSIC:
         return False
@@ -82,7 +83,7 @@ def unreadable(setup: Setup, group: ConsumerGroup, book: Book) -> bool:
 
 
 def goes_down(setup: Setup, book: Book) -> bool:
-    """Whether a consumer group of these members becomes a classic one."""
+    """Check whether a consumer group of these members becomes a classic one."""
     rest = [record for records in book for record in records]
     return may_downgrade(setup) and bool(rest) and all(record.classic for record in rest)
 
@@ -93,7 +94,7 @@ def goes_down(setup: Setup, book: Book) -> bool:
 def upgraded(
     setup: Setup, group: ConsumerGroup, book: Book, cluster: Parts
 ) -> tuple[ConsumerGroup, Book, Seen]:
-    """The consumer group that a classic one becomes.
+    """Return the consumer group that a classic one becomes.
 
     As shipped a member holds its stored assignment. It may own more: what it claimed in its last JoinGroup
     and nobody has been assigned, which it has to revoke and may not have done yet. As specified that is
@@ -148,7 +149,7 @@ def _converted(record: ConsumerRecord, epoch: Generation, pending: Parts) -> Con
 def downgraded(
     setup: Setup, group: ConsumerGroup, book: Book, *, rebalances: bool
 ) -> tuple[ConsumerGroup, Book, Seen]:
-    """The classic group that a consumer group becomes, in the generation of its epoch.
+    """Return the classic group that a consumer group becomes, in the generation of its epoch.
 
     As shipped a member's assignment is its target, whatever it holds; as specified it is what it holds, so
     that nobody is given a partition that another one may own. As shipped the log does not know that the group
@@ -221,7 +222,7 @@ def without(book: Book, slot: int, member_id: int) -> Book:
 
 
 def rebalancing(group: ConsumerGroup, book: Book) -> tuple[ConsumerGroup, Book]:
-    """A classic group that begins a rebalance. ``resetAndPropagateAssignmentWithError``: one that is
+    """Return a classic group that begins a rebalance. ``resetAndPropagateAssignmentWithError``: one that is
     interrupted while it assigns leaves nobody an assignment."""
     if group.phase is GroupState.COMPLETING:
         group = group._replace(interrupted=True)
@@ -230,7 +231,7 @@ def rebalancing(group: ConsumerGroup, book: Book) -> tuple[ConsumerGroup, Book]:
 
 
 def failed_over(group: ConsumerGroup, slots: int) -> tuple[ConsumerGroup, Book]:
-    """A classic group as another broker loads it; no group where none was ever written."""
+    """Return a classic group as another broker loads it; no group where none was ever written."""
     log = group.log
     if log is None:
         return ConsumerGroup(epoch=group.epoch, assigned=group.epoch), ((),) * slots

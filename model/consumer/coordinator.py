@@ -76,7 +76,7 @@ class TargetMember(NamedTuple):
 
 
 def target_members(setup: Setup, book: Book, cluster: Parts) -> tuple[TargetMember, ...]:
-    """The members of the group, and what there is for each."""
+    """Return the members of the group, and what there is for each."""
     return tuple(
         TargetMember(Slot(slot), r.id, Parts(setup.parts(r.topics) & cluster), Parts(r.target & cluster))
         for slot, records in enumerate(book)
@@ -85,8 +85,8 @@ def target_members(setup: Setup, book: Book, cluster: Parts) -> tuple[TargetMemb
 
 
 def targets(setup: Setup, members: tuple[TargetMember, ...]) -> tuple[tuple[Parts, ...], ...]:
-    """Every target that the group's assignor may compute, since ids are random and decide the order; under
-    given names one."""
+    """Return every target that the group's assignor may compute, since ids are random and decide the order;
+    under given names one."""
     if setup.targets is not None:
         return tuple(setup.targets(members))
     return _targets(setup.topics, setup.server_assignor, setup.naming, members)
@@ -118,7 +118,7 @@ def _targets(
 
 
 def spelled(setup: Setup, members: Sequence[TargetMember], parts: Sequence[Parts]) -> str:
-    """A target as text: ``A t-0, B t-1 t-2``."""
+    """Return a target as text: ``A t-0, B t-1 t-2``."""
     return ", ".join(
         f"{letter(member.slot)} {setup.spell(some)}" for member, some in zip(members, parts, strict=True)
     )
@@ -127,7 +127,8 @@ def spelled(setup: Setup, members: Sequence[TargetMember], parts: Sequence[Parts
 def retarget(
     setup: Setup, group: ConsumerGroup, book: Book, cluster: Parts
 ) -> Iterator[tuple[ConsumerGroup, Book, str]]:
-    """The group with a target of its epoch; several where the assignor has a choice, or it is delayed."""
+    """Yield the group with a target of its epoch; several where the assignor has a choice, or it is
+    delayed."""
     if group.epoch == group.assigned:
         yield group, book, ""
         return
@@ -145,7 +146,7 @@ def retarget(
 
 
 def held_by_others(book: Book, slot: int, member_id: int) -> Parts:
-    """What members other than this one hold, and what looks so: partitions that have an epoch."""
+    """Return what members other than this one hold, and what looks so: partitions that have an epoch."""
     held = 0
     for other, records in enumerate(book):
         for record in records:
@@ -194,7 +195,7 @@ def heartbeat(
 def _refusal(
     me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, record: ConsumerRecord | None
 ) -> BeatError | None:
-    """Why a heartbeat that joins or goes on is refused, None if it is not."""
+    """Return why a heartbeat that joins or goes on is refused, None if it is not."""
     records = book[me.slot]
     other = next((r for r in records if r.id != beat.id), None) if me.static else None
     if beat.kind is BeatKind.JOIN:
@@ -215,12 +216,13 @@ def _refusal(
 
 
 def _replaceable(record: ConsumerRecord, decisions: Collection[str]) -> bool:
-    """Whether another process may come in the name of this static member: it has left, or cannot say so."""
+    """Check whether another process may come in the name of this static member: it has left, or cannot say
+    so."""
     return record.away or (record.classic and "classic_static_must_leave" not in decisions)
 
 
 def _comes_back(record: ConsumerRecord, decisions: Collection[str]) -> bool:
-    """Whether a static member may join again under its own id."""
+    """Check whether a static member may join again under its own id."""
     return "static_rejoin_unreleased" not in decisions or _replaceable(record, decisions)
 
 
@@ -232,7 +234,7 @@ def _refused(me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, er
 
 
 def _joins(me: MemberContext, beat: Beat, book: Book) -> tuple[ConsumerRecord, Book, Seen]:
-    """A new member id: a new member, or a static one that comes back in the name of the one before."""
+    """Return a new member id: a new member, or a static one that comes back in the name of the one before."""
     if not me.static or not book[me.slot]:
         return ConsumerRecord(beat.id), book, (Noted("member joins"),)
     before = book[me.slot][0]
@@ -240,15 +242,16 @@ def _joins(me: MemberContext, beat: Beat, book: Book) -> tuple[ConsumerRecord, B
 
 
 def returned(before: ConsumerRecord, member_id: int) -> ConsumerRecord:
-    """A static member that comes back: what the process before had, and nothing that this one has shown."""
+    """Return a static member that comes back: what the process before had, and nothing that this one has
+    shown."""
     return before._replace(id=member_id, epoch=NONE, previous=NONE, away=False, classic=False)
 
 
 def news(
     setup: Setup, group: ConsumerGroup, book: Book, record: ConsumerRecord, beat: Beat, cluster: Parts
 ) -> tuple[ConsumerGroup, ConsumerRecord]:
-    """The group's epoch after what the heartbeat brings: another subscription; and other metadata of the
-    topics that somebody subscribes to."""
+    """Return the group's epoch after what the heartbeat brings: another subscription; and other metadata of
+    the topics that somebody subscribes to."""
     if group.kind is GroupKind.NONE:
         group = group._replace(kind=GroupKind.CONSUMER, known=cluster)
     changed = group.known ^ cluster
@@ -258,7 +261,7 @@ def news(
 
 
 def _subscribed(book: Book, beat: Beat) -> int:
-    """The topics that somebody subscribes to, the sender of ``beat`` included."""
+    """Return the topics that somebody subscribes to, the sender of ``beat`` included."""
     topics = int(beat.topics)
     for records in book:
         for record in records:
@@ -331,8 +334,8 @@ def with_record(book: Book, slot: int, record: ConsumerRecord) -> Book:
 def accepted(
     me: MemberContext, records: ConsumerRecords, member_id: int, epoch: Generation, parts: Parts
 ) -> Parts:
-    """The partitions of a commit that are stored (KIP-1251): those that the member still holds. As shipped
-    all at its epoch, which stays when a revocation is followed by another one."""
+    """Return the partitions of a commit that are stored (KIP-1251): those that the member still holds. As
+    shipped all at its epoch, which stays when a revocation is followed by another one."""
     record = find(records, member_id)
     if record is None or epoch == NONE or epoch > record.epoch:
         return NOTHING

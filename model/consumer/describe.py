@@ -86,7 +86,8 @@ _SENT = {
 
 
 def description(setup: Setup, components: tuple[str, ...]) -> Description:
-    """How the group of ``setup`` is described; ``components`` names the values of a state, in order."""
+    """Return how the group of ``setup`` is described; ``components`` names the values of a state, in
+    order."""
     position = {name: index for index, name in enumerate(components)}
 
     def scene(before: State, event: Event, after: State, seen: tuple[Any, ...]) -> _ConsumerScene:
@@ -152,7 +153,7 @@ class _ConsumerScene:
         return " ".join(sorted({name.rpartition("-")[0] for name in parts})) or "nothing"
 
     def sentence(self) -> str:
-        """What happens, in one sentence without a full stop."""
+        """Return what happens, in one sentence without a full stop."""
         name, action, choice = self.name, self.event.action, self.event.choice
         if action in _SENT:
             return self._sends() + _SENT[action] + self._answer()
@@ -246,7 +247,7 @@ class _ConsumerScene:
         return text if waits else f"{text}: it has {spell(me.owned)}"
 
     def _answer(self) -> str:
-        """What of the coordinator's answer shows in the records afterwards."""
+        """Return what of the coordinator's answer shows in the records afterwards."""
         refused = next((one for one in self.seen if isinstance(one, BeatAnswered)), None)
         if refused is not None:
             return f": {refused.error}"
@@ -263,7 +264,7 @@ class _ConsumerScene:
     # -- what is drawn ---------------------------------------------------------------------------------
 
     def details(self) -> StepDetails:
-        """What a drawing shows of it."""
+        """Return what a drawing shows of it."""
         parts = {name: self.after[at] for name, at in self.position.items()}
         members = {letter(s): cast(AnyMember, parts[f"member {letter(s)}"]) for s in self.setup.slots}
         records = {name: cast(ConsumerRecords, parts[f"record {name}"]) for name in members}
@@ -338,7 +339,7 @@ class _ConsumerScene:
 
 
 def observation_text(setup: Setup, one: Any) -> str:
-    """One observation as text."""
+    """Return one observation as text."""
     match one:
         case Callback(call=call, who=who, parts=parts):
             return f"{letter(who)}: {CALLBACKS[call]}({setup.spell(parts)})"
@@ -355,7 +356,7 @@ def observation_text(setup: Setup, one: Any) -> str:
 
 
 def _adds(one: Any) -> bool:
-    """Whether it carries what the sentence of its step does not."""
+    """Check whether it carries what the sentence of its step does not."""
     if isinstance(one, Noted):
         return one.what.startswith(("upgrade", "downgrade"))
     return isinstance(one, Callback | Ended | Committed)

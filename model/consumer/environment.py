@@ -34,7 +34,7 @@ from rebalance_verifier.model.machine import Outcome
 
 
 def able(member: ConsumerMember, record: ConsumerRecord) -> bool:
-    """Whether the client of ``record`` goes on sending heartbeats."""
+    """Check whether the client of ``record`` goes on sending heartbeats."""
     comes_back = works(member) or (beats(member) and member.state in ACTIVE)
     return comes_back and member.id == record.id and bool(member.topics)
 
@@ -106,7 +106,7 @@ def failover(setup: Setup, budget: int, *parts: Any) -> Iterator[Outcome]:
 
 
 def disconnected(member: ConsumerMember, wire: BeatWire) -> tuple[ConsumerMember, BeatWire]:
-    """A client and what it has under way, after its connection broke."""
+    """Return a client and what it has under way, after its connection broke."""
     after = member._replace(full=True) if member.state in ACTIVE else member
     return after, BeatRefused(wire.id, BeatError.DISCONNECT) if wire is not None and beats(member) else None
 

@@ -90,7 +90,8 @@ def check(setup: Setup) -> None:
 
 
 def consumer_machine(setup: Setup) -> Machine:
-    """The group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check`` does."""
+    """Return the group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check``
+    does."""
     check(setup)
     names = components(setup)
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
@@ -112,7 +113,7 @@ def consumer_machine(setup: Setup) -> Machine:
 
 
 def components(setup: Setup) -> tuple[str, ...]:
-    """The values that a state has, in order."""
+    """Return the values that a state has, in order."""
     parts = ("member", "wire", "stray", "record", *(("behind",) if setup.breaks_connections else ()))
     return ("budget", "cluster", "group", *(f"{part} {letter(s)}" for s in setup.slots for part in parts))
 
@@ -128,7 +129,7 @@ class SlotNames(NamedTuple):
 
 
 def slot_names(me: MemberContext) -> SlotNames:
-    """The components of the slot ``me``."""
+    """Return the components of the slot ``me``."""
     book = tuple(f"record {letter(slot)}" for slot in me.setup.slots)
     member, wire, stray, record = (me.name(part) for part in ("member", "wire", "stray", "record"))
     return SlotNames(member, wire, stray, record, book)
@@ -175,7 +176,7 @@ def _hung(member: ConsumerMember) -> bool:
 
 
 def member_actions(me: MemberContext) -> Iterator[Action]:
-    """What a slot does, and what is done to it, one message at a time."""
+    """Yield what a slot does, and what is done to it, one message at a time."""
     m, w, s, r, book = slot_names(me)
     broken = me.setup.breaks_connections
     left = (me.name("behind"),) if broken else ()
@@ -255,12 +256,13 @@ def _of_environment(setup: Setup) -> Iterator[Action]:
 
 
 def held(me: AnyMember, records: ConsumerRecords) -> Parts:
-    """What a participant consumes."""
+    """Return what a participant consumes."""
     return me.owned if participates(me, records) else Parts(0)
 
 
 def commits(me: MemberContext, m: ConsumerMember, stray: LateCommit, records: ConsumerRecords) -> Parts:
-    """The partitions for which an offset commit would be stored: sent now, or under way and arriving now."""
+    """Return the partitions for which an offset commit would be stored: sent now, or under way and arriving
+    now."""
     total = 0
     if m.state in INSIDE:
         total |= coordinator.accepted(me, records, m.id, m.epoch, m.owned)
@@ -270,14 +272,14 @@ def commits(me: MemberContext, m: ConsumerMember, stray: LateCommit, records: Co
 
 
 def _idle(m: ConsumerMember, wire: BeatWire) -> bool:
-    """Whether what is under way is nothing, or a heartbeat without news."""
+    """Check whether what is under way is nothing, or a heartbeat without news."""
     if isinstance(wire, Beat):
         return wire.kind is BeatKind.STEADY and wire.owned is None and wire.epoch == m.epoch
     return wire is None or (isinstance(wire, BeatOk) and wire.parts is None and wire.epoch == m.epoch)
 
 
 def settled(m: ConsumerMember, wire: BeatWire, group: ConsumerGroup, records: ConsumerRecords) -> str:
-    """Empty if this slot has nothing left to do, else what is amiss."""
+    """Return what this slot has left to do, "" if nothing."""
     if m.life in (Life.DOWN, Life.FAILED) or (m.life is Life.UP and m.state is ClientState.UNSUBSCRIBED):
         return "still in the group" if records else ""
     if m.life is Life.PAUSED:
@@ -302,7 +304,7 @@ def record_epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple
 
 
 def _holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
-    """What the records of a slot hold: once at least, and more than once."""
+    """Return what the records of a slot hold: once at least, and more than once."""
     once = twice = 0
     for record in records:
         mine = (record.assigned & record.pending) | ((record.assigned | record.pending) & once)
@@ -345,7 +347,7 @@ def slot_views(me: MemberContext) -> Iterator[View]:
 
 
 def symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
-    """Renamings of equal members and of the partitions of a topic."""
+    """Yield renamings of equal members and of the partitions of a topic."""
     if setup.naming != "every":
         return
     for slots in permutations(setup.slots):
@@ -356,5 +358,5 @@ def symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
 
 
 def initial(setup: Setup) -> State:
-    """The one initial state."""
+    """Return the one initial state."""
     return consumer_machine(setup).initial[0]

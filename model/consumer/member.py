@@ -46,12 +46,12 @@ ACTIVE = (ClientState.JOINING, *INSIDE)
 
 
 def works(member: AnyMember) -> bool:
-    """Whether its application polls."""
+    """Check whether its application polls."""
     return member.life is Life.UP
 
 
 def beats(member: ConsumerMember) -> bool:
-    """Whether its background thread runs."""
+    """Check whether its background thread runs."""
     return member.life in (Life.UP, Life.HUNG)
 
 
@@ -78,9 +78,9 @@ def send(me: MemberContext, member: ConsumerMember, wire: BeatWire) -> Iterator[
 
 
 def claims(member: ConsumerMember, decisions: frozenset[str]) -> Parts:
-    """What a heartbeat gives as its sender's. The coordinator takes what is left out for revoked, so as
-    specified that is everything the client has or may come to have: the target that it has received, too, as
-    it may be reconciled before the answer is here. As shipped it is what was reconciled last."""
+    """Return what a heartbeat gives as its sender's. The coordinator takes what is left out for revoked, so
+    as specified that is everything the client has or may come to have: the target that it has received, too,
+    as it may be reconciled before the answer is here. As shipped it is what was reconciled last."""
     if "claims_reconciled_only" in decisions:
         return member.claim
     return Parts(member.claim | member.owned | (member.goal or 0) | (member.target or 0))
@@ -208,7 +208,7 @@ def acknowledge(me: MemberContext, member: ConsumerMember) -> Iterator[Outcome]:
 
 
 def _goes_on(me: MemberContext, member: ConsumerMember) -> bool:
-    """Whether a reconciliation that was begun may go on."""
+    """Check whether a reconciliation that was begun may go on."""
     if "no_rejoin_flag" in _decisions(me, member):
         return member.state in ACTIVE
     return member.state is ClientState.RECONCILING
@@ -293,7 +293,8 @@ def _departs(me: MemberContext, member: ConsumerMember, *, close: bool) -> tuple
 
 
 def _leaving(me: MemberContext, member: ConsumerMember, *, static: bool) -> Beat | None:
-    """The heartbeat that leaves; a static member goes away with -2. One that has no epoch sends none."""
+    """Return the heartbeat that leaves; a static member goes away with -2. One that has no epoch sends
+    none."""
     if member.epoch == NONE and member.state is not ClientState.JOINING:
         return None
     kind = BeatKind.AWAY if static else BeatKind.LEAVE
@@ -311,8 +312,8 @@ def _left(
     cluster: ClusterState,
     book: tuple[ConsumerRecords, ...],
 ) -> Iterator[tuple[ConsumerGroup, tuple[ConsumerRecords, ...], str, Seen]]:
-    """The coordinator behind a leave that arrives at once, and behind a heartbeat that was before it on the
-    same connection."""
+    """Yield the coordinator behind a leave that arrives at once, and behind a heartbeat that was before it on
+    the same connection."""
     first = [wire] if isinstance(wire, Beat) else []
     states: list[tuple[ConsumerGroup, tuple[ConsumerRecords, ...], str, Seen]] = [(group, book, "", ())]
     for request in (*first, *([beat] if beat is not None else [])):

@@ -42,8 +42,8 @@ def reconcile(
 
 
 def _own(record: ConsumerRecord, decisions: Collection[str]) -> Generation:
-    """The epoch in which it is to give up more: its own. Before Kafka 4.2 the next one, where it has just
-    given something up."""
+    """Return the epoch in which it is to give up more: its own. Before Kafka 4.2 the next one, where it has
+    just given something up."""
     counts = record.state is RecordState.UNREVOKED and "revocation_counts" in decisions
     return Generation(record.epoch + 1) if counts else record.epoch
 
@@ -114,8 +114,8 @@ def _at(
 
 
 def accepts(record: ConsumerRecord, epoch: Generation, owned: Parts | None) -> bool:
-    """Whether a heartbeat with ``epoch`` is one of this member: its own epoch, or the one before with a claim
-    that it was given."""
+    """Check whether a heartbeat with ``epoch`` is one of this member: its own epoch, or the one before with a
+    claim that it was given."""
     if epoch == record.epoch != NONE:
         return True
     return epoch == record.previous != NONE and owned is not None and not owned & ~record.assigned

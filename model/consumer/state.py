@@ -234,7 +234,7 @@ class ConsumerRecord(NamedTuple):
 
     @property
     def held(self) -> Parts:
-        """What nobody else may be given."""
+        """Return what nobody else may be given."""
         return Parts(self.assigned | self.pending)
 
 
@@ -288,7 +288,8 @@ class ConsumerGroup(NamedTuple):
 
 
 def epochs(value: object) -> int:
-    """The epochs in ``value`` as a bit mask. None is beyond the group's, so the next is new to everybody."""
+    """Return the epochs in ``value`` as a bit mask. None is beyond the group's, so the next is new to
+    everybody."""
     found = 0
 
     def note(epoch: int) -> int:
@@ -315,17 +316,17 @@ def put(records: ConsumerRecords, record: ConsumerRecord) -> ConsumerRecords:
 
 
 def unused(records: ConsumerRecords, named: Iterable[int] = ()) -> int:
-    """A member id for a process that starts: the first that neither the coordinator knows nor anything
+    """Return a member id for a process that starts: the first that neither the coordinator knows nor anything
     late names."""
     taken = {record.id for record in records} | set(named)
     return next(number for number in range(1, len(taken) + 2) if number not in taken)
 
 
 def epoch_of(me: AnyMember) -> Generation:
-    """Its epoch or generation, NONE outside of the group."""
+    """Return its epoch or generation, NONE outside of the group."""
     return me.generation if isinstance(me, ClassicMember) else me.epoch
 
 
 def participates(me: AnyMember, records: ConsumerRecords) -> bool:
-    """A member of the group that believes to be one, too. One that was removed is a zombie."""
+    """Check for a member of the group that believes to be one, too. One that was removed is a zombie."""
     return epoch_of(me) != NONE and find(records, me.id) is not None

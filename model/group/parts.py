@@ -178,7 +178,7 @@ def relabel(value: Any, names: Mapping[int, int]) -> Any:
 
 
 def each(parts: int) -> list[int]:
-    """The numbers in a bit mask, ascending.
+    """Return the numbers in a bit mask, ascending.
 
     >>> each(0b1010)
     [1, 3]
@@ -187,7 +187,7 @@ def each(parts: int) -> list[int]:
 
 
 def union(parts: Sequence[int]) -> Parts:
-    """The union of several sets."""
+    """Return the union of several sets."""
     total = 0
     for some in parts:
         total |= some

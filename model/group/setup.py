@@ -137,7 +137,7 @@ class Setup:
 
     @property
     def modern(self) -> bool:
-        """Whether somebody speaks the consumer protocol (KIP-848): a group of ``model.consumer``."""
+        """Check whether somebody speaks the consumer protocol (KIP-848): a group of ``model.consumer``."""
         return self._server_assignors != ()
 
     @property
@@ -152,38 +152,42 @@ class Setup:
 
     @property
     def migrates(self) -> bool:
-        """Whether it goes between the protocols: somebody speaks the classic one, somebody the other."""
+        """Check whether it goes between the protocols: somebody speaks the classic one, somebody the
+        other."""
         protocols = {stage.group_protocol for consumer in self.consumers for stage in consumer.stages}
         return len(protocols) > 1
 
     @property
     def mixed(self) -> bool:
-        """Whether members may offer different assignor lists, so that the coordinator has to compare."""
+        """Check whether members may offer different assignor lists, so that the coordinator has to
+        compare."""
         return len({stage.assignors for consumer in self.consumers for stage in consumer.stages}) > 1
 
     @property
     def lists(self) -> int:
-        """How many different assignor lists members of the classic protocol may offer."""
+        """Return how many different assignor lists members of the classic protocol may offer."""
         stages = (stage for consumer in self.consumers for stage in consumer.stages)
         return len({stage.assignors for stage in stages if stage.group_protocol == CLASSIC})
 
     @property
     def keeps_log(self) -> bool:
-        """Whether a failover can happen, so that what the coordinator has appended to its log matters."""
+        """Check whether a failover can happen, so that what the coordinator has appended to its log
+        matters."""
         return "failover" in self.faults
 
     @property
     def breaks_connections(self) -> bool:
-        """Whether a request may outlive its connection, and so be overtaken by those of the next one."""
+        """Check whether a request may outlive its connection, and so be overtaken by those of the next
+        one."""
         return not set(CONNECTION_FAULTS).isdisjoint(self.faults)
 
     @property
     def compares(self) -> bool:
-        """Whether one member's JoinGroup can be refused because of the others."""
+        """Check whether one member's JoinGroup can be refused because of the others."""
         return self.mixed or self.max_size is not None
 
     def parts(self, topics: int) -> Parts:
-        """All partitions that the ``topics`` can have."""
+        """Return all partitions that the ``topics`` can have."""
         return union([self.topics[topic] for topic in each(topics)])
 
     def partition(self, number: int) -> TopicPartition:
@@ -195,8 +199,8 @@ class Setup:
         raise ValueError(f"no topic has partition number {number}")
 
     def renamings(self, *, kept: int = 0) -> list[dict[int, int]]:
-        """Renamings of the partitions within their topics, those in ``kept`` among each other; only the one
-        that changes nothing where partitions have racks."""
+        """Return renamings of the partitions within their topics, those in ``kept`` among each other; only
+        the one that changes nothing where partitions have racks."""
         if self.racks:
             return [{p: p for parts in self.topics for p in each(parts)}]
         return [
@@ -209,7 +213,7 @@ class Setup:
         ]
 
     def spell(self, parts: int | None) -> str:
-        """A set of partitions as text.
+        """Return a set of partitions as text.
 
         >>> Setup(consumers=(), topics=(Parts(0b11),), exist=Parts(0b11)).spell(0b11)
         't-0 t-1'
@@ -223,7 +227,7 @@ class Setup:
 
 
 def _orders(parts: Parts, kept: int) -> Iterator[tuple[int, ...]]:
-    """The orders of one topic's partitions in which the ``kept`` ones stand where such stood."""
+    """Yield the orders of one topic's partitions in which the ``kept`` ones stand where such stood."""
     numbers = each(parts)
     for order in permutations(numbers):
         if all((kept >> a & 1) == (kept >> b & 1) for a, b in zip(numbers, order, strict=True)):
@@ -249,7 +253,7 @@ class MemberContext:
         return self.consumer.stages[stage]
 
     def name(self, component: str) -> str:
-        """The component of this slot: ``member`` is ``member A``."""
+        """Return the component of this slot: ``member`` is ``member A``."""
         return f"{component} {letter(self.slot)}"
 
     def id(self, incarnation: int) -> Id:

@@ -66,7 +66,7 @@ from rebalance_verifier.model.machine import Outcome
 
 
 def _only(protocol: str) -> tuple[str, ...]:
-    """The one assignor that an answer names, where that is kept."""
+    """Return the one assignor that an answer names, where that is kept."""
     return (protocol,) if protocol else ()
 
 
@@ -74,7 +74,7 @@ Answers = Iterator[tuple[ConsumerGroup, Book, ClassicMessage, Seen, str]]
 
 
 def refusal(message: ClassicMessage, error: Error) -> ClassicMessage:
-    """An error response to ``message``."""
+    """Return an error response to ``message``."""
     return ClassicMessage(ClassicStep.REFUSED, message.id, message.generation, error=error)
 
 
@@ -192,7 +192,7 @@ def _sync(
 
 
 def accepted(me: MemberContext, group: ConsumerGroup, records: ConsumerRecords, commit: Late) -> Parts:
-    """What of a commit is stored: in a classic group all of it, in its generation."""
+    """Return what of a commit is stored: in a classic group all of it, in its generation."""
     if group.kind is not GroupKind.CLASSIC:
         return coordinator.accepted(me, records, commit.id, commit.generation, commit.parts)
     known = find(records, commit.id) is not None and group.phase is not GroupState.COMPLETING
@@ -200,7 +200,7 @@ def accepted(me: MemberContext, group: ConsumerGroup, records: ConsumerRecords, 
 
 
 def heartbeat(me: MemberContext, member: ClassicMember, group: ConsumerGroup, book: Book) -> Error | None:
-    """The answer to a heartbeat of the classic protocol, None if nothing is the matter."""
+    """Return the answer to a heartbeat of the classic protocol, None if nothing is the matter."""
     record = find(book[me.slot], member.id)
     if record is None or not record.classic:
         return Error.UNKNOWN_MEMBER_ID
@@ -217,7 +217,7 @@ def heartbeat(me: MemberContext, member: ClassicMember, group: ConsumerGroup, bo
 
 
 def _newest(me: MemberContext, group: ConsumerGroup) -> Generation:
-    """The epoch that a classic member of a consumer group has to reach."""
+    """Return the epoch that a classic member of a consumer group has to reach."""
     return group.assigned if "rejoin_on_target_epoch" in me.setup.coordinator else group.epoch
 
 
@@ -225,7 +225,7 @@ def _newest(me: MemberContext, group: ConsumerGroup) -> Generation:
 
 
 def _split(setup: Setup, rest: Sequence[ConsumerRecords | AnyWire]) -> tuple[Book, list[AnyWire]]:
-    """The records of all slots, and their wires."""
+    """Return the records of all slots, and their wires."""
     size = len(setup.slots)
     return tuple(rest[:size]), list(rest[size:])  # type: ignore[arg-type]
 

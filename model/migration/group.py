@@ -75,7 +75,8 @@ from rebalance_verifier.model.migration.views import settled, views
 
 
 def migration_machine(setup: Setup) -> Machine:
-    """The group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check`` does."""
+    """Return the group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check``
+    does."""
     check(setup)
     rolls = any(len(consumer.stages) > 1 for consumer in setup.consumers)
     names = (*components(setup), *(f"rollout {letter(s)}" for s in setup.slots if rolls))
@@ -144,7 +145,7 @@ def _of_kind(kind: type, member: str, action: Action) -> Action:
 
 
 def _either(a: Action, b: Action) -> Action:
-    """Two actions of one name, each of its kind of client."""
+    """Return two actions of one name, each of its kind of client."""
     reads = tuple(dict.fromkeys((*a.reads, *b.reads)))
     writes = tuple(dict.fromkeys((*a.writes, *b.writes)))
 
@@ -181,7 +182,7 @@ def _classic_actions(me: MemberContext) -> Iterator[Action]:
 
 
 def _unpaid(action: Action) -> Action:
-    """A fault as a part of another one, which has paid."""
+    """Return a fault as a part of another one, which has paid."""
 
     def run(budget: Any, *values: Value) -> Any:
         return action.run(budget + 1, *values)
@@ -253,7 +254,7 @@ def _shared(me: MemberContext) -> Iterator[Action]:
 
 
 def _able(member: AnyMember, record: ConsumerRecord) -> bool:
-    """Whether the client of ``record`` goes on sending heartbeats."""
+    """Check whether the client of ``record`` goes on sending heartbeats."""
     if isinstance(member, ConsumerMember):
         return environment.able(member, record)
     return member.life is Life.UP and member.id == record.id
@@ -327,7 +328,7 @@ def _bounce(me: MemberContext) -> Action:
 
 
 def _starts(me: MemberContext, start: Action) -> Action:
-    """A start, which in some rollouts has to wait once the first round has begun."""
+    """Return a start, which in some rollouts has to wait once the first round has begun."""
     rollouts = tuple(f"rollout {letter(slot)}" for slot in me.setup.slots)
     if me.setup.rollout == "settled":
         return _when_settled(me, start, (me.name("rollout"),))
@@ -437,7 +438,7 @@ def _failover(setup: Setup, budget: int, *parts: Any) -> Iterator[Outcome]:
 
 
 def _disconnected(member: AnyMember, wire: AnyWire) -> tuple[AnyMember, AnyWire]:
-    """A client and what it has under way, after its connection broke."""
+    """Return a client and what it has under way, after its connection broke."""
     if isinstance(member, ConsumerMember):
         assert not isinstance(wire, ClassicMessage)
         return environment.disconnected(member, wire)

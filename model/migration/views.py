@@ -37,7 +37,7 @@ from rebalance_verifier.model.migration.coordinator import accepted
 
 
 def _beyond(me: AnyMember, records: ConsumerRecords) -> Parts:
-    """What a participant reads, and the coordinator does not know of: holds, or in a classic group has
+    """Return what a participant reads, and the coordinator does not know of: holds, or in a classic group has
     assigned or heard the claim of."""
     record = find(records, me.id)
     if record is None or not participates(me, records):
@@ -46,12 +46,13 @@ def _beyond(me: AnyMember, records: ConsumerRecords) -> Parts:
 
 
 def _stays_up(setup: Setup, group: ConsumerGroup, *book: ConsumerRecords) -> bool:
-    """Whether it is a consumer group although nobody speaks that protocol, and ought to be a classic one."""
+    """Check whether it is a consumer group although nobody speaks that protocol, and ought to be a classic
+    one."""
     return group.kind is GroupKind.CONSUMER and goes_down(setup, book)
 
 
 def _mixed(group: ConsumerGroup, *book: ConsumerRecords) -> bool:
-    """Whether it is a consumer group with members of the classic protocol."""
+    """Check whether it is a consumer group with members of the classic protocol."""
     modern = group.kind is GroupKind.CONSUMER
     return modern and any(record.classic for records in book for record in records)
 
@@ -59,7 +60,8 @@ def _mixed(group: ConsumerGroup, *book: ConsumerRecords) -> bool:
 def _commits(
     me: MemberContext, m: AnyMember, stray: LateCommit, records: ConsumerRecords, group: ConsumerGroup
 ) -> Parts:
-    """The partitions for which an offset commit would be stored: sent now, or under way and arriving now."""
+    """Return the partitions for which an offset commit would be stored: sent now, or under way and arriving
+    now."""
     total = 0
     inside = m.state in INSIDE if isinstance(m, ConsumerMember) else m.generation != NONE
     if inside:
@@ -70,7 +72,7 @@ def _commits(
 
 
 def settled(m: AnyMember, wire: Any, group: ConsumerGroup, records: ConsumerRecords) -> str:
-    """Empty if this slot has nothing left to do, else what is amiss."""
+    """Return what this slot has left to do, "" if nothing."""
     if isinstance(m, ConsumerMember):
         if group.kind is GroupKind.CLASSIC and m.life is Life.UP and m.state is not ClientState.UNSUBSCRIBED:
             return "not in a classic group"
@@ -96,7 +98,7 @@ def _epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, 
 
 
 def views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
-    """All views of a group of ``setup``."""
+    """Yield all views of a group of ``setup``."""
     yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
     yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
     book = tuple(f"record {letter(slot)}" for slot in setup.slots)

@@ -71,7 +71,7 @@ def run(
 def _played(
     play: Callable[[range], Iterator[list[VerdictRow]]], parts: Sequence[range], jobs: int | None
 ) -> Generator[tuple[range, list[VerdictRow]], None, None]:
-    """The rows of these parts of a slice, as they come; no more of one whose process is ended. Raises
+    """Yield the rows of these parts of a slice, as they come; no more of one whose process is ended. Raises
     CampaignError."""
 
     def working() -> AbstractContextManager[Callable[[int], Iterator[list[VerdictRow]]]]:

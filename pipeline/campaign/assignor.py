@@ -60,7 +60,7 @@ class TargetPlayer:
     memory_mib: int = 2048
 
     def identity(self) -> dict[str, Any]:
-        """What the rows depend on."""
+        """Return what the rows depend on."""
         return {
             "target": self.spec,
             "version": self.version,

@@ -101,7 +101,7 @@ class Player(Protocol):
         ...
 
     def identity(self) -> dict[str, Any]:
-        """What is played, as JSON values: rows of equal identity and seed may lie side by side."""
+        """Return what is played, as JSON values: rows of equal identity and seed may lie side by side."""
         ...
 
 
@@ -118,7 +118,7 @@ class Slice(NamedTuple):
 
     @property
     def scenarios(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return self.last - self.first
 
 
@@ -134,7 +134,7 @@ class Campaign:
 
     @property
     def scenarios(self) -> int:
-        """How many there are to play in all."""
+        """Return how many there are to play in all."""
         return self.legs[-1][0]
 
     def check(self) -> None:
@@ -147,7 +147,7 @@ class Campaign:
             raise ValueError(f"{cut:,} slices are more than {MOST_SLICES:,}: say --slice, with more in each")
 
     def slices(self) -> list[Slice]:
-        """All slices, in order."""
+        """Return all slices, in order."""
         found: list[Slice] = []
         for scenarios, size in self.legs:
             start = found[-1].last if found else 0
@@ -167,7 +167,7 @@ class Failing:
 
 
 def seed_of(seed: int, number: int) -> int:
-    """The seed of scenario ``number`` of the campaign ``seed``: 62 bits, the same on every machine."""
+    """Return the seed of scenario ``number`` of the campaign ``seed``: 62 bits, the same on every machine."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{number}".encode()).digest()[:8]) >> 2
 
 
@@ -175,7 +175,7 @@ def seed_of(seed: int, number: int) -> int:
 
 
 def load(directory: Path) -> Campaign | None:
-    """The campaign in ``directory``, None when there is none. Raises CampaignError."""
+    """Return the campaign in ``directory``, None when there is none. Raises CampaignError."""
     path = directory / "campaign.json"
     try:
         data = fields(json_of(path, MOST_BYTES))
@@ -194,7 +194,8 @@ def load(directory: Path) -> Campaign | None:
 
 
 def _campaign(data: Mapping[str, Any]) -> Campaign:
-    """What campaign.json says. Raises ValueError, LookupError or TypeError for what no campaign has."""
+    """Return what campaign.json says. Raises ValueError, LookupError or TypeError for what no campaign
+    has."""
     plays = fields(data["plays"])
     for name in ("target", "scenario"):
         word(plays.get(name, ""))
@@ -288,23 +289,24 @@ def locked(directory: Path) -> Iterator[None]:
 
 
 def slice_path(directory: Path, one: Slice) -> Path:
-    """Where the rows of a slice are."""
+    """Return where the rows of a slice are."""
     return directory / "verdicts" / f"slice={one.number:05}"
 
 
 def played(directory: Path, campaign: Campaign) -> list[Slice]:
-    """The slices that are committed, and whose rows nobody has removed since."""
+    """Return the slices that are committed, and whose rows nobody has removed since."""
     paths = {one: slice_path(directory, one) for one in campaign.slices()}
     return [one for one, at in paths.items() if (at / COMMITTED).exists() and any(at.glob("*.parquet"))]
 
 
 def kept(directory: Path, campaign: Campaign) -> int:
-    """How many scenarios are played and committed."""
+    """Return how many scenarios are played and committed."""
     return sum(one.scenarios for one in played(directory, campaign))
 
 
 def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
-    """The files with the rows of all committed slices. Raises CampaignError for one that may not end."""
+    """Return the files with the rows of all committed slices. Raises CampaignError for one that may not
+    end."""
     slices = [slice_path(directory, one) for one in played(directory, campaign)]
     files = [file for at in slices for file in sorted(at.glob("*.parquet"))]
     for file in files:
@@ -339,7 +341,7 @@ def run(
 
 
 def tasks(one: Slice) -> list[range]:
-    """The scenarios of a slice in parts for which there is a worker each."""
+    """Return the scenarios of a slice in parts for which there is a worker each."""
     parts = min(one.scenarios, max(TASKS, -(-one.scenarios // CHUNK)))
     cuts = [one.first + number * one.scenarios // parts for number in range(parts + 1)]
     return [range(first, last) for first, last in pairwise(cuts)]
@@ -355,7 +357,7 @@ def rows(player: Player, seed: int, numbers: range, limit: float) -> Iterator[li
 
 
 def unready(text: str) -> CampaignError | None:
-    """What a CannotStart says whose traceback is in ``text``."""
+    """Return what a CannotStart says whose traceback is in ``text``."""
     why = re.search(rf"{CannotStart.__name__}: (.*)", text)
     return None if why is None else CampaignError(f"nothing can be played on a worker: {why[1]}")
 

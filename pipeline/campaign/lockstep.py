@@ -47,7 +47,7 @@ class LockstepPlayer:
     seed: int = 0
 
     def identity(self) -> dict[str, Any]:
-        """What the rows depend on."""
+        """Return what the rows depend on."""
         return {
             "scenario": self.scenario,
             "code": str(self.releases),
@@ -58,13 +58,13 @@ class LockstepPlayer:
         }
 
     def setup(self) -> Setup:
-        """The group. Raises ScenarioError, ValueError."""
+        """Return the group. Raises ScenarioError, ValueError."""
         size = ScenarioSize(members=self.members, partitions=self.partitions, faults=self.faults)
         return lockstep_setup(scenario(self.scenario), size, self.releases)
 
     @contextlib.contextmanager
     def playing(self) -> Iterator[PlaySeed]:
-        """One cell for all walks; another where it died. Raises CannotStart."""
+        """Yield one cell for all walks; another where it died. Raises CannotStart."""
         setup, cells = self.setup(), contextlib.ExitStack()
         built = machine(setup)
 

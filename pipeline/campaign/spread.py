@@ -63,7 +63,7 @@ def run(
 
 
 def play(spark: SparkSession, player: Player, seed: int, one: Slice, limit: float) -> DataFrame:
-    """The rows (``VERDICTS``) of a slice; nothing is played before they are asked for."""
+    """Return the rows (``VERDICTS``) of a slice; nothing is played before they are asked for."""
     tasks = [(numbers.start, numbers.stop) for numbers in campaigns.tasks(one)]
     chunks = spark.range(0, len(tasks), 1, len(tasks))
     return chunks.mapInArrow(partial(_play, tasks, player=player, seed=seed, limit=limit), VERDICTS)

@@ -58,7 +58,7 @@ QUERIES: Mapping[str, str] = {
 
 
 def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
-    """The answers to ``QUERIES``. Raises CampaignError where rows cannot be read."""
+    """Return the answers to ``QUERIES``. Raises CampaignError where rows cannot be read."""
     import duckdb
 
     files = rows_of(directory, campaign)

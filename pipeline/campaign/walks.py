@@ -47,11 +47,11 @@ class WalkPlayer:
     steps: int = 200
 
     def identity(self) -> dict[str, Any]:
-        """What the rows depend on."""
+        """Return what the rows depend on."""
         return {**asdict(self), "mixes": [list(mix) for mix in self.mixes], "switches": list(self.switches)}
 
     def setup(self, mix: Sequence[str]) -> Setup:
-        """The group with members of these releases. Raises ScenarioError."""
+        """Return the group with members of these releases. Raises ScenarioError."""
         size = ScenarioSize(
             members=self.members,
             partitions=self.partitions,
@@ -63,7 +63,7 @@ class WalkPlayer:
         return scenario(self.scenario).setup(size)
 
     def mix(self, seed: int) -> tuple[str, ...]:
-        """The releases that ``seed`` chooses."""
+        """Return the releases that ``seed`` chooses."""
         return self.mixes[seed % len(self.mixes)]
 
     @contextlib.contextmanager

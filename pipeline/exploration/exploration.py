@@ -56,7 +56,7 @@ Batches = Iterator[pa.RecordBatch]
 
 
 def group(setup: Setup) -> tuple[Machine, Rules]:
-    """The machine of a group and what must hold of it: the ``build`` of a search, with ``partial``."""
+    """Return the machine of a group and what must hold of it: the ``build`` of a search, with ``partial``."""
     return machine(setup), rules(setup)
 
 
@@ -67,7 +67,7 @@ class Store:
         self.spark, self.where, self.row = spark, where, schema(components)
 
     def level(self, *depths: int) -> DataFrame:
-        """The states of these depths."""
+        """Return the states of these depths."""
         paths = [self._path("levels", depth) for depth in depths]
         return self.spark.read.schema(self.row).parquet(*paths)
 
@@ -89,7 +89,7 @@ class Store:
         return self.spark.read.schema(survey.SURVEY).parquet(self._path("surveys", depth)).collect()
 
     def surveys(self) -> dict[int, list[Row]]:
-        """What was counted of each level that is whole."""
+        """Return what was counted of each level that is whole."""
         try:
             saved = self.spark.read.schema(survey.SURVEY).parquet(f"{self.where}/surveys").collect()
         except AnalysisException as error:
@@ -226,7 +226,7 @@ class SparkHistory:
         self.store, self.spec, self.levels = store, spec, levels
 
     def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
-        """Every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
+        """Yield every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
         goals = np.zeros(0, np.uint64)
         if depth < self.levels:
             goals = self._keys(depth, partial(about, clause=clause))
@@ -237,11 +237,13 @@ class SparkHistory:
         return follow(self.spec.worker_space().space, ways[::-1], clause)
 
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
-        """Every shortest trace to the state with this index. Raises ValueError when there are too many."""
+        """Yield every shortest trace to the state with this index. Raises ValueError when there are too
+        many."""
         return self._gathered().traces_to(index)
 
     def graph(self) -> Graph:
-        """The steps that are no faults. Raises ValueError when states are merged by symmetry, or too many."""
+        """Return the steps that are no faults. Raises ValueError when states are merged by symmetry, or too
+        many."""
         return self._gathered().graph()
 
     def _gathered(self) -> LevelHistory:
@@ -257,7 +259,7 @@ class SparkHistory:
         return LevelHistory(worker.space, levels)
 
     def _keys(self, depth: int, predicate: StatePredicate) -> Hashes:
-        """The sorted keys of the states of which ``asked`` is true."""
+        """Return the sorted keys of the states of which ``asked`` is true."""
         keys = self.store.level(depth).mapInArrow(_choose(self.spec, predicate), _KEYS).toArrow().column(KEY)
         chosen: Hashes = np.sort(keys.to_numpy().view(np.uint64))
         return chosen

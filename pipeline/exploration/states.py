@@ -32,7 +32,7 @@ KEY = "key"
 
 
 def canonical(value: Value) -> bytes:
-    """Bytes that are equal exactly when the values are.
+    """Return bytes that are equal exactly when the values are.
 
     Raises TypeError for a value that holds anything but None, numbers, text, bytes, tuples, frozensets.
 
@@ -61,7 +61,7 @@ def canonical(value: Value) -> bytes:
 
 
 def value_id(component: int, value: Value) -> int:
-    """The id of a value of the numbered ``component``: -2^63 to 2^63 - 1."""
+    """Return the id of a value of the numbered ``component``: -2^63 to 2^63 - 1."""
     digest = blake2b(canonical(value), digest_size=8, person=component.to_bytes(4, "big")).digest()
     return int.from_bytes(digest, "big", signed=True)
 
@@ -106,7 +106,7 @@ class WorkerSpace:
         self.read = max(self.read, len(values))
 
     def fresh(self) -> Iterator[tuple[str, bytes]]:
-        """The values that the driver has not got: a name of each, and what ``learn`` reads."""
+        """Yield the values that the driver has not got: a name of each, and what ``learn`` reads."""
         for column, shared in zip(self.space.columns, self.shared, strict=True):
             for number in range(len(column)):
                 if number not in shared:
@@ -115,7 +115,7 @@ class WorkerSpace:
                     yield name, portable.dumps([column.position, value])
 
     def states(self, rows: pa.RecordBatch | pa.Table) -> Columns:
-        """Rows as columns of this space."""
+        """Return rows as columns of this space."""
         return [
             self._column(component, rows.column(component + 1))
             for component in range(len(self.space.columns))
@@ -132,13 +132,13 @@ class WorkerSpace:
         return column
 
     def rows(self, states: Columns, keys: Hashes) -> pa.RecordBatch:
-        """The opposite of ``states``, with the keys."""
+        """Return the opposite of ``states``, with the keys."""
         ids = [column.random[numbers] for column, numbers in zip(self.space.columns, states, strict=True)]
         arrays = [pa.array(one.view(np.int64)) for one in (keys, *ids)]
         return pa.RecordBatch.from_arrays(arrays, names=_names(len(ids)))
 
     def after(self, states: Columns, candidates: Candidates, handled: Visited) -> tuple[Columns, Hashes]:
-        """The different states after ``states`` but for those ``handled``, which they are added to."""
+        """Return the different states after ``states`` but for those ``handled``, which they are added to."""
         raw, at = firsts(candidates.hashes)
         at = np.sort(at[~handled.contains(raw)])
         raw = candidates.hashes[at]
@@ -175,7 +175,7 @@ class SearchSpec:
         return replace(self, values=(*self.values, zlib.compress(more))) if more else self
 
     def worker_space(self) -> WorkerSpace:
-        """The space of this process, which knows all ``values``."""
+        """Return the space of this process, which knows all ``values``."""
         if self.search not in _worker_spaces:
             _worker_spaces.clear()
             _worker_spaces[self.search] = WorkerSpace(self)
@@ -184,7 +184,7 @@ class SearchSpec:
 
 
 def schema(components: int) -> StructType:
-    """A row: the key, then the id of each component's value."""
+    """Return a row: the key, then the id of each component's value."""
     return StructType([StructField(name, LongType(), nullable=False) for name in _names(components)])
 
 

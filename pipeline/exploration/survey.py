@@ -133,7 +133,7 @@ def expanded(rows: Iterable[Row], tally: Tally) -> None:
 
 
 def values(rows: Iterable[Row]) -> list[bytes]:
-    """The values of a survey, by name."""
+    """Return the values of a survey, by name."""
     return [bytes(row.value) for row in sorted(rows, key=_name) if row.what == "value"]
 
 

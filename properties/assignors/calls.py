@@ -52,7 +52,7 @@ class Failure:
 
     @property
     def costly(self) -> bool:
-        """Whether it takes so long to come that nobody can wait for many of them."""
+        """Check whether it takes so long to come that nobody can wait for many of them."""
         return self.slow or self.kind in (FailureKind.TIMEOUT, FailureKind.MEMORY)
 
 
@@ -81,7 +81,7 @@ class AssignQuestion(NamedTuple):
     again: bool = False
 
     def bounded(self, reply: Reply) -> Reply:
-        """A reply, or that it is none when it is so large that nobody should have to judge it."""
+        """Return a reply, or that it is none when it is so large that nobody should have to judge it."""
         if isinstance(reply, Failure):
             return reply
         members, most = len(reply.assignment), len(self.group) + MORE_MEMBERS
@@ -263,7 +263,7 @@ class AssignorCall:
         return tuple([p for p in self.withheld if sum(room[m] for m in self.subscribers[p.topic]) > kept])
 
     def owners_at_once(self, partition: TopicPartition) -> tuple[str, ...]:
-        """Who owns it while SyncGroup delivers the assignment: nobody if that is no more than one,
+        """Return who owns it while SyncGroup delivers the assignment: nobody if that is no more than one,
         one alone if it is given it twice."""
         given = self.granted.get(partition, ())
         held = self.holders.get(partition, ()) if self.protocol is RebalanceProtocol.COOPERATIVE else ()
@@ -272,7 +272,7 @@ class AssignorCall:
 
     @cached_property
     def equal_subscriptions(self) -> bool:
-        """Whether all members subscribe to the same of the topics that the leader knows."""
+        """Check whether all members subscribe to the same of the topics that the leader knows."""
         subscribed = {subscription.topics for subscription in self.group.values()}
         if len(subscribed) <= 1:
             return True
@@ -291,7 +291,7 @@ _R = TypeVar("_R")
 
 
 def answered(asking: Generator[_Q, _R, _T], answer: Callable[[_Q], _R]) -> _T:
-    """What comes of something that asks questions, with the answers to them."""
+    """Return what comes of something that asks questions, with the answers to them."""
     try:
         question = next(asking)
         while True:
@@ -304,7 +304,8 @@ def answered(asking: Generator[_Q, _R, _T], answer: Callable[[_Q], _R]) -> _T:
 def answered_together(
     asking: Mapping[int, Generator[_Q, Any, _T]], answer: Callable[[list[tuple[int, _Q]]], Sequence[Any]]
 ) -> dict[int, _T]:
-    """The same of many at once, each a question further in every round, in the order of their numbers."""
+    """Return the same of many at once, each a question further in every round, in the order of their
+    numbers."""
     answers: dict[int, Any] = dict.fromkeys(sorted(asking))
     found: dict[int, _T] = {}
     while answers:

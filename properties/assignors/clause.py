@@ -99,19 +99,19 @@ class Clause:
     unless: frozenset[Promise] = frozenset()
 
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
-        """Whether a target with these promises is asked for this clause under ``protocol``."""
+        """Check whether a target with these promises is asked for this clause under ``protocol``."""
         promised = frozenset(promises)
         return protocol in self.protocols and self.promises <= promised and not self.unless & promised
 
     def missing(self, promises: Iterable[Promise]) -> str:
-        """Why a target with these promises is not asked for this clause."""
+        """Return why a target with these promises is not asked for this clause."""
         promised = frozenset(promises)
         if less := sorted(self.unless & promised):
             return f"not asked of what is promised to be {', '.join(less)}"
         return f"not promised: {', '.join(sorted(self.promises - promised))}"
 
     def to_json(self) -> dict[str, Any]:
-        """All that is said of it, as JSON values."""
+        """Return all that is said of it, as JSON values."""
         return {
             "id": self.id,
             "level": str(self.level),
@@ -146,5 +146,5 @@ def _violation_type(clause_id: str) -> type[Violation]:
 
 
 def violation(clause: Clause, breach: Breach, scenario: Scenario) -> Violation:
-    """The exception for one breach."""
+    """Return the exception for one breach."""
     return _violation_type(clause.id)(clause, breach, scenario)

@@ -31,7 +31,7 @@ class Optimum:
 
 @once
 def rack_matters(call: AssignorCall) -> bool:
-    """Whether racks can make a difference: a member has one, and some replica's rack is known."""
+    """Check whether racks can make a difference: a member has one, and some replica's rack is known."""
     racks = {subscription.rack_id for subscription in call.group.values()} - {None}
     return bool(racks) and any(
         not racks.isdisjoint(here) for topic in call.subscribers for here in call.cluster.topics[topic]
@@ -51,7 +51,7 @@ def matched(call: AssignorCall) -> int:
 
 
 def matchable(call: AssignorCall) -> int:
-    """Partitions with a subscriber in the rack of a replica: no placement matches more."""
+    """Return partitions with a subscriber in the rack of a replica: no placement matches more."""
     total = 0
     for topic, members in call.subscribers.items():
         racks = {call.group[member].rack_id for member in members}
@@ -64,8 +64,8 @@ MOST_MEMBERS = 32
 
 
 def best_matched(call: AssignorCall) -> bool:
-    """Whether a sound ``call``, with nothing withheld, surely has the best balance and for it the most rack
-    matches; false where it has not, or the group is large.
+    """Check whether a sound ``call``, with nothing withheld, surely has the best balance and for it the most
+    rack matches; false where it has not, or the group is large.
 
     A flow is of least cost exactly when its residual graph has no negative cycle. Seen from the members:
     moving a partition from one to another costs the match that is lost, and ending a chain of moves at
@@ -96,15 +96,15 @@ def best_matched(call: AssignorCall) -> bool:
 
 
 def optimum(call: AssignorCall) -> Optimum:
-    """The best placement of everything that ``call`` could have placed."""
+    """Return the best placement of everything that ``call`` could have placed."""
     if call.equal_subscriptions and not rack_matters(call):
         return _even(call)
     return _by_exchange(call) if len(call.group) <= MOST_MEMBERS else _by_flow(call)
 
 
 def _even(call: AssignorCall) -> Optimum:
-    """Equal subscriptions, no racks: everybody gets the average, rounded down or up. Those who claim more
-    than that keep as much, as far as there are parts rounded up."""
+    """Return equal subscriptions, no racks: everybody gets the average, rounded down or up. Those who claim
+    more than that keep as much, as far as there are parts rounded up."""
     total = sum(call.cluster.partition_count(topic) for topic in call.subscribers)
     floor, larger = divmod(total, max(1, len(call.group)))
     claims = Counter(call.valid.values()).values()
@@ -114,8 +114,8 @@ def _even(call: AssignorCall) -> Optimum:
 
 
 def _by_exchange(call: AssignorCall) -> Optimum:
-    """What `_by_flow` comes to, quicker where members are few: it begins with what was placed, and moves
-    partitions round a circle of members as long as that costs less.
+    """Return what `_by_flow` comes to, quicker where members are few: it begins with what was placed, and
+    moves partitions round a circle of members as long as that costs less.
 
     The circles are those of the residual graph of the flow, seen from its members, with the costs there. The
     sink is one more node: it takes a unit of load from where a chain of moves begins to where it ends.
@@ -170,8 +170,8 @@ Unit = tuple[str, Racks]
 
 
 def _by_unit(call: AssignorCall, ids: Sequence[str]) -> tuple[dict[Unit, list[int]], dict[Unit, list[int]]]:
-    """How many of each unit each member has: as ``call`` places them, what it does not with who has least;
-    and how many it validly claims."""
+    """Return how many of each unit each member has: as ``call`` places them, what it does not with who has
+    least; and how many it validly claims."""
     numbers = {member: number for number, member in enumerate(ids)}
     placed: dict[Unit, list[int]] = {}
     held: dict[Unit, list[int]] = {}
@@ -190,7 +190,7 @@ def _by_unit(call: AssignorCall, ids: Sequence[str]) -> tuple[dict[Unit, list[in
 
 
 def _negative_circle(cost: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
-    """The edges of a circle whose costs are negative together; none if there is no such circle."""
+    """Return the edges of a circle whose costs are negative together; none if there is no such circle."""
     count = len(cost)
     least, before = [0.0] * count, [-1] * count
     for _ in range(count + 1):  # Bellman and Ford
@@ -208,7 +208,7 @@ def _negative_circle(cost: Sequence[Sequence[float]]) -> list[tuple[int, int]]:
 
 
 def _circle(before: Sequence[int]) -> list[tuple[int, int]]:
-    """The edges of a circle that leads back, each node having one before it at most."""
+    """Return the edges of a circle that leads back, each node having one before it at most."""
     seen: dict[int, int] = {}
     for first in range(len(before)):
         node = first
@@ -224,7 +224,7 @@ def _circle(before: Sequence[int]) -> list[tuple[int, int]]:
 
 
 def _by_flow(call: AssignorCall) -> Optimum:
-    """The general case, as a flow of least cost.
+    """Return the general case, as a flow of least cost.
 
     Partitions of one topic with equal racks are one node; a member's n-th partition costs n, which
     makes the sum of costs least exactly when the load vector is best.
@@ -272,7 +272,7 @@ def _by_flow(call: AssignorCall) -> Optimum:
 
 
 def _some_greatest_load(call: AssignorCall, units: Counter[tuple[str, Racks]]) -> int:
-    """The greatest load of a placement that is easy to find; the best one has none above it."""
+    """Return the greatest load of a placement that is easy to find; the best one has none above it."""
     loads = dict.fromkeys(call.group, 0)
     for (topic, _), count in units.items():
         poorest = [(loads[member], member) for member in call.subscribers[topic]]
@@ -285,7 +285,7 @@ def _some_greatest_load(call: AssignorCall, units: Counter[tuple[str, Racks]]) -
 
 
 def transferable(call: AssignorCall) -> tuple[str, str, str] | None:
-    """A move that evens out the loads, as (from, to, topic), or ``None``: the balance of KIP-54.
+    """Return a move that evens out the loads, as (from, to, topic), or ``None``: the balance of KIP-54.
 
     KIP-54 calls an assignment balanced when no member could hand a partition to one that subscribes
     to its topic and has at least two fewer.

@@ -372,7 +372,7 @@ def well_placed(call: AssignorCall) -> bool:
 
 
 def final(call: AssignorCall) -> bool:
-    """Whether the result is to be judged: nothing withheld (else the round after it is), sound, and not on
-    its way to something better, as EAGER groups of a gradual assignor are for as long as they live."""
+    """Check whether the result is to be judged: nothing withheld (else the round after it is), sound, and not
+    on its way to something better, as EAGER groups of a gradual assignor are for as long as they live."""
     under_way = call.protocol is EAGER and Promise.GRADUAL in call.limits
     return not call.withheld and not under_way and well_placed(call)

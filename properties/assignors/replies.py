@@ -33,13 +33,13 @@ def total(reply: Answer | Failure) -> Breach | None:
 
 
 def _kind(failure: Failure) -> str:
-    """How it failed, with the name of the exception if there is one."""
+    """Return how it failed, with the name of the exception if there is one."""
     name = failure.message.partition(":")[0].rpartition(".")[2]
     return name if failure.kind is FailureKind.ERRORED and name.isidentifier() else str(failure.kind)
 
 
 def _telling(kind: FailureKind, lines: Sequence[str]) -> Sequence[str]:
-    """The lines of a report that say where it happened."""
+    """Return the lines of a report that say where it happened."""
     if kind is FailureKind.TIMEOUT:  # faulthandler says it first, a JVM where it comes to its main thread
         main = next((at for at, line in enumerate(lines) if line.startswith('"main"')), 0)
         return lines[main : main + 6]

@@ -139,13 +139,13 @@ class Scenario:
 
 
 def everybody(scenario: Scenario) -> list[ScenarioMember]:
-    """Its members, and those that join later."""
+    """Return its members, and those that join later."""
     joined = (e.member for events in scenario.rounds for e in events if isinstance(e, AddMember))
     return [*scenario.members, *joined]
 
 
 def topics_named(scenario: Scenario) -> list[str]:
-    """The topics that exist, are subscribed to or claimed, or are set, in order of appearance."""
+    """Return the topics that exist, are subscribed to or claimed, or are set, in order of appearance."""
     named = list(scenario.topics)
     for member in everybody(scenario):
         named += member.topics
@@ -155,8 +155,8 @@ def topics_named(scenario: Scenario) -> list[str]:
 
 
 def renamed(scenario: Scenario, members: Mapping[str, str], topics: Mapping[str, str]) -> Scenario:
-    """The same with other names: old to new; what is in neither mapping keeps its name. An instance is named
-    after its member, one that several members claim to be stays."""
+    """Return the same with other names: old to new; what is in neither mapping keeps its name. An instance is
+    named after its member, one that several members claim to be stays."""
     instances = Counter(m.instance for m in everybody(scenario))
 
     def member(m: ScenarioMember) -> ScenarioMember:
@@ -194,8 +194,8 @@ def renamed(scenario: Scenario, members: Mapping[str, str], topics: Mapping[str,
 
 
 def each_member(s: Scenario, change: Callable[[ScenarioMember], ScenarioMember]) -> Scenario:
-    """The scenario with every member changed, those that join later too; itself if none was: what asks so of
-    each of thousands of scenarios finds little to change."""
+    """Return the scenario with every member changed, those that join later too; itself if none was: what asks
+    so of each of thousands of scenarios finds little to change."""
     members = tuple([change(m) for m in s.members])
     rounds = (
         tuple([tuple([_of_member(e, change) for e in events]) for events in s.rounds])
@@ -237,7 +237,7 @@ def without_topics(s: Scenario, gone: set[str]) -> Scenario:
 
 
 def without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
-    """The later ones of a topic move up, and with them what is claimed."""
+    """Return the later ones of a topic move up, and with them what is claimed."""
     topics = {
         topic: tuple(racks for i, racks in enumerate(partitions) if (topic, i) not in gone)
         for topic, partitions in s.topics.items()
@@ -253,7 +253,8 @@ def without_partitions(s: Scenario, gone: set[TopicPartition]) -> Scenario:
 
 
 def with_one_topic(s: Scenario, kept: str, gone: str) -> Scenario:
-    """The scenario in which the partitions of topic ``gone`` follow those of ``kept``; neither is resized."""
+    """Return the scenario in which the partitions of topic ``gone`` follow those of ``kept``; neither is
+    resized."""
     first = len(s.topics[kept])
 
     def named(topics: tuple[str, ...]) -> tuple[str, ...]:
@@ -276,7 +277,7 @@ def with_one_topic(s: Scenario, kept: str, gone: str) -> Scenario:
 
 
 def uniform(counts: Mapping[str, int]) -> dict[str, tuple[Racks, ...]]:
-    """Topics without rack information, as ``Scenario.topics`` wants them."""
+    """Return topics without rack information, as ``Scenario.topics`` wants them."""
     return dict(Cluster.of(counts).topics)
 
 
@@ -302,7 +303,7 @@ def to_json(scenario: Scenario) -> dict[str, Any]:
 
 
 def from_json(data: Mapping[str, Any]) -> Scenario:
-    """The scenario that ``to_json`` wrote. Raises ``ValueError`` naming the field that is wrong."""
+    """Return the scenario that ``to_json`` wrote. Raises ``ValueError`` naming the field that is wrong."""
     try:
         topics = _topics_and_racks(data["topics"])
         members = tuple(_member_in(m) for m in data["members"])
@@ -325,7 +326,7 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
 
 
 def _topics_and_racks(data: Mapping[str, Any]) -> dict[str, tuple[Racks, ...]]:
-    """The partitions of each topic. Raises ``ValueError`` where a number stands for too many."""
+    """Return the partitions of each topic. Raises ``ValueError`` where a number stands for too many."""
     if sum(count for count in data.values() if isinstance(count, int)) > MOST_PARTITIONS:
         raise ValueError(f"scenario: more than {MOST_PARTITIONS:,} partitions")
     return {str(topic): _racks_in(partitions) for topic, partitions in data.items()}
@@ -397,7 +398,7 @@ def _one_of(kind: type[E], value: Any, name: str) -> E:
 
 
 def _partition_out(partition: TopicPartition) -> Any:
-    """An index below 0 apart from its topic, which may end in a dash."""
+    """Return an index below 0 apart from its topic, which may end in a dash."""
     return str(partition) if partition.partition >= 0 else list(partition)
 
 

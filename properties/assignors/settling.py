@@ -36,7 +36,7 @@ def bound(history: History) -> int:
 
 
 def settled(calls: Sequence[AssignorCall], alone: int) -> int | None:
-    """The first call from ``alone`` on, by index, after which nobody has to revoke anything."""
+    """Return the first call from ``alone`` on, by index, after which nobody has to revoke anything."""
     if len(calls) > alone and calls[alone].protocol is not RebalanceProtocol.COOPERATIVE:
         return alone
     return next((i for i in range(alone, len(calls)) if not calls[i].revoked), None)
@@ -48,7 +48,7 @@ def slow_rounds(partitions: int, limits: Limits) -> int:
 
 
 def hides(calls: Sequence[AssignorCall]) -> bool:
-    """Whether a member claims nothing although the call before gave it something."""
+    """Check whether a member claims nothing although the call before gave it something."""
     return any(
         before.assignment.get(member) and not claim.partitions
         for before, after in pairwise(calls)
@@ -74,8 +74,8 @@ def settles(history: History) -> Breach | None:
 
 
 def cycle(history: History) -> range | None:
-    """The undisturbed calls, by index, from one to that before which the group is in the same state again:
-    the same claims, as old, with the same decision behind them. It never settles then."""
+    """Return the undisturbed calls, by index, from one to that before which the group is in the same state
+    again: the same claims, as old, with the same decision behind them. It never settles then."""
     seen: dict[object, int] = {}
     for index in range(history.settling, len(history.calls)):
         call = history.calls[index]
@@ -88,14 +88,14 @@ def cycle(history: History) -> range | None:
 
 @once
 def _claimed(call: AssignorCall) -> frozenset[object]:
-    """Who claims what, of how many generations before the newest."""
+    """Return who claims what, of how many generations before the newest."""
     newest = max((claim.generation for claim in call.claims.values()), default=0)
     return frozenset([(m, frozenset(c.partitions), newest - c.generation) for m, c in call.claims.items()])
 
 
 @once
 def _given(call: AssignorCall) -> frozenset[object]:
-    """Who was given what."""
+    """Return who was given what."""
     return frozenset([(m, frozenset(partitions)) for m, partitions in call.assignment.items()])
 
 

@@ -180,7 +180,8 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
 
 
 def _settles(setup: Setup, cluster: int, group: GroupState, *views: object) -> bool:
-    """Every member settled, every subscribed partition owned once, and somebody watches the metadata."""
+    """Check that every member is settled, every subscribed partition is owned once, and somebody watches the
+    metadata."""
     count = len(setup.consumers)
     if any(views[:count]) or group not in (GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD):
         return False
@@ -242,7 +243,8 @@ def _shows(name: str, event: Event, seen: Seen) -> bool:
 
 
 def _at_step(kind: type | None, check: Check, setup: Setup, event: Event, seen: Seen) -> str | None:
-    """What ``check`` says first of what was seen of one ``kind``, or of all together where that is None."""
+    """Return what ``check`` says first of what was seen of one ``kind``, or of all together where that is
+    None."""
     if kind is None:
         return check(setup, seen)
     return next((found for one in seen if isinstance(one, kind) and (found := check(setup, one))), None)
@@ -292,7 +294,7 @@ CLAUSES: dict[str, ProtocolClause] = {clause.id: clause for clause in TABLE}
 
 
 def most_rounds(setup: Setup) -> int:
-    """The most rebalances that may follow the last fault.
+    """Return the most rebalances that may follow the last fault.
 
     Each of N members that joins starts one. In COOPERATIVE a partition that moves takes one more, and with P
     partitions at most min(N, P) - 1 of the joins have to wait for that. Each earlier fault can leave behind
@@ -309,7 +311,7 @@ def most_rounds(setup: Setup) -> int:
 
 
 def rules(setup: Setup) -> Rules:
-    """The rules that the group of ``setup`` has to keep."""
+    """Return the rules that the group of ``setup`` has to keep."""
     if setup.modern:
         return consumer.rules(setup)
     return Rules(

@@ -191,7 +191,7 @@ def _shows(name: str, event: Event, seen: Seen) -> bool:
 
 
 def _settles(setup: Setup, cluster: int, group: tuple[bool, bool], *views: object) -> bool:
-    """Every client settled, and every partition that somebody subscribes to is owned."""
+    """Check that every client is settled, and every partition that somebody subscribes to is owned."""
     count = len(setup.consumers)
     if any(views[:count]):
         return False
@@ -213,7 +213,7 @@ def _beats(event: Event) -> bool:
 
 
 def most_heartbeats(setup: Setup) -> int:
-    """The most heartbeats that change something and may follow the last fault.
+    """Return the most heartbeats that change something and may follow the last fault.
 
     Each of N members joins, and acknowledges what it is given: 2 N. Each join makes a target, of which those
     who are members hear: N (N - 1) / 2. The k-th to join is given P / k partitions at most, so at most so
@@ -232,7 +232,7 @@ def most_heartbeats(setup: Setup) -> int:
 
 
 def rules(setup: Setup) -> Rules:
-    """The rules that a consumer group of ``setup`` has to keep."""
+    """Return the rules that a consumer group of ``setup`` has to keep."""
     steps = [(clause.id, kind, check) for clause, kind, check in _STEPS]
     witnesses = (*WITNESSES, *(MIGRATION_WITNESSES if setup.migrates else ()))
     witnesses += CONNECTION_WITNESSES if setup.breaks_connections else ()

@@ -26,7 +26,7 @@ Holds = tuple[Parts, Parts]
 
 
 def holder(setup: Setup, a: str, b: str, x: Holds, y: Holds) -> str | None:
-    """One holder: of two slots, and of the records of each."""
+    """Return one holder: of two slots, and of the records of each."""
     for name, (_, twice) in ((a, x), (b, y)):
         if twice:
             return f"{setup.spell(twice)} is held twice by {name}"

@@ -109,7 +109,8 @@ class Figures:
 
 
 def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
-    """The figures of a run of ``setup`` from its initial state; only events from number ``since`` on count.
+    """Return the figures of a run of ``setup`` from its initial state; only events from number ``since`` on
+    count.
 
     A rebalance that began before ``since`` has its whole latency. Raises ValueError for an event that cannot
     happen.
@@ -176,7 +177,8 @@ def _group(group: Machine, state: State) -> Group:
 
 
 def _request(group: Machine, before: State, after: State, event: Event, slot: int) -> bool | None:
-    """Whether the JoinGroup or SyncGroup of ``slot`` succeeded for good (True), or failed; None: neither."""
+    """Check whether the JoinGroup or SyncGroup of ``slot`` succeeded for good (True), or failed; None:
+    neither."""
     if event.who != slot or event.action in _ENDS:
         return None
     was, now = _member(group, before, slot), _member(group, after, slot)
@@ -197,7 +199,7 @@ def _count_callbacks(members: Sequence[Metrics], outcome: Outcome) -> None:
 
 
 def _unread(setup: Setup, group: Machine, state: State) -> Parts:
-    """The partitions that exist, are subscribed to by a process that runs, and are read by nobody."""
+    """Return the partitions that exist, are subscribed to by a process that runs, and are read by nobody."""
     cluster = state[group.position["cluster"]]
     assert isinstance(cluster, ClusterState)
     wanted = read = 0
@@ -213,7 +215,8 @@ def _unread(setup: Setup, group: Machine, state: State) -> Parts:
 
 
 def _rebalancing(setup: Setup, group: Machine, state: State) -> bool:
-    """Whether the coordinator is between two stable groups, or a member between JoinGroup and callback."""
+    """Check whether the coordinator is between two stable groups, or a member between JoinGroup and
+    callback."""
     if _group(group, state).state in (GroupState.PREPARING, GroupState.COMPLETING):
         return True
     members = (_member(group, state, slot) for slot in setup.slots)
@@ -222,7 +225,7 @@ def _rebalancing(setup: Setup, group: Machine, state: State) -> bool:
 
 
 def _together(members: Sequence[Metrics]) -> Metrics:
-    """All members' metrics as one: sums, the greatest latency, the latest completion."""
+    """Return all members' metrics as one: sums, the greatest latency, the latest completion."""
     last = [metrics.last for metrics in members if metrics.last is not None]
     whole = Metrics(
         rebalance_total=sum(m.rebalance_total for m in members),

@@ -73,7 +73,7 @@ Invariant = Callable[[GroupView], bool | str | None]
 
 
 def load(reference: str) -> Invariant:
-    """The function at ``module:function``; modules of the current directory come first.
+    """Return the function at ``module:function``; modules of the current directory come first.
 
     Raises InvariantError.
     """
@@ -98,12 +98,12 @@ def load(reference: str) -> Invariant:
 
 
 def _named(error: BaseException) -> str:
-    """What is wrong, in a line."""
+    """Return what is wrong, in a line."""
     return f"{type(error).__name__}: {error}".splitlines()[0][:MOST]
 
 
 def clause_named(name: str) -> ProtocolClause:
-    """A clause of the table, an invariant of one's own, or a witness, by its id. Imports nothing.
+    """Return a clause of the table, an invariant of one's own, or a witness, by its id. Imports nothing.
 
     Raises KeyError where it is none of them.
     """
@@ -128,13 +128,13 @@ FORERUNNERS = ("poll/throws", "epoch/covers")
 
 
 def gravity(name: str) -> tuple[int, int]:
-    """How bad it is that a clause is broken, by its level first: the smaller, the worse."""
+    """Return how bad it is that a clause is broken, by its level first: the smaller, the worse."""
     within = 0 if name == WORST else 2 if name in FORERUNNERS else 1
     return list(Level).index(clause_named(name).level), within
 
 
 def milder(names: Iterable[str]) -> frozenset[str]:
-    """Those of these clauses after which worse may break: not of the worst level, or forerunners."""
+    """Return those of these clauses after which worse may break: not of the worst level, or forerunners."""
     levels = {name: list(Level).index(clause_named(name).level) for name in names}
     return frozenset(n for n, level in levels.items() if level > min(levels.values()) or n in FORERUNNERS)
 
@@ -148,14 +148,15 @@ def outranked(names: Iterable[str]) -> frozenset[str]:
 
 
 def rules(setup: Setup, invariants: Iterable[str] = ()) -> Rules:
-    """All that a group has to keep, the ``invariants`` at ``module:function`` too. Raises InvariantError."""
+    """Return all that a group has to keep, the ``invariants`` at ``module:function`` too. Raises
+    InvariantError."""
     own = tuple(_rule(setup, reference) for reference in invariants)
     needed = required(setup)
     return needed._replace(always=(*needed.always, *own))
 
 
 def rules_about(setup: Setup, clause: str) -> Rules:
-    """The rules of a group with the one that ``clause`` names, wherever it comes from."""
+    """Return the rules of a group with the one that ``clause`` names, wherever it comes from."""
     return rules(setup, [clause.removeprefix(OWN)] if clause.startswith(OWN) else [])
 
 

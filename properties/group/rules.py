@@ -42,7 +42,7 @@ class EachChange(NamedTuple):
     breach: Callable[..., str | None]
 
     def concerns(self, action: str, who: int) -> bool:
-        """Whether it is asked about this action."""
+        """Check whether it is asked about this action."""
         return who == self.who and action in self.actions
 
 
@@ -91,7 +91,7 @@ class Rules(NamedTuple):
         return (*self.safety, *(r.clause for r in self.finally_), *(r.clause for r in self.bounded))
 
     def about(self, *clauses: str) -> Rules:
-        """Those of ``clauses``."""
+        """Return those of ``clauses``."""
         return Rules._make(tuple(rule for rule in kind if rule.clause in clauses) for kind in self)
 
     def in_state(self, look: Callable[[str], Value]) -> Iterator[tuple[str, str]]:
@@ -121,9 +121,9 @@ class Rules(NamedTuple):
                         yield about.clause, sentence
 
     def shown(self, event: Event, seen: tuple[Hashable, ...]) -> Iterator[str]:
-        """The witnesses that a step shows."""
+        """Yield the witnesses that a step shows."""
         return (rule.clause for rule in self.sometimes if rule.shows(event, seen))
 
     def concerns(self, event: Event, seen: tuple[Hashable, ...], change: Change) -> bool:
-        """Whether a step breaks or shows anything."""
+        """Check whether a step breaks or shows anything."""
         return any(self.at_step(event, seen, change)) or any(self.shown(event, seen))

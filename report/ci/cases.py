@@ -88,7 +88,7 @@ class CiCase:
 
     @property
     def fails(self) -> bool:
-        """Whether it is broken and that fails the run."""
+        """Check whether it is broken and that fails the run."""
         return self.status is Status.VIOLATED and self.gates
 
     @property
@@ -142,12 +142,12 @@ class CiReport:
         return _by_level(c for c in self.cases if c.status is Status.VIOLATED and not c.gates)
 
     def having(self, *statuses: Status) -> list[CiCase]:
-        """The cases with one of these statuses, the worst level first."""
+        """Return the cases with one of these statuses, the worst level first."""
         return _by_level(case for case in self.cases if case.status in statuses)
 
     @property
     def counts(self) -> dict[Level, Counter[Status]]:
-        """How many cases of each level have which status."""
+        """Return how many cases of each level have which status."""
         table: dict[Level, Counter[Status]] = {level: Counter() for level in LEVELS}
         for case in self.cases:
             table[case.rule.level][case.status] += 1

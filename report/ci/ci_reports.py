@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 
 
 def result(checked: Result) -> CiReport:
-    """A finished ``rebalance check``. Where a Python target lies in the working directory, its source is
-    looked at for the line of its definition."""
+    """Return a finished ``rebalance check``. Where a Python target lies in the working directory, its source
+    is looked at for the line of its definition."""
     target = checked.target
     name = f"{target.name} {target.version}".strip()
     return CiReport(
@@ -121,7 +121,7 @@ def _outcomes(row: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
 
 
 def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
-    """A finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
+    """Return a finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
     from rebalance_verifier.properties.group.own import clause_named
     from rebalance_verifier.report.terminal.exploration import headline, spelled
 
@@ -148,7 +148,7 @@ def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
 
 
 def _requested_clauses(found: Explored) -> Iterator[str]:
-    """The clauses that were to be asked, liveness too."""
+    """Yield the clauses that were to be asked, liveness too."""
     from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
 
     yield from found.plan.rules.safety
@@ -183,7 +183,7 @@ def _run(violation: ExplorationViolation, run: SavedRun, paths: Mapping[str, str
 
 
 def _counterexample(run: SavedRun, message: str, paths: Mapping[str, str], more: str) -> Evidence:
-    """A run of the group that breaks something."""
+    """Return a run of the group that breaks something."""
     from rebalance_verifier.report.diagram.run_diagram import of_run
     from rebalance_verifier.report.terminal.exploration import run_lines
     from rebalance_verifier.traces.runs import run_id
@@ -211,7 +211,7 @@ def _unexplored(found: Explored) -> Iterator[str]:
 
 
 def audited(found: Audited) -> CiReport:
-    """A finished ``rebalance audit``: a case for each check, with the findings that were collected."""
+    """Return a finished ``rebalance audit``: a case for each check, with the findings that were collected."""
     from rebalance_verifier.report.terminal.audit import headline
 
     plan = found.plan
@@ -305,7 +305,7 @@ def _unread(found: Audited) -> Iterator[str]:
 
 
 def proved(proof: Proof) -> CiReport:
-    """A finished ``rebalance prove``: a case for each theorem."""
+    """Return a finished ``rebalance prove``: a case for each theorem."""
     from rebalance_verifier.report.terminal.proof import headline
 
     plan = proof.plan
@@ -407,8 +407,8 @@ def _group(one: ProofOutcome) -> list[str]:
 
 
 def upgraded(report: UpgradeReport, code: int) -> CiReport:
-    """A finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where its hop has
-    no safe one. ``code``: of exit."""
+    """Return a finished ``rebalance upgrade``: a case for each path. That one is unsafe fails only where its
+    hop has no safe one. ``code``: of exit."""
     outcomes = report.outcomes
     safe = [one.path.name for one in outcomes if one.verdict.value == "safe"]
     verdict = {0: Verdict.CONFORMANT, 1: Verdict.VIOLATION}.get(code, Verdict.INCONCLUSIVE)

@@ -54,7 +54,7 @@ def summarise(report: CiReport, environment: Mapping[str, str] = os.environ) -> 
 
 
 def _case(kind: str, report: CiReport, case: CiCase) -> list[str]:
-    """An annotation for each location where a rule is broken; one where it has none of its own."""
+    """Return an annotation for each location where a rule is broken; one where it has none of its own."""
     located = [one for one in case.evidence if one.source_location] or list(case.evidence[:1])
     if not located:
         return [_annotation(kind, report, case, None)]
@@ -80,7 +80,7 @@ def _most(kind: str, found: list[str]) -> list[str]:
 
 
 def _command(kind: str, title: str, message: str, source_location: SourceLocation | None = None) -> str:
-    """One workflow command.
+    """Return one workflow command.
 
     >>> _command("error", "a,b: c", "50%\\nof it", SourceLocation("a.py", 3))
     '::error file=a.py,line=3,title=a%2Cb%3A c::50%25%0Aof it'

@@ -19,7 +19,7 @@ MOST = 10_000
 
 
 def render(report: CiReport) -> str:
-    """The XML text, with its declaration. Nothing in it is illegal in XML 1.0, whatever names say."""
+    """Return the XML text, with its declaration. Nothing in it is illegal in XML 1.0, whatever names say."""
     suite = ET.Element("testsuite", name="rebalance", time=f"{report.seconds:.3f}")
     of_all = (("suite_version", report.suite_version), *report.properties, ("verdict", report.verdict))
     _properties(suite, of_all)
@@ -57,7 +57,7 @@ def _case(report: CiReport, case: CiCase) -> ET.Element:
 
 
 def _run(report: CiReport, failed: bool) -> ET.Element:
-    """What is wrong with the run and belongs to no rule."""
+    """Return what is wrong with the run and belongs to no rule."""
     element = _element(report, "rebalance.run", "verdict")
     for line in report.stale:
         _outcome(element, "failure", f"{line} matches no clause: remove line", "", "rebalance.stale")
@@ -70,7 +70,7 @@ def _run(report: CiReport, failed: bool) -> ET.Element:
 
 
 def _element(report: CiReport, group: str, name: str) -> ET.Element:
-    """A test case; it takes no time of its own, since one search is for all rules."""
+    """Return a test case; it takes no time of its own, since one search is for all rules."""
     element = ET.Element("testcase", classname=group, name=name, time="0")
     if report.source_location:
         element.set("file", clean(report.source_location.file))

@@ -111,7 +111,7 @@ def _shown(one: Evidence, diagram: list[str]) -> list[str]:
 
 
 def _diagram(case: CiCase) -> list[str]:
-    """The picture of the first thing that breaks a rule, in the language that GitHub draws."""
+    """Return the picture of the first thing that breaks a rule, in the language that GitHub draws."""
     draw = case.evidence[0].draw if case.evidence else None
     if draw is None:
         return []

@@ -47,7 +47,7 @@ def render(report: CiReport) -> str:
 
 
 def to_json(report: CiReport) -> dict[str, Any]:
-    """The log as plain JSON values: one run, no time stamps; equal reports give equal text."""
+    """Return the log as plain JSON values: one run, no time stamps; equal reports give equal text."""
     rules = list({case.rule.id: case.rule for case in report.cases}.values())
     at = {rule.id: number for number, rule in enumerate(rules)}
     results = [
@@ -105,7 +105,7 @@ def _invocation(report: CiReport, results: int) -> dict[str, Any]:
 
 
 def _evidence(case: CiCase) -> tuple[Evidence, ...]:
-    """What a case has; of one that is broken all the same, what is known of it."""
+    """Return what a case has; of one that is broken all the same, what is known of it."""
     if case.evidence or case.status is not Status.VIOLATED:
         return case.evidence
     return (Evidence(message=case.note or case.rule.sentence),)
@@ -154,7 +154,8 @@ def _level(case: CiCase, one: Evidence) -> str:
 
 
 def _message(case: CiCase, one: Evidence) -> str:
-    """The summary, a full stop, then what leads to it: viewers show the first sentence in their lists."""
+    """Return the summary, a full stop, then what leads to it: viewers show the first sentence in their
+    lists."""
     lines = [f"{clean(one.message)}.", *(clean(reason) for reason in one.because[:10])]
     lines += [f"{name}: {clean(text)}" for name, text in one.facts]
     lines += [clean(f"{name}: {text}") for name, text in one.notes]
@@ -206,7 +207,8 @@ class _FlowStep:
 
 
 def _flows(one: Evidence, trace: SourceLocation) -> Iterator[dict[str, Any]]:
-    """The group first, then each member; the first has what room there is, a member only all of its steps."""
+    """Yield the group first, then each member; the first has what room there is, a member only all of its
+    steps."""
     if one.draw is None:
         return
     diagram = one.draw()
@@ -244,7 +246,8 @@ def _flow(name: str, message: str, steps: list[_FlowStep], trace: SourceLocation
 
 
 def _steps(diagram: OwnershipDiagram) -> Iterator[_FlowStep]:
-    """Each moment; below it what is sent and shows then, what begins to be whose, and what is owned twice."""
+    """Yield each moment; below it what is sent and shows then, what begins to be whose, and what is owned
+    twice."""
     order = 0
     for at, column in enumerate(diagram.columns):
         below = [*_seen(diagram, at), *_held(diagram, at), *_twice(diagram, at)]

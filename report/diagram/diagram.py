@@ -91,7 +91,7 @@ class Overlap:
     zombies: tuple[str, ...] = ()
 
     def owners(self, name: Callable[[str], str], most: int = 3) -> str:
-        """Who owns it, each of the first ``most`` as ``name`` writes it."""
+        """Return who owns it, each of the first ``most`` as ``name`` writes it."""
         if len(self.members) == 1:
             return f"{name(self.members[0])} twice"
         # Who works as designed comes first: the others are beside it.
@@ -104,7 +104,7 @@ class Overlap:
 
     @property
     def bug(self) -> bool:
-        """Whether two members of the group own it, or one was given it twice."""
+        """Check whether two members of the group own it, or one was given it twice."""
         return len(self.members) == 1 or len(self.members) - len(self.zombies) > 1
 
 
@@ -163,7 +163,7 @@ class OwnershipDiagram:
         return stretches(column.generation for column in self.columns)
 
     def number(self, column: DiagramColumn) -> str:
-        """What a column is called in a sentence about it."""
+        """Return what a column is called in a sentence about it."""
         return str(column.generation) if self.unit == "round" else column.label
 
     def when(self, start: int, end: int) -> str:
@@ -175,7 +175,7 @@ class OwnershipDiagram:
 
 
 def to_json(diagram: OwnershipDiagram) -> dict[str, Any]:
-    """The diagram as plain JSON values; ``traces/schemas/picture.schema.json`` describes them."""
+    """Return the diagram as plain JSON values; ``traces/schemas/picture.schema.json`` describes them."""
     return {"schema": 1, "kind": "picture", **asdict(diagram)}
 
 
@@ -196,7 +196,7 @@ def stretches(values: Iterable[_T]) -> Iterator[tuple[_T, int, int]]:
 
 
 def more(number: int, noun: str) -> list[str]:
-    """What to say of what is left out.
+    """Return what to say of what is left out.
 
     >>> more(2, "more partition"), more(0, "more member")
     (['and 2 more partitions'], [])
@@ -205,12 +205,12 @@ def more(number: int, noun: str) -> list[str]:
 
 
 def left_of(total: int, shown: int, noun: str) -> list[str]:
-    """The same of moments, of which not all are shown."""
+    """Return the same of moments, of which not all are shown."""
     return [f"{count(total - shown, noun)} of {total:,}"] if total > shown else []
 
 
 def bars(looks: Sequence[Sequence[OwnershipState | None]]) -> tuple[Bar, ...]:
-    """Rows of looks, one for each column, as bars: neighbours that look alike are one."""
+    """Return rows of looks, one for each column, as bars: neighbours that look alike are one."""
     return tuple(
         Bar(row, start, end, look)
         for row, line in enumerate(looks)
@@ -220,7 +220,7 @@ def bars(looks: Sequence[Sequence[OwnershipState | None]]) -> tuple[Bar, ...]:
 
 
 def grid(diagram: OwnershipDiagram) -> list[list[OwnershipState | None]]:
-    """The inverse of ``bars``."""
+    """Return the inverse of ``bars``."""
     looks: list[list[OwnershipState | None]] = [[None] * len(diagram.columns) for _ in diagram.rows]
     for bar in diagram.bars:
         looks[bar.row][bar.start : bar.end] = [bar.look] * (bar.end - bar.start)

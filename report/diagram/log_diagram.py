@@ -38,7 +38,8 @@ _LOOKS = {True: OwnershipState.OWNED, False: OwnershipState.REMOVED}
 
 
 def of_recording(recording: Recording) -> OwnershipDiagram:
-    """The recording as a diagram, a column an event; those that the finding rests on and the nearest."""
+    """Return the recording as a diagram, a column an event; those that the finding rests on and the
+    nearest."""
     finding = recording.finding
     moments = recording.moments()
     shown = _chosen(finding, moments, MOST_EVENTS)
@@ -126,7 +127,8 @@ _SHORT = {"preparing": "rebalances", "reset": "is no member", "empty": "no membe
 
 
 def _names(finding: LogFinding, moments: Sequence[LogMoment]) -> list[str]:
-    """Who has a line: those that the finding is about, who owned the partition, the first of the others."""
+    """Return who has a line: those that the finding is about, who owned the partition, the first of the
+    others."""
     owners = [owner.consumer for owner in finding.owners if owner.consumer]
     holders = [m.event.who for m in moments if m.event.kind in ("assigned", "revoked", "lost")]
     everybody = [m.event.who for m in moments if m.event.consumer]
@@ -135,7 +137,8 @@ def _names(finding: LogFinding, moments: Sequence[LogMoment]) -> list[str]:
 
 
 def _chosen(finding: LogFinding, moments: Sequence[LogMoment], most: int) -> list[int]:
-    """Which moments are shown: those that the finding rests on, then its consumers', the nearest first."""
+    """Return which moments are shown: those that the finding rests on, then its consumers', the nearest
+    first."""
     places = {(p.at, p.file, p.line) for p in finding.places}
     owners = {owner.consumer for owner in finding.owners}
     times = [finding.began, *([finding.ended] if finding.ended else [])]

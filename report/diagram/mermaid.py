@@ -21,7 +21,7 @@ _UNSAFE = re.compile(r"[^\w .,:()/@+=-]", re.ASCII)
 
 
 def render(diagram: OwnershipDiagram) -> str:
-    """The diagram, without the fence around it.
+    """Return the diagram, without the fence around it.
 
     The steps up to the last one with two owners, or up to the end; fewer where the text would be too long.
     """
@@ -100,6 +100,6 @@ def _note(mark: EventMark, names: dict[str, str]) -> str:
 
 
 def _safe(text: str, most: int) -> str:
-    """Text that Mermaid reads as such: no markup, no entity, none of its own words as a whole."""
+    """Return text that Mermaid reads as such: no markup, no entity, none of its own words as a whole."""
     plain = _UNSAFE.sub("?", shorten(clean(text[:1000], unicode=False), most)).strip() or "(none)"
     return f"({plain})" if plain.lower() in ("end", "as") else plain

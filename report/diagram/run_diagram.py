@@ -64,7 +64,8 @@ class _RunMoment:
 
 
 def of_run(run: SavedRun) -> OwnershipDiagram:
-    """The run as a diagram, a column a step; of a long one the first steps and those up to the finding.
+    """Return the run as a diagram, a column a step; of a long one the first steps and those up to the
+    finding.
 
     Raises CannotHappenError when the model does not allow a step.
     """
@@ -122,7 +123,8 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
 
 
 def _chosen(total: int, loop: int | None) -> list[int]:
-    """The steps to show, numbered from 0: where the run is too long, its start and what leads to its end."""
+    """Return the steps to show, numbered from 0: where the run is too long, its start and what leads to its
+    end."""
     if total <= MOST_COLUMNS:
         return list(range(total))
     rest = MOST_COLUMNS - FIRST
@@ -132,8 +134,8 @@ def _chosen(total: int, loop: int | None) -> list[int]:
 
 
 def _partitions(run: SavedRun, moments: Sequence[_RunMoment]) -> tuple[list[str], int, Sequence[Held]]:
-    """The partitions to show, those with two owners first, of how many, and who holds them when; nobody those
-    that in the end are nobody's for ever."""
+    """Return the partitions to show, those with two owners first, of how many, and who holds them when;
+    nobody those that in the end are nobody's for ever."""
     idle = moments[-1].unowned if moments and run.loop is not None else ()
     held = [{**m.held, **{(p, ""): OwnershipState.NOBODY for p in m.unowned if p in idle}} for m in moments]
     order = [str(run.setup.partition(number)) for topic in run.setup.topics for number in each(topic)]
@@ -159,7 +161,7 @@ def _columns(run: SavedRun, chosen: Sequence[int], moments: Sequence[_RunMoment]
 
 
 def _marks(at: int, moment: _RunMoment, names: Sequence[str]) -> Iterator[EventMark]:
-    """What shows at those who have a line; the first of a fault at the coordinator, if nobody has."""
+    """Yield what shows at those who have a line; the first of a fault at the coordinator, if nobody has."""
     for number, one in enumerate(moment.marks):
         if one.member in (*names, "") or (number == 0 and moment.fault):
             yield EventMark(at, one.member if one.member in names else "", one.text, one.fault)
@@ -188,7 +190,7 @@ def _who(event: Event) -> str:
 
 
 def _played(step: Step, details: StepDetails) -> _RunMoment:
-    """A step of the model, played again."""
+    """Return a step of the model, played again."""
     return _RunMoment(
         what=_sentence(step),
         fault=step.fault,
@@ -202,7 +204,7 @@ def _played(step: Step, details: StepDetails) -> _RunMoment:
 
 
 def _seen(step: Step) -> _RunMoment:
-    """A step of Kafka's code, as it was seen: who has an assignment and no generation was removed."""
+    """Return a step of Kafka's code, as it was seen: who has an assignment and no generation was removed."""
     name, action, choice = _who(step.event), step.event.action, step.event.choice
     messages = []
     if name and action in ("receive", "assign"):
@@ -224,5 +226,5 @@ def _seen(step: Step) -> _RunMoment:
 
 
 def _unplayed(event: Event) -> _RunMoment:
-    """A step of a run too large to play."""
+    """Return a step of a run too large to play."""
     return _RunMoment(what=event_text(event), marks=(StepMark(_who(event), event.action),))

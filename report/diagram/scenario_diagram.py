@@ -48,7 +48,7 @@ MOST_PARTITIONS = 8
 
 
 def of_finding(finding: Finding) -> OwnershipDiagram:
-    """The finding as a diagram, a pair of columns a round.
+    """Return the finding as a diagram, a pair of columns a round.
 
     At most 12 rounds up to shortly after the breaking one, 8 partitions (those of the breach first) and 6
     members a partition are shown.
@@ -92,7 +92,8 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
 
 
 def of_trace(trace: Trace) -> OwnershipDiagram:
-    """A saved counterexample of an assignor as a diagram, from what the file says: the target is not started.
+    """Return a saved counterexample of an assignor as a diagram, from what the file says: the target is not
+    started.
 
     Raises TraceError.
     """
@@ -131,7 +132,7 @@ def _arrows(column: int, r: PlayedRound, members: Sequence[str]) -> Iterator[Mes
 
 
 def _overlaps(partition: TopicPartition, shown: Sequence[PlayedRound]) -> tuple[Overlap, ...]:
-    """Two owners while SyncGroup delivers the assignment, and while those two join again with it."""
+    """Return two owners while SyncGroup delivers the assignment, and while those two join again with it."""
     found, before = [], dict[str, None]()
     for at, r in enumerate(shown):
         owners = r.call.owners_at_once(partition) if r.call else ()
@@ -151,7 +152,7 @@ def _overlaps(partition: TopicPartition, shown: Sequence[PlayedRound]) -> tuple[
 
 
 def _concerned(finding: Finding, shown: Sequence[PlayedRound]) -> Partitions:
-    """All partitions of the rounds, in the order of interest: of the breach, moving, the others."""
+    """Return all partitions of the rounds, in the order of interest: of the breach, moving, the others."""
     first = {p: position for position, p in enumerate(finding.breach.partitions)}
     everything, moving = set(first), set()
     for r in shown:
@@ -183,7 +184,7 @@ def _rows(
 def _looks(
     partition: TopicPartition, member: str, r: PlayedRound
 ) -> tuple[OwnershipState | None, OwnershipState | None]:
-    """What a member has to do with a partition in the two halves of a round. The row of nobody has the
+    """Return what a member has to do with a partition in the two halves of a round. The row of nobody has the
     member ``""``."""
     call = r.call
     if call is None:
@@ -208,7 +209,7 @@ def _looks(
 
 
 def recorded(trace: Trace) -> Finding:
-    """The finding that a trace was saved from, as far as the file tells: the target is not asked.
+    """Return the finding that a trace was saved from, as far as the file tells: the target is not asked.
 
     Only the rounds that a diagram shows are read. Raises TraceError that names what is wrong with them.
     """

@@ -57,7 +57,7 @@ _APIS = {"JoinGroup": "Join", "SyncGroup": "Sync", "OffsetCommit": "Commit", "Le
 def render(
     diagram: OwnershipDiagram, *, prefix: str = "p", steps: bool = True, standalone: bool = False
 ) -> str:
-    """The drawing as one ``<svg>`` element that scales (``viewBox``), for a page in HTML5.
+    """Return the drawing as one ``<svg>`` element that scales (``viewBox``), for a page in HTML5.
 
     ``prefix`` begins every id in it, so that several fit into one page: choose another for each (a letter,
     then letters and digits). ``steps``: with the numbered list of what happens below the chart.
@@ -77,7 +77,7 @@ def render(
 
 
 def _strips(diagram: OwnershipDiagram, room: float) -> list[tuple[int, int]]:
-    """Ranges of columns that are drawn below each other, of about one length."""
+    """Return ranges of columns that are drawn below each other, of about one length."""
     total = len(diagram.columns)
     unit = 2 if diagram.unit == "round" else 1
     most = max(unit, int(room / _LEAST.get(diagram.unit, 60)) // unit * unit)
@@ -97,7 +97,7 @@ class _Strip:
         self.top = sheet.y
 
     def x(self, column: float) -> float:
-        """The left edge of a column, or the nearest of what is in the strip."""
+        """Return the left edge of a column, or the nearest of what is in the strip."""
         return self.sheet.left + (min(max(column, self.start), self.end) - self.start) * self.cell
 
     def inside(self, start: int, end: int) -> bool:
@@ -136,7 +136,7 @@ class _Strip:
         sheet.root.extend(drawn)
 
     def _twice(self) -> list[tuple[int, int]]:
-        """Ranges of columns with two owners of anything."""
+        """Return ranges of columns with two owners of anything."""
         columns_ = sorted({at for o in self.diagram.overlaps if o.bug for at in range(o.start, o.end)})
         found = []
         for _, group in groupby(enumerate(columns_), key=lambda pair: pair[1] - pair[0]):
@@ -241,7 +241,7 @@ class _Strip:
         sheet.y += 8
 
     def _places(self, arrows: Sequence[MessageArrow]) -> dict[MessageArrow, float]:
-        """Where each arrow stands: those of one column beside each other."""
+        """Return where each arrow stands: those of one column beside each other."""
         found = {}
         for column, group in groupby(sorted(arrows, key=lambda a: a.column), key=lambda a: a.column):
             together = list(group)
@@ -250,7 +250,7 @@ class _Strip:
         return found
 
     def _beside(self, arrow: MessageArrow, x: float) -> LaneText:
-        """What to write beside an arrow."""
+        """Return what to write beside an arrow."""
         api = "" if self.diagram.columns[arrow.column].label == arrow.api else arrow.api
         short = _APIS.get(api, api)
         if arrow.text.isupper():  # an error
@@ -291,7 +291,8 @@ class _Strip:
             sheet.hover(sheet.root[-1], arrow.sentence)
 
     def _away(self, member: str, y: float, marked: Collection[int]) -> list[LaneText]:
-        """The member's line, and the words for where it is not drawn through, unless a mark tells why."""
+        """Return the member's line, and the words for where it is not drawn through, unless a mark tells
+        why."""
         sheet, items = self.sheet, []
         away = [a for a in self.diagram.away if a.member == member and self.inside(a.start, a.end)]
         at = self.start
@@ -313,7 +314,7 @@ class _Strip:
         )
 
     def _layers(self, items: Sequence[LaneText]) -> list[list[LaneText]]:
-        """Texts in one or two lines: where one would run into the next, that goes into the second."""
+        """Return texts in one or two lines: where one would run into the next, that goes into the second."""
         layers: list[list[LaneText]] = [[], []]
         ends = [0.0, 0.0]
         for item in sorted(items, key=lambda one: one.x):

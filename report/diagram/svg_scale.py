@@ -41,7 +41,8 @@ class _Scale:
         self.seconds = times[-1] - times[0]
 
     def x(self, column: int) -> float:
-        """Where a column begins; the last one ends with the axis, as nothing is known of what follows."""
+        """Return where a column begins; the last one ends with the axis, as nothing is known of what
+        follows."""
         at = self.times[min(column, len(self.times) - 1)]
         return self.sheet.left + (at - self.times[0]) / self.seconds * self.sheet.room
 
@@ -88,7 +89,7 @@ class _Scale:
         sheet.y += 8
 
     def _marks(self) -> Iterator[tuple[float, str]]:
-        """Where on the axis what is written: times since the first column, of one unit."""
+        """Yield where on the axis what is written: times since the first column, of one unit."""
         least = self.seconds * LEAST / self.sheet.room
         unit = next((unit for unit in _UNITS if unit >= least), 86400 * int(least / 86400 + 1))
         for number in range(int(self.seconds / unit + 1e-9) + 1):

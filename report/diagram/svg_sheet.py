@@ -37,7 +37,7 @@ BARS = {
 
 
 def description(diagram: OwnershipDiagram) -> str:
-    """The diagram in words, for who cannot see it."""
+    """Return the diagram in words, for who cannot see it."""
     lines = [
         f"{shown_name(o.partition)} has two owners{diagram.when(o.start, o.end)}: {o.owners(shown_name)}"
         for o in diagram.overlaps
@@ -49,7 +49,7 @@ def description(diagram: OwnershipDiagram) -> str:
 
 
 def shown_name(text: str, most: int = NAME) -> str:
-    """A name as it is shown: clean, of characters of a known width, not too long."""
+    """Return a name as it is shown: clean, of characters of a known width, not too long."""
     return shorten(known(text), most)
 
 
@@ -68,12 +68,12 @@ def _is_known(char: str) -> bool:
 
 
 def wide(text: str, size: float = TEXT) -> float:
-    """Width of a clean text at this size of the font, in user units."""
+    """Return width of a clean text at this size of the font, in user units."""
     return columns(text) * EM * size
 
 
 def fits(variants: Sequence[str], room: float, size: float) -> str:
-    """The first of several texts, the longest first, that fits; else as much of the last as does."""
+    """Return the first of several texts, the longest first, that fits; else as much of the last as does."""
     most = int(room / (EM * size) + 0.001)
     for text in variants:
         if columns(text) <= most:
@@ -93,7 +93,7 @@ class LaneText:
 
 @cache
 def _style() -> str:
-    """The style sheet, with ``ID`` for the selector of the drawing and ``NAME`` for its prefix."""
+    """Return the style sheet, with ``ID`` for the selector of the drawing and ``NAME`` for its prefix."""
     return "\n" + resources.files(__package__).joinpath("svg.css").read_text("utf-8")
 
 

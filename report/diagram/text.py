@@ -53,7 +53,8 @@ _MARKS = {
 
 
 def draw(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> list[str]:
-    """What happened and the chart, as lines of at most ``width`` columns (0: of a report), clean to print.
+    """Return what happened and the chart, as lines of at most ``width`` columns (0: of a report), clean to
+    print.
 
     Without ``unicode`` all is ASCII. What the diagram leaves out is named.
     """
@@ -66,8 +67,8 @@ def draw(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> lis
 
 
 def story(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> list[str]:
-    """What happens in each column, in words; columns that follow each other with the same words as one, but
-    for that on which the finding rests."""
+    """Return what happens in each column, in words; columns that follow each other with the same words as
+    one, but for that on which the finding rests."""
     lines, width = list[str](), width or page_width() - 2
     shown = [(at, column) for at, column in enumerate(diagram.columns) if column.what]
     for (what, *_), same in groupby(shown, key=lambda one: (one[1].what, one[1].when, one[1].marked)):
@@ -88,7 +89,7 @@ def story(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> li
 
 
 def chart(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> list[str]:
-    """The bars alone, and what their signs mean. Nothing if nobody ever had to do with anything."""
+    """Return the bars alone, and what their signs mean. Nothing if nobody ever had to do with anything."""
     if all(bar.look is OwnershipState.UNKNOWN for bar in diagram.bars) and not _signs(diagram):
         return []
     width = width or page_width() - 2
@@ -163,7 +164,7 @@ class _Chart:
         return _name(member, self.unicode) or "(nobody)"
 
     def _heads(self) -> Iterator[tuple[str, Mapping[int, str]]]:
-        """Lines above the bars: a name, and column -> what to write there."""
+        """Yield lines above the bars: a name, and column -> what to write there."""
         numbers = {
             at: self.diagram.number(column) + "*" * (column.marked and self.together > 1)
             for at, column in enumerate(self.diagram.columns)
@@ -175,7 +176,7 @@ class _Chart:
             yield self.diagram.era, eras
 
     def _cell(self, room: int, groups: int) -> tuple[int, int]:
-        """Width of a column, and of the gap after those that stand together."""
+        """Return width of a column, and of the gap after those that stand together."""
         if self.together > 1:
             return max(1, min(5, (room // groups - 2) // 2)), 2
         written = [text for _, head in self.heads for text in head.values()]
@@ -183,7 +184,7 @@ class _Chart:
         return max(3 + bool(self.signs), longest + 1), 0
 
     def lines(self) -> list[str]:
-        """All strips."""
+        """Return all strips."""
         total = len(self.diagram.columns)
         lines: list[str] = []
         for start in range(0, total, self.length):
@@ -229,12 +230,12 @@ class _Chart:
         return (_TWO if any(found) else _BESIDE) if found else " "
 
     def _written(self, texts: Mapping[int, str], shown: range) -> str:
-        """One text for the columns that stand together, by the first of them."""
+        """Return one text for the columns that stand together, by the first of them."""
         width = self.cell * self.together + self.gap
         return "".join(pad(texts.get(at, ""), width) for at in shown[:: self.together])
 
     def _filled(self, signs: Iterable[str]) -> str:
-        """One character for each column, as often as it is wide."""
+        """Return one character for each column, as often as it is wide."""
         wide = [sign * self.cell for sign in signs]
         groups = ("".join(wide[at : at + self.together]) for at in range(0, len(wide), self.together))
         return "".join(group + " " * self.gap for group in groups)

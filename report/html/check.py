@@ -71,7 +71,7 @@ _STATUS = {
 
 
 def render(result: Result) -> str:
-    """The page, below 5 MB whatever the result: what does not fit is left out, and counted."""
+    """Return the page, below 5 MB whatever the result: what does not fit is left out, and counted."""
     found = [*broken(result), *informational(result)]
     blocks, _ = page.within((_failure(result, row) for row in found[:MOST_DRAWN]), page.MOST // 2)
     drawn = {row.id: _name(result, row, row.finding) for row in found[: len(blocks)]}
@@ -142,7 +142,7 @@ def _in_short(row: ClauseResult, name: str) -> Markup:
 
 
 def _name(result: Result, row: ClauseResult, finding: Finding | None) -> str:
-    """The id of a finding in the page, which is the same in every page that shows it."""
+    """Return the id of a finding in the page, which is the same in every page that shows it."""
     trace = f"-{_trace_id(result, row, finding)}" if finding else ""
     return f"f-{row.id.replace('/', '-')}{trace}"
 
@@ -194,7 +194,7 @@ def _explained(result: Result, row: ClauseResult, finding: Finding) -> Iterator[
 
 
 def _again(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Markup]:
-    """Where it was found, the command, the stand-alone test, the file."""
+    """Yield where it was found, the command, the stand-alone test, the file."""
     name = _trace_id(result, row, finding)
     yield page.facts(
         [
@@ -225,7 +225,8 @@ def _is_large(finding: Finding) -> bool:
 
 
 def _rounds(label: str, finding: Finding) -> Markup:
-    """A row a round: what happens, and whose claims and partitions are not those of the round before."""
+    """Return a row a round: what happens, and whose claims and partitions are not those of the round
+    before."""
     calls, at = finding.calls, finding.round
     if not calls and not finding.confirmed:
         return page.dim("It did not break again when it was replayed: there is no recording to show.")
@@ -317,7 +318,7 @@ def _others(result: Result) -> Markup:
 
 
 def _reached(result: Result) -> Markup:
-    """Each situation with its share of the scenarios, and whether the search had to get there."""
+    """Return each situation with its share of the scenarios, and whether the search had to get there."""
     shares = dict(reached(result))
     owed = [witness for floors in result.floors.values() for witness in floors]
     rows = []
@@ -376,7 +377,7 @@ def _dimension(one: Along) -> Markup:
 
 
 def _warm(number: int, most: int) -> Markup:
-    """A cell of a heat map; the figure says what the colour says."""
+    """Return a cell of a heat map; the figure says what the colour says."""
     level = 0 if not number else min(4, 1 + 4 * number // max(most, 1))
     return tag("td", f"{number:,}" if number else "·", class_=f"h{level}")
 
@@ -411,7 +412,7 @@ def _sample(sample: Sample, number: int, searched: int) -> Markup:
 
 
 def _drawn(sample: Sample) -> OwnershipDiagram:
-    """Its picture: that of a finding in its last round, with nothing wrong in it."""
+    """Return its picture: that of a finding in its last round, with nothing wrong in it."""
     calls = sample.calls
     nothing = Found(TABLE[0], Breach(summary="every clause holds"), len(calls))
     drawn = of_finding(replace(Finding.of(nothing, sample.scenario, calls), confirmed=True))

@@ -32,7 +32,7 @@ MOST_STEPPED = 100_000
 
 
 def render(found: Explored, paths: Mapping[str, str]) -> str:
-    """The page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
+    """Return the page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
     blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MOST_DRAWN]), page.MOST)
     if left := len(found.violations) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
@@ -74,7 +74,8 @@ def _violation(violation: ExplorationViolation, paths: Mapping[str, str]) -> Mar
 
 
 def run_parts(run: SavedRun, what: str, paths: Mapping[str, str], how_long: str) -> Iterator[Markup]:
-    """A run of which ``what`` is the title: drawn, to step through, step by step, and how to see it again."""
+    """Yield a run of which ``what`` is the title: drawn, to step through, step by step, and how to see it
+    again."""
     name = run_id(run)
     yield page.figure(f"Who owned what: {what}", partial(of_run, run), f"r-{name}")
     yield page.stepper(what, run_views(run, MOST_STEPPED), f"r-{name}")
@@ -93,7 +94,7 @@ def run_parts(run: SavedRun, what: str, paths: Mapping[str, str], how_long: str)
 
 
 def _steps(label: str, run: SavedRun) -> Markup:
-    """A row a step: what happens, what shows on the way, and the members that it changes."""
+    """Return a row a step: what happens, what shows on the way, and the members that it changes."""
     rows: list[Markup] = []
     last: Step | None = None
     for one in _shown_steps(run):
@@ -128,7 +129,7 @@ def _steps(label: str, run: SavedRun) -> Markup:
 
 
 def _shown_steps(run: SavedRun) -> Iterator[Step]:
-    """The steps to show: all, or the first and the last."""
+    """Yield the steps to show: all, or the first and the last."""
     total = len(run.events)
     first = total if total <= MOST_STEPS else MOST_STEPS - LAST_STEPS
     if total > MOST_PLAYED:
@@ -163,7 +164,7 @@ def _levels(found: Explored) -> Markup:
 
 
 def _witnesses(found: Explored) -> Markup:
-    """The clauses that say what must be possible: how often each was shown, and how soon."""
+    """Return the clauses that say what must be possible: how often each was shown, and how soon."""
     rows = []
     for name, times in sorted(found.coverage.witnesses.items(), key=lambda one: (not one[1], one[0])):
         first = f"step {found.shown[name]:,}" if name in found.shown else ""

@@ -12,7 +12,7 @@ from rebalance_verifier.traces.history import OpenFinding, PastRun, open_finding
 
 
 def render(runs: Sequence[PastRun], kept: Callable[[PastRun], bool]) -> str:
-    """The page; ``kept`` says whether the reports of a run are there still."""
+    """Return the page; ``kept`` says whether the reports of a run are there still."""
     found = open_findings(runs)
     new, known = sum(one.new for one in found), sum(one.known for one in found)
     last = {(run.command, run.subject): run for run in runs}

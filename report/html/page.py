@@ -53,7 +53,7 @@ _VOID = frozenset({"meta", "br", "hr"})
 
 
 def text(value: object, most: int = MOST_TEXT) -> Markup:
-    """A value as HTML: on one line, at most ``most`` columns, nothing in it that a browser obeys."""
+    """Return a value as HTML: on one line, at most ``most`` columns, nothing in it that a browser obeys."""
     if isinstance(value, Markup):
         return value
     shown = "" if value is None else str(value)[: 10 * most]  # which is enough, and may be megabytes
@@ -61,18 +61,20 @@ def text(value: object, most: int = MOST_TEXT) -> Markup:
 
 
 def lines(value: str, most: int = 20_000) -> Markup:
-    """Text of several lines for a ``pre``, the end left out where it is longer than ``most`` characters."""
+    """Return text of several lines for a ``pre``, the end left out where it is longer than ``most``
+    characters."""
     shown = value[:most] + (f"\n... ({len(value) - most:,} characters left out)" if len(value) > most else "")
     return Markup("\n".join(html.escape(clean(line)) for line in shown.split("\n")))
 
 
 def join(*parts: object) -> Markup:
-    """The parts one after the other."""
+    """Return the parts one after the other."""
     return Markup("".join(map(text, parts)))
 
 
 def tag(name: str, /, *parts: object, **attributes: object) -> Markup:
-    """An element. Attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; None leaves one out.
+    """Return an element. Attributes: ``class_`` is ``class``, ``aria_label`` is ``aria-label``; None leaves
+    one out.
 
     >>> tag("td", "a < b", class_="n")
     '<td class=n>a &lt; b</td>'
@@ -93,7 +95,7 @@ def _attribute(name: str, value: object) -> str:
 
 
 def link(url: str, label: object = "") -> Markup:
-    """A link where ``url`` is one of http or https, otherwise the label alone."""
+    """Return a link where ``url`` is one of http or https, otherwise the label alone."""
     try:
         found = urlsplit(url)
         safe = found.scheme in ("http", "https") and bool(found.hostname) and url.isprintable()
@@ -105,13 +107,13 @@ def link(url: str, label: object = "") -> Markup:
 
 
 def code(value: object, most: int = MOST_TEXT) -> Markup:
-    """A word that a program reads."""
+    """Return a word that a program reads."""
     return tag("code", text(value, most))
 
 
 def scroll(label: object, *parts: object, class_: str = "") -> Markup:
-    """What may be wider than the page, in a box that scrolls, also by keyboard. No two labels of a page may
-    be equal: ``document`` sees to that."""
+    """Return what may be wider than the page, in a box that scrolls, also by keyboard. No two labels of a
+    page may be equal: ``document`` sees to that."""
     return tag(
         "div", *parts, class_=f"scroll {class_}".strip(), tabindex=0, role="region",
         aria_label=cut(clean(str(label)), 150),
@@ -127,8 +129,8 @@ def table(
     most: int = MOST_ROWS,
     class_: str | None = None,
 ) -> Markup:
-    """A table, the first cell of each row its head. ``numbers`` are columns of figures; a row after the
-    first ``most`` is left out, and counted below."""
+    """Return a table, the first cell of each row its head. ``numbers`` are columns of figures; a row after
+    the first ``most`` is left out, and counted below."""
     kept = list(rows)
     heading = tag("tr", *(_cell("th", head, at in numbers, scope="col") for at, head in enumerate(heads)))
     body = [row if isinstance(row, Markup) else _row(row, numbers) for row in kept[:most]]
@@ -150,19 +152,19 @@ def _cell(name: str, value: object, number: bool, **attributes: Any) -> Markup:
 
 
 def dim(*parts: object) -> Markup:
-    """A remark."""
+    """Return a remark."""
     return tag("p", *parts, class_="dim")
 
 
 def facts(pairs: Iterable[tuple[object, object]]) -> Markup:
-    """Names and values; a pair without a value is left out."""
+    """Return names and values; a pair without a value is left out."""
     return tag(
         "dl", *(join(tag("dt", name), tag("dd", value)) for name, value in pairs if value not in ("", None))
     )
 
 
 def listed(items: Iterable[object], most: int = MOST_ROWS, ordered: bool = False) -> Markup:
-    """A list; an item after the first ``most`` is left out, and counted."""
+    """Return a list; an item after the first ``most`` is left out, and counted."""
     kept = list(items)
     shown = [tag("li", item) for item in kept[:most]]
     if len(kept) > most:
@@ -171,7 +173,7 @@ def listed(items: Iterable[object], most: int = MOST_ROWS, ordered: bool = False
 
 
 def section(name: str, title: object, *parts: object) -> Markup:
-    """A part of the page with a heading; ``name`` is its id. Nothing where there is nothing in it."""
+    """Return a part of the page with a heading; ``name`` is its id. Nothing where there is nothing in it."""
     body = join(*parts)
     if not body:
         return Markup("")
@@ -179,17 +181,18 @@ def section(name: str, title: object, *parts: object) -> Markup:
 
 
 def details(summary: object, *parts: object, open_: bool = False) -> Markup:
-    """What is shown on demand."""
+    """Return what is shown on demand."""
     return tag("details", tag("summary", summary), *parts, open=open_)
 
 
 def pre(label: object, value: str, most: int = 20_000) -> Markup:
-    """Text as it is, in a box that scrolls."""
+    """Return text as it is, in a box that scrolls."""
     return scroll(label, tag("pre", lines(value, most)))
 
 
 def figure(label: str, draw: Callable[[], OwnershipDiagram], name: str, *, steps: bool = False) -> Markup:
-    """A picture, in a box that scrolls where the window is narrow. ``name-chart`` begins the ids in it.
+    """Return a picture, in a box that scrolls where the window is narrow. ``name-chart`` begins the ids in
+    it.
 
     ``steps``: with what happens in words below it.
     """
@@ -197,7 +200,8 @@ def figure(label: str, draw: Callable[[], OwnershipDiagram], name: str, *, steps
 
 
 def stepper(label: str, views: Iterable[StepView], name: str, unit: str = "step") -> Markup:
-    """A run to step through, where scripts run; ``name`` is that of its ``figure``, ``unit`` what a step is.
+    """Return a run to step through, where scripts run; ``name`` is that of its ``figure``, ``unit`` what a
+    step is.
 
     Each view is [label, what happens, is it a fault, what shows, {name: its line if that has changed}], where
     null is the line of who is gone. Nothing where all of them are too large.
@@ -225,12 +229,12 @@ def _plain(value: str) -> str:
 
 
 def badge(word: object, kind: str) -> Markup:
-    """A word on a colour; ``kind`` is ``good``, ``bad``, ``warn`` or ``info``, or a verdict."""
+    """Return a word on a colour; ``kind`` is ``good``, ``bad``, ``warn`` or ``info``, or a verdict."""
     return tag("b", word, class_=kind)
 
 
 def headline(line: str, kind: str) -> Markup:
-    """The first line of a report as heading: its first word is the verdict."""
+    """Return the first line of a report as heading: its first word is the verdict."""
     word, _, rest = line.partition("  ")
     return tag("h1", badge(word, kind), " ", rest)
 
@@ -250,7 +254,7 @@ def within(parts: Iterable[Markup], most: int) -> tuple[list[Markup], int]:
 def article(
     name: str, mark: Markup, title: object, small: object, *parts: object, mild: bool = False
 ) -> Markup:
-    """One thing that is broken: a heading with its mark, whose id is ``name``, and all about it."""
+    """Return one thing that is broken: a heading with its mark, whose id is ``name``, and all about it."""
     link = tag("a", "#", href=f"#{name}", class_="link", aria_label=f"link to {title}")
     heading = tag(
         "h3", mark, f" {title} ", tag("span", small, class_="dim") if small else "", " ", link, id=name
@@ -266,13 +270,13 @@ def report(
     *sections: Markup,
     foot: str,
 ) -> str:
-    """The page of what a command found: its headline, named figures, the sections."""
+    """Return the page of what a command found: its headline, named figures, the sections."""
     head = join(headline(line, verdict), facts(named))
     return document(f"rebalance {command}: {line}", head, *sections, foot=foot)
 
 
 def document(title: str, head: Markup, *sections: Markup, foot: object = "", contents: bool = True) -> str:
-    """The whole page. ``contents``: with links to its sections, where there are several."""
+    """Return the whole page. ``contents``: with links to its sections, where there are several."""
     body = "".join(sections)
     found = re.findall(r"<section><h2 id=([\w-]+)>(.*?)</h2>", body) if contents else []
     links = [tag("li", tag("a", Markup(re.sub("<[^>]*>", "", name)), href=f"#{at}")) for at, name in found]
@@ -304,7 +308,7 @@ def _digest() -> str:
 
 
 def _unique(body: str) -> str:
-    """Every region with a name of its own, as landmarks need it: the second of a name is numbered."""
+    """Return every region with a name of its own, as landmarks need it: the second of a name is numbered."""
     seen: dict[str, counter[int]] = {}
 
     def named(found: re.Match[str]) -> str:

@@ -41,7 +41,7 @@ _COLOURS = {ProofVerdict.PROVED: "good", ProofVerdict.REFUTED: "bad", ProofVerdi
 
 
 def render(proof: Proof) -> str:
-    """The page, below 5 MB."""
+    """Return the page, below 5 MB."""
     open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not ProofVerdict.PROVED]
     shown = (_open(proof, one, number) for number, one in enumerate(open_[:MOST_DRAWN], 1))
     blocks, _ = page.within(shown, page.MOST // 2)

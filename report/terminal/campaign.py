@@ -66,7 +66,7 @@ def _profiles(plays: Mapping[str, Any]) -> tuple[list[str], str]:
 
 
 def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[str, str]) -> str:
-    """The same as text."""
+    """Return the same as text."""
     plays, played = campaign.identity, sum(row.scenarios for row in found["verdicts"])
     name = plays.get("target") or plays.get("scenario")
     of = "" if played == campaign.scenarios else f" of {campaign.scenarios:,}"
@@ -112,7 +112,7 @@ def _cell(row: Any, name: str) -> str:
 
 
 def _table(first: str, heads: Sequence[str], found: Iterable[tuple[str, ...]]) -> list[str]:
-    """A table with its first column on the left, the others on the right; nothing for no rows."""
+    """Return a table with its first column on the left, the others on the right; nothing for no rows."""
     shown = [tuple(clean(cell) for cell in row) for row in found]
     if not shown:
         return []

@@ -8,7 +8,7 @@ from rebalance_verifier.properties.assignors.clause import Clause
 
 
 def render(clauses: Sequence[Clause], *, markdown: bool = False, full: bool = False) -> str:
-    """A table; ``full`` shows everything about each clause instead."""
+    """Return a table; ``full`` shows everything about each clause instead."""
     if markdown:
         columns = ("clause", "level", "sentence", "rule", "protocols", "asked of", "checked by")
         head = f"| {' | '.join(columns)} |\n|{'---|' * len(columns)}"

@@ -34,7 +34,7 @@ from rebalance_verifier.report.frame import aligned, labelled, painted
 def render(
     result: Result, color: bool = False, verbose: int = 0, unicode: bool = True, brief: bool = False
 ) -> str:
-    """The whole report, each line at most as wide as ``page_width`` says.
+    """Return the whole report, each line at most as wide as ``page_width`` says.
 
     ``verbose`` 1 names the known, unsupported and untested clauses, 2 shows the known ones as blocks.
     Without ``unicode`` the text is pure ASCII. ``brief``: of what is broken the worst in full, and a line for
@@ -64,7 +64,7 @@ _labelled = partial(labelled, most=6)
 
 
 def _others(blocks: Sequence[tuple[str, ClauseResult]], unicode: bool) -> list[str]:
-    """A line for each finding but the first, and how to see more of them."""
+    """Return a line for each finding but the first, and how to see more of them."""
     findings = [(word, clause, finding) for word, clause in blocks for finding in clause.findings or (None,)]
     rows = []
     for word, clause, finding in findings[1:]:
@@ -80,7 +80,8 @@ def _others(blocks: Sequence[tuple[str, ClauseResult]], unicode: bool) -> list[s
 
 
 def block(word: str, clause: ClauseResult, unicode: bool = True, brief: bool = False) -> list[str]:
-    """Everything about one broken clause; the first line says it all in short. ``brief``: its first cause."""
+    """Return everything about one broken clause; the first line says it all in short. ``brief``: its first
+    cause."""
     finding = clause.finding
     summary = clean(finding.breach.summary if finding else clause.clause.sentence, unicode)
     where = f"{clause.clause.level}, {clause.protocol}"

@@ -79,12 +79,12 @@ def _saved(cell: TargetCell) -> counterexamples.Trace | None:
 
 
 def is_small(trace: counterexamples.Trace) -> bool:
-    """Whether it is kept with the pages."""
+    """Check whether it is kept with the pages."""
     return len(trace.scenario.members) <= MOST_MEMBERS
 
 
 def to_json(judged: Sequence[Judged]) -> str:
-    """All cells, those of all targets, and the newest release of each client."""
+    """Return all cells, those of all targets, and the newest release of each client."""
     clients = [one.to_json() for one in newest(judged)]
     targets = [to_json_of(one) for one in judged]
     return json.dumps({"schema": 2, "clients": clients, "targets": targets}, indent=2)
@@ -124,7 +124,7 @@ def _listed(members: Sequence[Judged], verbose: bool) -> Iterator[str]:
 
 
 def markdown(judged: Sequence[Judged], about: About) -> str:
-    """One page: all that is known of each client and target."""
+    """Return one page: all that is known of each client and target."""
     lines: list[str] = []
     for client, members in clients(judged):
         lines += client_lines(client or "Targets", members, about, "")
@@ -132,7 +132,7 @@ def markdown(judged: Sequence[Judged], about: About) -> str:
 
 
 def client_lines(client: str, members: Sequence[Judged], about: About, where: str) -> list[str]:
-    """All that is known of one client: a table of releases for each assignor, and what is behind it.
+    """Return all that is known of one client: a table of releases for each assignor, and what is behind it.
 
     ``where`` is the directory of the small counterexamples, with a slash at its end; "" for where each was
     found.
@@ -176,7 +176,7 @@ def _marked(rows: Iterable[MarkRow], members: Sequence[Judged]) -> Iterator[list
 
 
 def _block(found: RedCells, about: About, where: str, several: bool) -> list[str]:
-    """One counterexample: what is broken, where, how to see it, and the chart."""
+    """Return one counterexample: what is broken, where, how to see it, and the chart."""
     assignor = found.cells[0][0].column.assignor
     label = f"{assignor} {found.where}" if several and assignor else found.where
     lines = [f'<a id="{found.id}"></a>', f"### {found.row.name}", ""]
@@ -232,19 +232,19 @@ class RedCells:
 
 
 def clients(judged: Sequence[Judged]) -> Iterator[tuple[str, list[Judged]]]:
-    """Each client and its targets; "" with those that are no client's."""
+    """Yield each client and its targets; "" with those that are no client's."""
     for client in dict.fromkeys(one.column.client for one in judged):
         yield client, [one for one in judged if one.column.client == client]
 
 
 def by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
-    """The releases of each assignor of each client."""
+    """Yield the releases of each assignor of each client."""
     for group in dict.fromkeys(one.column.group for one in judged):
         yield [one for one in judged if one.column.group == group]
 
 
 def merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
-    """The worst cell of a clause over the protocols, and its row."""
+    """Return the worst cell of a clause over the protocols, and its row."""
     served = {key.endswith(f"-{CONSUMER}") for key in one.clauses} or {False}
     keys = (f"{clause.id}-{p}" for p in clause.protocols if (p is CONSUMER) in served)
     pairs = [(key, one.clauses.get(key, _NOTHING)) for key in keys]
@@ -252,7 +252,7 @@ def merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
 
 
 def is_red(one: Judged, clause_id: str) -> bool:
-    """Whether the target breaks the clause."""
+    """Check whether the target breaks the clause."""
     return merged(one, CLAUSES[clause_id])[1].mark is CellMark.BROKEN
 
 
@@ -267,7 +267,8 @@ def anchors(judged: Sequence[Judged]) -> dict[tuple[str, str], str]:
 
 
 def _tables(members: Sequence[Judged]) -> Iterator[tuple[str, list[MarkRow]]]:
-    """The rows that say something: clauses that somebody breaks, mistakes that somebody was asked for."""
+    """Yield the rows that say something: clauses that somebody breaks, mistakes that somebody was asked
+    for."""
     clauses, switches = rows_of(members)
     by_clause = [_row(key, f"{key} ({_level(key)})", [one.clauses for one in members]) for key in clauses]
     yield "clause", [row for row in by_clause if any(_WORST.index(c.mark) < 3 for c in row.cells)]
@@ -296,7 +297,7 @@ def _entry(switch: str) -> str:
 
 
 def red_cells(members: Sequence[Judged]) -> Iterator[RedCells]:
-    """The red cells of each row, those that say the same together."""
+    """Yield the red cells of each row, those that say the same together."""
     labels = [one.release for one in members]
     for _, rows in _tables(members):
         for row in rows:
@@ -322,7 +323,7 @@ def _not_judged(members: Sequence[Judged]) -> Iterator[str]:
 
 
 def totals(judged: Sequence[Judged]) -> list[str]:
-    """How many targets and cells there are, how many are red, how many differ from the catalogue."""
+    """Return how many targets and cells there are, how many are red, how many differ from the catalogue."""
     cells = [cell for one in judged for cell in one.cells]
     in_question = [
         cell

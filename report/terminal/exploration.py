@@ -23,7 +23,8 @@ SCHEMA = 1
 
 
 def render(found: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
-    """The whole report. ``paths``: id of a run -> the file it was saved to; ``page``: the HTML report."""
+    """Return the whole report. ``paths``: id of a run -> the file it was saved to; ``page``: the HTML
+    report."""
     lines = [*fold(headline(found), page_width()), *_header(found)]
     for one in (*found.violations, *found.witnessed):
         lines += ["", *block(one, paths)]
@@ -39,7 +40,7 @@ def render(found: Explored, paths: dict[str, str], *, color: bool = False, page:
 
 
 def headline(found: Explored) -> str:
-    """The verdict and what it rests on."""
+    """Return the verdict and what it rests on."""
     start = found.verdict.upper()
     name = f"{found.plan.origin.get('scenario', 'group')} ({about(found.plan.origin)})"
     states = count(found.coverage.distinct, "state")
@@ -75,12 +76,12 @@ def _profiles(origin: Mapping[str, Any]) -> tuple[Sequence[str], str]:
 
 
 def group(found: Explored) -> dict[str, str]:
-    """The group that was searched, in the words of the options."""
+    """Return the group that was searched, in the words of the options."""
     return settings(found.plan.origin)
 
 
 def settings(origin: Mapping[str, Any]) -> dict[str, str]:
-    """Where a run comes from, in the words of the options."""
+    """Return where a run comes from, in the words of the options."""
     return {key: spelled(value) for key, value in origin.items() if key != "faults"}
 
 
@@ -93,19 +94,19 @@ def _header(found: Explored) -> list[str]:
 
 
 def faults(found: Explored) -> str:
-    """What may go wrong, and how often."""
+    """Return what may go wrong, and how often."""
     budget = found.plan.origin.get("budget", 0)
     kinds = ", ".join(found.plan.setup.faults) or "none"
     return f"at most {budget} of: {kinds}" if budget else "none"
 
 
 def spelled(value: object, between: str = ",") -> str:
-    """A value of an option, of several with ``between`` them."""
+    """Return a value of an option, of several with ``between`` them."""
     return between.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def method(found: Explored) -> str:
-    """How it was searched."""
+    """Return how it was searched."""
     plan = found.plan
     if plan.strategy == "swarm":
         return f"swarm={plan.walks}x{plan.steps}  seed={plan.seed}"
@@ -115,7 +116,7 @@ def method(found: Explored) -> str:
 
 
 def block(violation: ExplorationViolation, paths: dict[str, str]) -> list[str]:
-    """Everything about one broken clause: the rule, then its traces."""
+    """Return everything about one broken clause: the rule, then its traces."""
     clause = clause_named(violation.clause)
     witness = clause.kind == "sometimes"
     kind = "WITNESS" if witness else "VIOLATION"
@@ -134,7 +135,7 @@ def block(violation: ExplorationViolation, paths: dict[str, str]) -> list[str]:
 
 
 def length(violation: ExplorationViolation, run: SavedRun) -> str:
-    """How long a trace is, and whether it could be shorter."""
+    """Return how long a trace is, and whether it could be shorter."""
     end = "; no run is shorter" if violation.shortest else "; shorter ones were not ruled out"
     again = 0 if run.loop is None else len(run.events) - run.loop
     loop = f", of which {again} come again and again" if again else ""
@@ -142,12 +143,12 @@ def length(violation: ExplorationViolation, run: SavedRun) -> str:
 
 
 def run_lines(run: SavedRun) -> list[str]:
-    """The step table of a run."""
+    """Return the step table of a run."""
     return [clean(line) for line in table(steps_of(run), run.loop)]
 
 
 def figures(found: Explored) -> Iterator[tuple[str, str]]:
-    """What was searched, how surely, what was seen on the way: names and sentences."""
+    """Yield what was searched, how surely, what was seen on the way: names and sentences."""
     cover = found.coverage
     states = f"{cover.distinct:,} distinct, {cover.generated:,} generated, depth {cover.depth}"
     search = found.search
@@ -189,7 +190,7 @@ def _of_clause(found: Explored) -> str:
 
 
 def _searched_on(found: Explored) -> str:
-    """How far was looked for something worse than what is broken, and how to look further."""
+    """Return how far was looked for something worse than what is broken, and how to look further."""
     none = "nothing worse than the above is broken in what was seen"
     if found.search is None:
         return f"{none}; more --walks see more, and a search without --dfs or --swarm sees every state"
@@ -219,12 +220,12 @@ def _live(lively: Liveness | None, unasked: str) -> Iterator[tuple[str, str]]:
 
 
 def _actions(never: Sequence[tuple[str, int]]) -> list[str]:
-    """Names of actions that nobody could take; members are not told apart."""
+    """Return names of actions that nobody could take; members are not told apart."""
     return list(dict.fromkeys(name for name, _ in never))
 
 
 def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
-    """The result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
+    """Return the result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
     search, lively = found.search, found.lively
     report: dict[str, Any] = {
         "schema": SCHEMA,

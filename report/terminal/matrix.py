@@ -26,7 +26,7 @@ MARKS: dict[Seen, str] = {"shown": "X", "absent": ".", "open": "?"}
 
 
 def observed_mark(cell: Cell, found: Observed) -> Seen | None:
-    """What was seen of the cell's switch in the cell's release; None where that was not run."""
+    """Return what was seen of the cell's switch in the cell's release; None where that was not run."""
     release = ".".join(map(str, cell.profile.release))
     if cell.profile.kind == "broker":
         parts = [COORDINATOR]
@@ -37,7 +37,7 @@ def observed_mark(cell: Cell, found: Observed) -> Seen | None:
 
 
 def unexplained(cells: Sequence[Cell], found: Observed) -> bool:
-    """Whether something is not as the catalogue says, and nobody has said why."""
+    """Check whether something is not as the catalogue says, and nobody has said why."""
     switches = {cell.switch for cell in cells}
     return any(not cell.agrees and not cell.why for cell in cells) or any(
         not one.why for one in differences(switches, found)
@@ -45,7 +45,7 @@ def unexplained(cells: Sequence[Cell], found: Observed) -> bool:
 
 
 def differences(switches: set[str], found: Observed) -> Iterator[Difference]:
-    """Where what was observed is not as the catalogue says."""
+    """Yield where what was observed is not as the catalogue says."""
     for part, of in found.items():
         for switch in of.switches if part != CLIENT else ():
             if switch in switches:
@@ -53,7 +53,7 @@ def differences(switches: set[str], found: Observed) -> Iterator[Difference]:
 
 
 def data(cells: Sequence[Cell], found: Observed) -> list[dict[str, Any]]:
-    """A row for each cell."""
+    """Return a row for each cell."""
     return [
         {
             "switch": cell.switch,

@@ -25,7 +25,8 @@ NOT_CHECKED = "not checked against the model"
 
 
 def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "") -> str:
-    """The whole report. ``verbose``: a line for each case, every counterexample; ``page``: the HTML one."""
+    """Return the whole report. ``verbose``: a line for each case, every counterexample; ``page``: the HTML
+    one."""
     lines = [headline(proof), *_header(proof), "", *_table(proof, verbose), *_vacuity(proof)]
     lines += [*_model(proof, verbose), *_failures(proof, verbose)]
     if page:
@@ -39,7 +40,7 @@ ABOUT = "as specified, which no release is; classic groups as released: --releas
 
 
 def headline(proof: Proof) -> str:
-    """The verdict and what it rests on."""
+    """Return the verdict and what it rests on."""
     start, theorems = proof.verdict.upper(), proof.plan.theorems
     done = sum(outcome.verdict is ProofVerdict.PROVED for outcome in proof.outcomes)
     of_all = f"{done:,} of {count(proof.obligations, 'obligation')} proved"
@@ -91,12 +92,12 @@ def _table(proof: Proof, verbose: int) -> list[str]:
 
 
 def seconds(outcomes: Iterable[ProofOutcome]) -> str:
-    """How long they took together."""
+    """Return how long they took together."""
     return f"{sum(outcome.seconds for outcome in outcomes):.1f} s"
 
 
 def judged_as(proof: Proof, theorem: Theorem) -> str:
-    """The verdict on a theorem, and what it lacks."""
+    """Return the verdict on a theorem, and what it lacks."""
     judged, weak = proof.judged(theorem).value, proof.weak(theorem)
     if missing := theorem.obligations - len(proof.of(theorem)):
         return f"{judged}: {missing:,} not tried"
@@ -106,7 +107,7 @@ def judged_as(proof: Proof, theorem: Theorem) -> str:
 
 
 def kinds(proof: Proof) -> Iterator[tuple[str, int, str]]:
-    """What was asked so that nothing is proved of nothing: kind, how many, what was found how often."""
+    """Yield what was asked so that nothing is proved of nothing: kind, how many, what was found how often."""
     for kind in KINDS:
         if found := Counter(row.finding.value for row in proof.vacuity if row.kind == kind):
             yield kind, found.total(), ", ".join(f"{number:,} {finding}" for finding, number in found.items())
@@ -122,7 +123,7 @@ def _vacuity(proof: Proof) -> Iterator[str]:
 
 
 def model_line(proof: Proof) -> str:
-    """What was checked of the executable model."""
+    """Return what was checked of the executable model."""
     if not proof.plan.samples:
         return f"{NOT_CHECKED}: --model-steps 0"
     steps, runs = sum(row.steps for row in proof.model), sum(row.runs for row in proof.model)
@@ -140,14 +141,14 @@ def model_line(proof: Proof) -> str:
 
 
 def coverage(proof: Proof) -> str:
-    """How much of the model the sample met."""
+    """Return how much of the model the sample met."""
     met, wanted = proof.met, proof.wanted
     actions = f"{len(met.actions & wanted.actions):,} of {count(len(wanted.actions), 'action')}"
     return f"{actions}, {len(met.pairs & wanted.pairs):,} of {count(len(wanted.pairs), 'pair')} of faults"
 
 
 def model_rows(row: SampledModel) -> Iterator[tuple[str, str]]:
-    """Where a group of the model leaves the logic: each line with a label."""
+    """Yield where a group of the model leaves the logic: each line with a label."""
     for label_, found in (("step", row.deviation), ("breaks", row.breach)):
         if found is not None:
             yield label_, str(found.failure)
@@ -192,17 +193,17 @@ def _failures(proof: Proof, verbose: int) -> Iterator[str]:
 
 
 def label(outcome: ProofOutcome) -> str:
-    """Which obligation of its theorem."""
+    """Return which obligation of its theorem."""
     return f"{case_of(outcome)}: {outcome.goal}"
 
 
 def case_of(outcome: ProofOutcome) -> str:
-    """Its kind and the name of its action."""
+    """Return its kind and the name of its action."""
     return f"{outcome.kind} {outcome.case}".rstrip()
 
 
 def data(proof: Proof) -> dict[str, Any]:
-    """The result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
+    """Return the result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
     return {
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},

@@ -29,7 +29,7 @@ def verdict_text(verdict: ProofVerdict) -> str:
 
 
 def render(report: ShippedProof, *, verbose: int = 0, color: bool = False) -> str:
-    """The whole report. ``verbose``: every run, and what is not proved."""
+    """Return the whole report. ``verbose``: every run, and what is not proved."""
     lines = [headline(report), *_header(report), "", *_table(report)]
     for title, findings in report.groups:
         lines += _runs(title, findings, verbose)
@@ -39,7 +39,7 @@ def render(report: ShippedProof, *, verbose: int = 0, color: bool = False) -> st
 
 
 def headline(report: ShippedProof) -> str:
-    """The verdict, the releases, and how much is proved in which groups."""
+    """Return the verdict, the releases, and how much is proved in which groups."""
     begun = " interrupted," if report.interrupted else ""
     number = count(max(len(findings.theorems) for findings in report.findings), "theorem")
     proved = ", ".join(
@@ -73,7 +73,7 @@ def _table(report: ShippedProof) -> list[str]:
 
 
 def _runs(title: str, findings: ShippedFindings, verbose: int) -> Iterator[str]:
-    """Each run once, with all theorems that it refutes."""
+    """Yield each run once, with all theorems that it refutes."""
     runs: dict[str, tuple[ShippedRun, list[str]]] = {}
     for one in findings.theorems:
         if one.run is not None:
@@ -95,7 +95,7 @@ def _runs(title: str, findings: ShippedFindings, verbose: int) -> Iterator[str]:
 
 
 def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
-    """What to mend, theorems that need the same together."""
+    """Yield what to mend, theorems that need the same together."""
     same: dict[tuple[str, ...], list[ShippedTheorem]] = {}
     for one in findings.theorems:
         if one.verdict is not ProofVerdict.PROVED:
@@ -120,7 +120,7 @@ def _why(name: str, needed: Iterable[str]) -> str:
 
 
 def data(report: ShippedProof) -> dict[str, Any]:
-    """The result as plain JSON values."""
+    """Return the result as plain JSON values."""
     protocol = report.findings[0].protocol
     return {
         "schema": SCHEMA,

@@ -15,7 +15,8 @@ KEYS = (
 
 
 def shown(stepper: SteppedRun, everything: bool = False) -> list[str]:
-    """The step that is shown; ``*`` before who has changed. ``everything``: all that can happen next."""
+    """Return the step that is shown; ``*`` before who has changed. ``everything``: all that can happen
+    next."""
     view, changed = stepper.views[stepper.at], stepper.changed()
     left = f", left after step {stepper.left}" if stepper.left is not None else ""
     head = f"{view.label} of {stepper.views[-1].label}{left}"

@@ -16,7 +16,7 @@ LEAST = 48
 
 
 def table(steps: Sequence[Step], loop: int | None = None, width: int = 0) -> list[str]:
-    """The steps as a table. ``loop``: after how many of them those begin that come again and again;
+    """Return the steps as a table. ``loop``: after how many of them those begin that come again and again;
     ``width``: of a line, 0 for that of a report.
 
     ``*`` marks what the environment does. A cell is the member's generation and what it owns.
@@ -77,7 +77,7 @@ def _wrapped(step: Step, room: int) -> list[str]:
 
 
 def _cell(owner: StepOwner) -> str:
-    """A member in short: generation and partitions, or that it is down."""
+    """Return a member in short: generation and partitions, or that it is down."""
     if owner.life in ("down", "failed"):
         return owner.life
     generation = "-" if owner.generation is None else str(owner.generation)

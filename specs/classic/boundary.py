@@ -88,7 +88,7 @@ def contract(spec: Specification, under_gate: Specification) -> Theorem:
 
 
 def _clauses(spec: Specification) -> Iterator[ProofCase]:
-    """Each clause of the contract from its counterparts, in a state where the invariants hold."""
+    """Yield each clause of the contract from its counterparts, in a state where the invariants hold."""
     close = spec.vocabulary.close
     for name, clause in {**SAFETY, **LIVENESS}.items():
         if counterparts := gate.COUNTERPARTS[name]:
@@ -104,7 +104,7 @@ def _untied(spec: Specification) -> ProofCase:
 
 
 def _decision(spec: Specification) -> ProofCase:
-    """The leader's step, of an assignor of which the gate's clauses are known and nothing else."""
+    """Return the leader's step, of an assignor of which the gate's clauses are known and nothing else."""
     lead = spec.action("lead")
     case = kept_by(spec, lead, {name: symbols_of(formula) for name, formula in spec.invariants.items()})
     older = And(displaced(_s, VOCABULARY.state(NEXT)), lt(_s.claim(N, P), _s.since(of(M), P)))

@@ -112,7 +112,8 @@ def left_lost(s: State, t: After) -> None:
 
 
 def _still(s: State, m: Term, p: Term) -> Term:
-    """The consumer of ``m`` owns or claims ``p`` by now, and so did every JoinGroup that it left behind."""
+    """State that the consumer of ``m`` owns or claims ``p`` by now, and so did every JoinGroup that it left
+    behind."""
     c = of(m)
     return Or(And(s.id(m), owns(s, c, p)), And(s.names(m), s.sent(c, p) != none))
 
@@ -227,7 +228,7 @@ def left_sync_arrives(s: State, t: After, m: Term) -> None:
 def left_decision_under(
     clauses: Mapping[str, contract.ContractClause],
 ) -> Callable[[State, After, Term], None]:
-    """The action ``left_decision_arrives`` of a group whose assignor keeps ``clauses``."""
+    """Return the action ``left_decision_arrives`` of a group whose assignor keeps ``clauses``."""
 
     def left_decision_arrives(s: State, t: After, m: Term) -> None:
         """The leader's SyncGroup of the present generation, in time.

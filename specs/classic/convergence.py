@@ -226,7 +226,7 @@ def calm(s: State) -> dict[str, Term]:
 
 
 def _before_handling(s: State) -> Term:
-    """The member ``M`` has yet to revoke and own what the present generation assigns to it."""
+    """State that the member ``M`` has yet to revoke and own what the present generation assigns to it."""
     c = of(M)
     return Or(
         wire_in(s, c, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK),
@@ -235,7 +235,7 @@ def _before_handling(s: State) -> Term:
 
 
 def _free(s: State) -> Term:
-    """Some member subscribes to ``P`` and none claims it."""
+    """State that some member subscribes to ``P`` and none claims it."""
     wanted = Exists([M], And(s.member(M), s.topics(M, P)))
     return And(wanted, ForAll([N], Implies(s.member(N), s.claim(N, P) == none)))
 
@@ -247,7 +247,7 @@ CALM: Mapping[str, Term] = calm(VOCABULARY.state())
 
 
 def measure(s: State) -> tuple[RankingSet, ...]:
-    """What is still to be done, the weightiest first."""
+    """Return what is still to be done, the weightiest first."""
     c = of(M)
     outside = And(s.life(C) == UP, ForAll([M], Implies(of(M) == C, Not(s.member(M)))))
     back = And(s.member(M), s.id(M), owns(s, c, P), Not(s.log_assigned(M, P)))
@@ -276,7 +276,8 @@ def measure(s: State) -> tuple[RankingSet, ...]:
 
 
 def _stages(s: State) -> list[tuple[str, Term]]:
-    """The way of one consumer through a round, as what it has still ahead: everything up to each point."""
+    """Return the way of one consumer through a round, as what it has still ahead: everything up to each
+    point."""
     joined = Exists([M], And(of(M) == C, s.names(M), s.joined(M)))
     points = [
         ("JoinGroup is answered", And(s.wire(C) == JOIN_PARKED, Not(joined))),
@@ -301,7 +302,7 @@ MEASURE = measure(VOCABULARY.state())
 
 
 def _at_rest(s: State, c: Term) -> Term:
-    """The consumer waits for nothing and wants nothing."""
+    """State that the consumer waits for nothing and wants nothing."""
     return And(s.state(c) == STABLE, s.wire(c) == IDLE, Not(s.received(c)), Not(s.rejoin(c)))
 
 
@@ -320,7 +321,7 @@ def settled(s: State) -> dict[str, Term]:
 
 
 def at_first(s: State) -> Term:
-    """What makes a group that has not started a calm one: an assignor on every list, and honesty."""
+    """Return what makes a group that has not started a calm one: an assignor on every list, and honesty."""
     return ForAll([C], And(s.lists(C, common), honest(C)))
 
 
@@ -373,7 +374,7 @@ not named are not possible in a calm group."""
 
 
 def situations(s: State) -> tuple[Situation, ...]:
-    """Every way not to be settled.
+    """Return every way not to be settled.
 
     What exists there follows from calm: the id of a consumer that has one, the leader, a partition to be
     revoked if there is one. That there is an id not in use and a generation to come is what unbounded means.
@@ -437,7 +438,7 @@ SITUATIONS = situations(VOCABULARY.state())
 
 
 def nothing_to_do(s: State) -> tuple[Term, ...]:
-    """None of the situations: what follows from it is ``settled``."""
+    """Return None of the situations: what follows from it is ``settled``."""
     c = of(M)
     at_rest = _at_rest(s, c)
     return (

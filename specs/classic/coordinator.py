@@ -48,20 +48,21 @@ from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 
 def fresh(s: State, c: Term, m: Term) -> Term:
-    """A member id for ``c`` that is in use nowhere."""
+    """Describe a member id for ``c`` that is in use nowhere."""
     used = [s.member(m), s.pending(m), s.log_member(m), s.id(m), s.names(m), s.stray_names(m)]
     late = [s.left(m), Exists([G], s.left_sync(m, G))]
     return And(of(m) == c, Not(Or(*used, *late)))
 
 
 def at_work(s: State, m: Term) -> Term:
-    """The owner of the id can still join and sync in time; it may learn its id only from the answer."""
+    """State that the owner of the id can still join and sync in time; it may learn its id only from the
+    answer."""
     c = of(m)
     return And(s.life(c) == UP, s.subscribes(c), Or(s.id(m), s.names(m)))
 
 
 def has_record(s: State, c: Term) -> Term:
-    """The coordinator knows a member of that consumer."""
+    """State that the coordinator knows a member of that consumer."""
     return Exists([N], And(of(N) == c, s.member(N)))
 
 

@@ -41,13 +41,13 @@ GateFormula = Callable[[JudgedCall], Term]
 
 
 def exclusive(call: JudgedCall) -> Term:
-    """A partition is assigned to at most one member, and once."""
+    """State that a partition is assigned to at most one member, and once."""
     alone = Implies(And(call.offered(M, P), call.offered(N, P)), M == N)
     return And(alone, Not(call.repeated(M, P)))
 
 
 def only_to_subscribers(call: JudgedCall) -> Term:
-    """A partition is assigned only to a member of the group that subscribes to its topic."""
+    """State that a partition is assigned only to a member of the group that subscribes to its topic."""
     return Implies(call.offered(M, P), And(call.member(M), call.subscribed(M, P)))
 
 
@@ -64,7 +64,8 @@ def newest_claim_wins(call: JudgedCall) -> Term:
 
 
 def complete(call: JudgedCall) -> Term:
-    """A partition that exists, that somebody subscribes to and that nobody has to revoke is assigned."""
+    """Return a partition that exists, that somebody subscribes to and that nobody has to revoke is
+    assigned."""
     wanted = And(call.exists(P), Exists([M], And(call.member(M), call.subscribed(M, P))))
     held = And(call.incremental, Exists([N], And(call.member(N), call.claim(N, P) != none)))
     return Implies(And(wanted, Not(held)), Exists([M], call.offered(M, P)))
@@ -105,7 +106,8 @@ the leader knows. See ``specs.classic.boundary``.
 
 
 def call_of(s: State, offer: Offer) -> JudgedCall:
-    """The call of the leader in state ``s`` that is answered with ``offer``; it knows every partition."""
+    """Return the call of the leader in state ``s`` that is answered with ``offer``; it knows every
+    partition."""
     return JudgedCall(
         member=s.member,
         subscribed=s.topics,

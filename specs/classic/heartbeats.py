@@ -34,7 +34,7 @@ from z3 import And, ForAll, If, Implies, Not, Or
 
 
 def beats(s: State, c: Term) -> Term:
-    """The heartbeat thread is at work."""
+    """State that the heartbeat thread is at work."""
     at_work = And(Or(s.life(c) == UP, s.life(c) == HUNG), s.identified(c), s.generation(c) != none)
     return And(at_work, Or(s.state(c) == STABLE, s.state(c) == SYNCING))
 
@@ -113,7 +113,8 @@ def _stray_of_present(s: State, c: Term) -> Term:
 
 
 def accepts(s: State, m: Term, g: Term) -> Term:
-    """A commit of ``m`` in generation ``g`` would be accepted; between join and sync one of a transaction."""
+    """State that a commit of ``m`` in generation ``g`` would be accepted; between join and sync one of a
+    transaction."""
     return And(s.group != EMPTY, s.member(m), g == s.current)
 
 

@@ -115,7 +115,7 @@ SERVES = (
 
 
 def _fencing(s: State) -> dict[str, tuple[Term, tuple[Term, ...]]]:
-    """The action by which each request is fenced, and when such a request is there."""
+    """Return the action by which each request is fenced, and when such a request is there."""
     c, m, n = (VOCABULARY.parameter(letter) for letter in "cmn")
     late = And(Or(s.stray(c) == HEARTBEAT, s.stray(c) == COMMIT), s.stray_names(m))
     return {
@@ -156,7 +156,7 @@ def _safe(spec: Specification) -> Iterator[ProofCase]:
 
 
 def _served(spec: Specification, own: Mapping[str, Term]) -> Iterator[ProofCase]:
-    """Whose request is served is the one member of its instance."""
+    """State that the sender of a served request is the one member of its instance."""
     s = spec.vocabulary.state()
     m, record = spec.vocabulary.parameter("m"), And(static(of(N)), s.member(N))
     for name in SERVES:
@@ -166,7 +166,7 @@ def _served(spec: Specification, own: Mapping[str, Term]) -> Iterator[ProofCase]
 
 
 def _fenced(spec: Specification, own: Mapping[str, Term]) -> ProofCase:
-    """Who comes with another id of an instance that has a member is fenced."""
+    """Return who comes with another id of an instance that has a member is fenced."""
     s = spec.vocabulary.state()
     c, m, n = (spec.vocabulary.parameter(letter) for letter in "cmn")
     other = And(static(c), of(m) == c, Not(s.member(m)), of(n) == c, s.member(n))

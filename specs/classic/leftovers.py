@@ -43,7 +43,7 @@ from z3 import And, Exists, Implies, Not, Or
 
 
 def _leftovers(s: State) -> dict[str, tuple[Term, ...]]:
-    """Each as sets, the weightiest first."""
+    """Return each as sets, the weightiest first."""
     return {
         "late": (Or(s.stray(C) == HEARTBEAT, s.stray(C) == COMMIT), s.stray(C) != NO_STRAY),
         "left behind with an id": (s.left(M),),
@@ -76,7 +76,7 @@ INVARIANTS_OF_LEFTOVERS: Mapping[str, Term] = _known(VOCABULARY.state())
 
 
 def _ends(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
-    """Where there is such a leftover, and the steps of which one is possible and makes less of it."""
+    """Return where there is such a leftover, and the steps of which one is possible and makes less of it."""
     c, m = VOCABULARY.parameter("c"), VOCABULARY.parameter("m")
     late = Or(s.stray(c) == HEARTBEAT, s.stray(c) == COMMIT)
     return {
@@ -94,7 +94,7 @@ def _ends(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
 
 
 def leftovers(spec: Specification) -> Theorem:
-    """What faults leave goes, once there are none."""
+    """Return what faults leave goes, once there are none."""
     own = spec.vocabulary.closed(INVARIANTS_OF_LEFTOVERS)
     known = spec.vocabulary.closed(INVARIANTS_OF_ZOMBIES)
     given = {**spec.invariants, **known, **own}
@@ -122,7 +122,7 @@ def _never_more(spec: Specification, given: Mapping[str, Term]) -> Iterator[Proo
 
 
 def _no_more(spec: Specification, action: SpecAction, sets: tuple[Term, ...], number: int) -> Term:
-    """The set has nothing new after the step, unless one before it in the list has less."""
+    """State that the set has nothing new after the step, unless one before it in the list has less."""
 
     def after(formula: Term) -> Term:
         return action.after(spec.vocabulary, formula)

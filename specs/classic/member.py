@@ -56,7 +56,7 @@ def owns(s: State, c: Term, p: Term) -> Term:
 
 
 def participates(s: State, m: Term) -> Term:
-    """The consumer of ``m`` is the member ``m`` of the group, and has not been told otherwise."""
+    """State that the consumer of ``m`` is the member ``m`` of the group, and has not been told otherwise."""
     return And(s.id(m), s.member(m), s.generation(of(m)) != none)
 
 
@@ -90,7 +90,7 @@ def blank(s: State, t: After, c: Term, *, keep_id: Term = NO) -> None:
 
 
 def same_id(s: State, c: Term) -> Term:
-    """What is under way carries the member id that the consumer has now."""
+    """State that what is under way carries the member id that the consumer has now."""
     return ForAll([M], Implies(of(M) == c, s.id(M) == s.names(M)))
 
 
@@ -167,7 +167,7 @@ def follow(s: State, t: After, c: Term) -> None:
 
 
 def lead_under(clauses: Mapping[str, contract.ContractClause]) -> Callable[[State, After, Term], None]:
-    """The action ``lead`` of a group whose assignor keeps ``clauses``."""
+    """Return the action ``lead`` of a group whose assignor keeps ``clauses``."""
 
     def lead(s: State, t: After, c: Term) -> None:
         """onLeaderElected: SyncGroup carries the assignor's answer. Of that only the contract is known."""
@@ -289,12 +289,12 @@ def _handled(t: After, c: Term) -> None:
 
 
 def refused(s: State, c: Term) -> Term:
-    """An error has come back for its JoinGroup or SyncGroup."""
+    """State that an error has come back for its JoinGroup or SyncGroup."""
     return And(s.life(c) == UP, Or(s.wire(c) == JOIN_REFUSED, s.wire(c) == SYNC_REFUSED))
 
 
 def _of_present(s: State, c: Term) -> Term:
-    """The error is for the present membership (KAFKA-9823)."""
+    """State that the error is for the present membership (KAFKA-9823)."""
     join = And(s.wire(c) == JOIN_REFUSED, s.state(c) == JOINING)
     return And(
         Or(join, And(s.wire(c) == SYNC_REFUSED, s.generation(c) == s.wire_generation(c))), same_id(s, c)

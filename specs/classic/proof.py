@@ -49,8 +49,8 @@ def proof(
     build: Build = specification,
     calm: Mapping[str, Term] = convergence.CALM,
 ) -> tuple[Theorem, ...]:
-    """All theorems about the protocol that ``build`` makes; ``contract`` is what is assumed of an assignor
-    for safety, ``calm`` what holds of a calm group."""
+    """Return all theorems about the protocol that ``build`` makes; ``contract`` is what is assumed of an
+    assignor for safety, ``calm`` what holds of a calm group."""
     spec = build(contract=contract)
     return (
         *theorems(spec),
@@ -163,6 +163,6 @@ def _of_step(ranking: Ranking, action: SpecAction, calm: Mapping[str, Term]) -> 
 
 
 def _near(goals: Collection[str]) -> dict[str, tuple[str, ...]]:
-    """Which hypotheses each goal rests on: itself before the step, and what the outline says."""
+    """Return which hypotheses each goal rests on: itself before the step, and what the outline says."""
     itself = [{goal} & convergence.CALM.keys() for goal in goals]
     return {goal: (*same, *RESTS_ON.get(goal, ())) for goal, same in zip(goals, itself, strict=True)}

@@ -87,7 +87,7 @@ COORDINATOR_FAULTS = (
 
 
 def protocol(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
-    """The protocol, of which nothing is stated yet.
+    """Return the protocol, of which nothing is stated yet.
 
     With actions ``instead`` of those of the same name, and of an assignor that keeps ``contract``.
 

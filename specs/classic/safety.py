@@ -81,8 +81,8 @@ def log(s: State) -> RecordTerms:
 
 
 def holds(s: State, m: Term, p: Term) -> Term:
-    """The consumer of ``m`` owns ``p`` or is about to, or says so in a JoinGroup under way, on whatever
-    connection."""
+    """State that the consumer of ``m`` owns ``p`` or is about to, or says so in a JoinGroup under way, on
+    whatever connection."""
     c = of(m)
     has = And(s.id(m), Or(owns(s, c, p), s.got(c, p)))
     on_wire = And(s.names(m), Or(s.granted(c, p), s.sent(c, p) != none))
@@ -90,7 +90,7 @@ def holds(s: State, m: Term, p: Term) -> Term:
 
 
 def held_since(s: State, m: Term, p: Term, g: Term) -> Term:
-    """The same with the generation that assigned it."""
+    """Return the same with the generation that assigned it."""
     c = of(m)
     has = And(s.id(m), Or(s.since(c, p) == g, And(s.got(c, p), s.generation(c) == g)))
     on_wire = And(s.names(m), Or(And(s.granted(c, p), s.wire_generation(c) == g), s.sent(c, p) == g))
@@ -98,7 +98,7 @@ def held_since(s: State, m: Term, p: Term, g: Term) -> Term:
 
 
 def right(s: State, records: RecordTerms, m: Term, p: Term) -> Term:
-    """The member ``m`` has, or may be let have, ``p``."""
+    """State that the member ``m`` has, or may be let have, ``p``."""
     return Or(records.claim(m, p) != none, records.assigned(m, p), holds(s, m, p))
 
 
@@ -108,7 +108,7 @@ def no_two_rights(s: State, records: RecordTerms) -> Term:
 
 
 def known(s: State, records: RecordTerms) -> Term:
-    """The coordinator has been told of all that an honest member holds, or assigned it."""
+    """State that the coordinator has been told of all that an honest member holds, or assigned it."""
     recorded = Or(records.claim(M, P) != none, records.assigned(M, P))
     return Implies(And(records.member(M), honest(of(M)), holds(s, M, P)), recorded)
 
@@ -121,7 +121,8 @@ def known_since(s: State, records: RecordTerms) -> Term:
 
 
 def commit_fenced(s: State, records: RecordTerms) -> Term:
-    """A commit under way that would still be accepted is for nothing that another one has a right to."""
+    """State that a commit under way that would still be accepted is for nothing that another one has a right
+    to."""
     commit = And(s.stray(of(M)) == COMMIT, s.stray_names(M), s.stray_generation(of(M)) == records.current)
     other = And(records.member(N), honest(of(N)), M != N, right(s, records, N, P))
     return Implies(And(commit, records.member(M), honest(of(M)), s.committed(of(M), P)), Not(other))
@@ -136,7 +137,7 @@ def not_ahead(s: State, records: RecordTerms) -> Term:
 
 
 def invariants_of(s: State) -> dict[str, Term]:
-    """Every invariant of a state, by name."""
+    """Return every invariant of a state, by name."""
     return {
         # -- ids --
         "one id": Implies(And(s.id(M), s.id(N), of(M) == of(N)), M == N),
@@ -299,8 +300,8 @@ def invariants_of(s: State) -> dict[str, Term]:
 
 
 def as_in_the_log(s: State) -> Term:
-    """The log has the present generation and its members, but for a static one whose return was undone and is
-    in the log all the same."""
+    """State that the log has the present generation and its members, but for a static one whose return was
+    undone and is in the log all the same."""
     return And(
         s.log_current == s.current,
         Or(s.member(M) == s.log_member(M), static(of(M))),
@@ -312,7 +313,7 @@ def as_in_the_log(s: State) -> Term:
 
 
 def deciding(s: State) -> Term:
-    """The SyncGroup of the leader ``L`` that the group waits for is under way."""
+    """State that the SyncGroup of the leader ``L`` that the group waits for is under way."""
     request = And(s.wire(of(L)) == SYNC, s.leading(of(L)), s.names(L))
     return And(request, s.leads(L), s.wire_generation(of(L)) == s.current, s.group == COMPLETING)
 
@@ -349,7 +350,7 @@ PROPERTIES: Mapping[str, Term] = _properties(VOCABULARY.state())
 
 
 def specification(*instead: Effect, contract: Mapping[str, ContractClause] = SAFETY) -> Specification:
-    """The protocol, see there, with what is to be proved of it."""
+    """Return the protocol, see there, with what is to be proved of it."""
     bare = protocol(*instead, contract=contract)
     return replace(bare, invariants=dict(_closed()), properties=dict(_closed_properties()))
 

@@ -25,7 +25,7 @@ from z3 import And, ForAll, Implies, Not
 
 
 def displaced(s: State, t: State) -> Term:
-    """A COOPERATIVE leader decides that ``N`` gets what the consumer of ``M`` owns."""
+    """State that a COOPERATIVE leader decides that ``N`` gets what the consumer of ``M`` owns."""
     decided = And(s.group == COMPLETING, s.chosen(A), cooperative(A), t.offer(C, N, P), Not(s.offer(C, N, P)))
     owner = And(s.id(M), s.member(M), honest(of(M)), owns(s, of(M), P), M != N)
     return And(decided, owner, s.member(N))

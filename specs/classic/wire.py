@@ -22,7 +22,7 @@ from rebalance_verifier.specs.logic.language import After, State, Term
 
 
 def wire_in(s: State, c: Term, *kinds: Term) -> Term:
-    """One of these is under way for ``c``."""
+    """State that one of these is under way for ``c``."""
     return z3.Or(*(s.wire(c) == kind for kind in kinds))
 
 

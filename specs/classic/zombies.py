@@ -97,7 +97,8 @@ INVARIANTS_OF_ZOMBIES: Mapping[str, Term] = _invariants(VOCABULARY.state())
 
 
 def unaware(s: State, m: Term) -> Term:
-    """The consumer of ``m`` takes itself for that member of the group, and the coordinator does not."""
+    """State that the consumer of ``m`` takes itself for that member of the group, and the coordinator does
+    not."""
     return And(s.id(m), Not(s.member(m)), s.generation(of(m)) != none)
 
 
@@ -119,7 +120,7 @@ def _facts(s: State) -> dict[str, Term]:
 
 
 def _situations(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
-    """Where a zombie may be, and of the steps that lead out of there one is possible."""
+    """Return where a zombie may be, and of the steps that lead out of there one is possible."""
     c, m, p = (VOCABULARY.parameter(letter) for letter in "cmp")
     zombie = And(owns(s, c, p), of(m) == c, unaware(s, m))
     refused = And(s.wire(c) == JOIN_REFUSED, s.error(c) == UNKNOWN)
@@ -170,7 +171,7 @@ BY_ITSELF = Implies(And(participates(_s, M), Not(participates(_t, M))), _t.gener
 
 
 def zombies(spec: Specification) -> Theorem:
-    """What is true of consumers that are members no more."""
+    """Return what is true of consumers that are members no more."""
     own = spec.vocabulary.closed(INVARIANTS_OF_ZOMBIES)
     given = {**spec.invariants, **own}
     return Theorem(

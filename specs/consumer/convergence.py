@@ -52,12 +52,12 @@ from z3 import And, Exists, ForAll, Implies, Not, Or
 
 
 def at_work(s: State, m: Term) -> Term:
-    """Its process runs, and wants to be in the group."""
+    """Return its process runs, and wants to be in the group."""
     return Not(gone(s, m))
 
 
 def news_comes(s: State, m: Term) -> Term:
-    """An answer is on its way that its client does not know."""
+    """State that an answer is on its way that its client does not know."""
     return And(s.wire(m) == ANSWER, Or(s.state(m) == JOINING, s.wire_epoch(m) != s.epoch(m), differs(s, m)))
 
 
@@ -75,14 +75,14 @@ def due(s: State, m: Term) -> Term:
 
 
 def useful(s: State, m: Term) -> Term:
-    """The heartbeat under way changes something there."""
+    """Return the heartbeat under way changes something there."""
     gives_up = And(s.carries(m), ForAll([P], Implies(s.pending(m, P), Not(s.sent(m, P)))))
     acknowledges = And(s.member(m), s.record(m) == UNREVOKED, gives_up)
     return And(s.wire(m) == BEAT, Or(due(s, m), acknowledges))
 
 
 def measure(s: State) -> tuple[RankingSet, ...]:
-    """What is still to be done, the weightiest first."""
+    """Return what is still to be done, the weightiest first."""
     lost, works = gone(s, M), at_work(s, M)
     needs = And(works, Or(due(s, M), s.unsent(M), useful(s, M)))
     unused = And(s.wire(M) == BEAT, Not(useful(s, M)))
@@ -115,7 +115,7 @@ def measure(s: State) -> tuple[RankingSet, ...]:
 
 
 def _stages(s: State) -> list[tuple[str, Term]]:
-    """The way of a client into step with the coordinator, as what it has still ahead."""
+    """Return the way of a client into step with the coordinator, as what it has still ahead."""
     outside = Not(s.member(M))
     points = [
         ("an old answer arrives", And(s.wire(M) == ANSWER, outside)),
@@ -178,7 +178,7 @@ WIRE = ("wire", "wire_epoch", "carries", "asks", "sent", "granted")
 
 
 def _as_before(s: State, t: State, action: SpecAction) -> Term:
-    """What it may change otherwise is the same after it."""
+    """State that what it may change otherwise is the same after it."""
     same = [z3.BoolVal(True)]
     for name in sorted(set(action.updates) - set(WIRE)):
         places = [VOCABULARY.letters[sort.name()[0]] for sort in VOCABULARY.symbols[name].arguments]
@@ -192,7 +192,7 @@ _HANDLED = ("unknown", "nothing_new", "must_drop", "has_dropped", "must_revoke",
 
 
 def situations(s: State) -> tuple[Situation, ...]:
-    """Every way not to be settled, and the steps that make the measure smaller then."""
+    """Return every way not to be settled, and the steps that make the measure smaller then."""
     m, p, g = (VOCABULARY.parameter(name) for name in ("m", "p", "g"))
     works, newer = at_work(s, m), lt(s.group_epoch, g)
     arrives = dict.fromkeys(_HANDLED, (m,))
@@ -247,7 +247,7 @@ SITUATIONS = situations(VOCABULARY.state())
 
 
 def nothing_to_do(s: State) -> dict[str, Term]:
-    """None of the situations, of nobody; of epochs there is always a newer one."""
+    """Return None of the situations, of nobody; of epochs there is always a newer one."""
     m, p, g = (VOCABULARY.parameter(name) for name in ("m", "p", "g"))
     newer = (lt(s.group_epoch, g), z3.BoolVal(True))
     return {
@@ -276,7 +276,7 @@ def settled(s: State) -> dict[str, Term]:
 
 
 def per_target(s: State) -> tuple[RankingSet, ...]:
-    """What heartbeats have to do for one target.
+    """Return what heartbeats have to do for one target.
 
     In a group of N members and P partitions there are N, N, N, P and N of these at most. A heartbeat that
     takes from the second set may put its sender into the third. So at most 5 N + P heartbeats change what the
@@ -310,8 +310,8 @@ TAKES: Mapping[str, tuple[str, ...]] = {
 
 
 def most_heartbeats(members: int, partitions: int, outside: int = 0, gone: int = 0) -> int:
-    """The most heartbeats that change what the coordinator has once nothing goes wrong any more: of so many
-    members and clients that are to be members, of which these are outside; of members that are gone.
+    """Return the most heartbeats that change what the coordinator has once nothing goes wrong any more: of so
+    many members and clients that are to be members, of which these are outside; of members that are gone.
 
     Each that comes or goes makes a target, and there may be one to be computed. A client outside is refused
     once and joins once, and so is a member after a lost answer, in the worst case.
@@ -390,14 +390,15 @@ def _not_in_vain(ranking: Ranking) -> Iterator[ProofCase]:
 
 
 def _in_vain(action: SpecAction) -> Term | None:
-    """What it may change is the same after it, but for what is under way; None of a step that never is."""
+    """Return what it may change is the same after it, but for what is under way; None of a step that never
+    is."""
     if action.name not in IN_VAIN:
         return None
     return action.across(VOCABULARY, _as_before(VOCABULARY.state(), VOCABULARY.state(NEXT), action))
 
 
 def _takes(spec: Specification, given: Mapping[str, Term], action: SpecAction) -> ProofCase:
-    """The heartbeat puts at most its sender into a set, and of partitions to be given none."""
+    """Return the heartbeat puts at most its sender into a set, and of partitions to be given none."""
     [sender] = action.parameters
     case = Ranking(spec=spec, measure=PER_TARGET, given=given).decreases(
         action, TAKES[action.name], _in_vain(action)

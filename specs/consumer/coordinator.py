@@ -34,22 +34,23 @@ from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 
 def held_in(s: State, m: Term, p: Term) -> Term:
-    """What the record of ``m`` has."""
+    """Return what the record of ``m`` has."""
     return Or(s.assigned(m, p), s.pending(m, p))
 
 
 def held(s: State, m: Term, p: Term) -> Term:
-    """What nobody else may be given."""
+    """Return what nobody else may be given."""
     return And(s.member(m), held_in(s, m, p))
 
 
 def wanted(s: State, m: Term, p: Term) -> Term:
-    """What it is to hold, of what it subscribes to."""
+    """Return what it is to hold, of what it subscribes to."""
     return And(s.target(m, p), s.subscribed(m, p))
 
 
 def still(s: State, m: Term, p: Term) -> Term:
-    """The heartbeat under way does not say that its sender has given ``p`` up; none that says nothing."""
+    """State that the heartbeat under way does not say that its sender has given ``p`` up; none that says
+    nothing."""
     return Or(Not(s.carries(m)), s.sent(m, p))
 
 
@@ -64,19 +65,19 @@ def arrived(s: State, m: Term) -> Term:
 
 
 def known_epoch(s: State, m: Term) -> Term:
-    """The heartbeat has the epoch of its member, or the one before with what it was given."""
+    """State that the heartbeat has the epoch of its member, or the one before with what it was given."""
     only = ForAll([P], Implies(s.sent(m, P), s.assigned(m, P)))
     before = And(s.wire_epoch(m) == s.previous(m), s.carries(m), only)
     return And(s.wire_epoch(m) != none, Or(s.wire_epoch(m) == s.at(m), before))
 
 
 def accepted(s: State, m: Term) -> Term:
-    """A heartbeat that the coordinator takes for one of its member ``m``."""
+    """Describe a heartbeat that the coordinator takes for one of its member ``m``."""
     return And(s.member(m), Or(s.wire(m) == JOIN, And(s.wire(m) == BEAT, known_epoch(s, m))))
 
 
 def stored(s: State, m: Term, g: Term, p: Term) -> Term:
-    """A commit of ``m`` with epoch ``g`` for ``p`` would be stored (KIP-1251)."""
+    """State that a commit of ``m`` with epoch ``g`` for ``p`` would be stored (KIP-1251)."""
     return And(s.member(m), g != none, Not(lt(s.at(m), g)), held(s, m, p))
 
 
@@ -113,7 +114,7 @@ def subscribed(s: State, t: After, m: Term, g: Term) -> None:
 
 
 def gone(s: State, m: Term) -> Term:
-    """Its process has ended, or is in no group."""
+    """State that its process has ended, or is in no group."""
     return Or(Not(s.runs(m)), s.state(m) == OUT)
 
 
@@ -202,7 +203,7 @@ def nothing_new(s: State, t: After, m: Term) -> None:
 
 
 def dropped(s: State, m: Term, p: Term) -> Term:
-    """What a member keeps no more, although no step to the target is due."""
+    """Return what a member keeps no more, although no step to the target is due."""
     return And(s.assigned(m, p), Not(If(unrevoked(s, m), s.subscribed(m, p), wanted(s, m, p))))
 
 
@@ -227,7 +228,7 @@ def has_dropped(s: State, t: After, m: Term) -> None:
 
 
 def surplus(s: State, m: Term, p: Term) -> Term:
-    """What it holds and is not to hold."""
+    """Return what it holds and is not to hold."""
     return And(s.assigned(m, p), Not(wanted(s, m, p)))
 
 

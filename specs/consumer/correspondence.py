@@ -75,11 +75,11 @@ class ConsumerMove:
 
     @property
     def static(self) -> bool:
-        """Whether the slot is a static member."""
+        """Check whether the slot is a static member."""
         return self.map.setup.consumers[self.event.who].instance is not None
 
     def id(self, incarnation: int) -> int:
-        """The element of a member id of the slot."""
+        """Return the element of a member id of the slot."""
         return self.map.id(self.event.who, incarnation)
 
 
@@ -87,7 +87,7 @@ class ConsumerMove:
 
 
 def steps(move: ConsumerMove) -> Iterator[Step]:
-    """The steps of the logic that a step of the model stands for. Raises NoCounterpartError."""
+    """Yield the steps of the logic that a step of the model stands for. Raises NoCounterpartError."""
     name, me = move.event.action, move.old.member
     if name in SILENT:
         return
@@ -116,7 +116,7 @@ def sent(move: ConsumerMove) -> Iterator[Step]:
 
 
 def arrives(move: ConsumerMove) -> Iterator[Step]:
-    """A heartbeat at the coordinator; a target is one of the epoch that the group has by then."""
+    """Yield a heartbeat at the coordinator; a target is one of the epoch that the group has by then."""
     beat = move.old.wire
     assert isinstance(beat, Beat)
     m, record, joins = move.id(beat.id), find(move.old.records, beat.id), beat.kind is BeatKind.JOIN
@@ -134,7 +134,7 @@ def arrives(move: ConsumerMove) -> Iterator[Step]:
 
 
 def handled(move: ConsumerMove, m: int, record: ConsumerRecord | None, topics: Topics) -> Iterator[Step]:
-    """A heartbeat of ``m`` that is accepted, with this subscription; there was this record."""
+    """Yield a heartbeat of ``m`` that is accepted, with this subscription; there was this record."""
     group, after = move.group, move.group_after
     epoch = move.map.epoch(after.assigned)
     if record is None:
@@ -149,7 +149,7 @@ def handled(move: ConsumerMove, m: int, record: ConsumerRecord | None, topics: T
 
 
 def _ends(move: ConsumerMove, error: BeatError) -> bool:
-    """Whether the error is one by which a process ends, as specified, and does."""
+    """Check whether the error is one by which a process ends, as specified, and does."""
     policy = error is BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(move.map.setup)
     fatal = error is BeatError.FENCED_INSTANCE_ID or policy
     return fatal and move.new.member.life is Life.FAILED

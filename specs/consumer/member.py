@@ -27,7 +27,7 @@ YES, NO = BoolVal(True), BoolVal(False)
 
 
 def has(s: State, m: Term, p: Term) -> Term:
-    """What ``m`` consumes, or may come to consume without hearing from the coordinator again."""
+    """Return what ``m`` consumes, or may come to consume without hearing from the coordinator again."""
     return Or(s.owned(m, p), s.claim(m, p), s.goal(m, p), s.received(m, p))
 
 
@@ -80,7 +80,7 @@ def join(s: State, t: After, m: Term) -> None:
 
 
 def has_news(s: State, m: Term) -> Term:
-    """Its next heartbeat carries partitions."""
+    """Return its next heartbeat carries partitions."""
     return Or(s.unsent(m), s.full(m))
 
 
@@ -104,12 +104,12 @@ def send_all(s: State, t: After, m: Term, claims: Term) -> None:
 
 
 def hears(s: State, m: Term) -> Term:
-    """Its process waits for what is under way."""
+    """State that its process waits for what is under way."""
     return And(s.runs(m), Or(s.state(m) == JOINING, s.state(m) == INSIDE))
 
 
 def differs(s: State, m: Term) -> Term:
-    """The answer on its way brings another assignment than the client has received."""
+    """Return the answer on its way brings another assignment than the client has received."""
     other = Exists([P], s.granted(m, P) != s.received(m, P))
     return And(s.carries(m), Or(s.state(m) == JOINING, other))
 

@@ -53,7 +53,7 @@ class GuardLeftOut:
     """Of the group of the run."""
 
     def specification(self) -> Specification:
-        """The protocol without the guard."""
+        """Return the protocol without the guard."""
         properties = VOCABULARY.closed(properties_of(VOCABULARY.state(), self.stored))
         return replace(specification(*self.instead), properties=properties)
 
@@ -128,7 +128,7 @@ def _away_while_inside(s: State, t: After, m: Term) -> None:
 
 
 def _any_at_epoch(s: State, m: Term, g: Term, p: Term) -> Term:
-    """A commit of the present epoch for any partition is stored."""
+    """State that a commit of the present epoch for any partition is stored."""
     return Or(coordinator.stored(s, m, g, p), And(s.member(m), g == s.at(m)))
 
 
@@ -226,7 +226,8 @@ GUARDS: dict[str, GuardLeftOut] = {
 
 
 def run_without(guard: GuardLeftOut) -> SpecRun | None:
-    """A run along the path, at the end of which what the guard is for is broken; None if there is none.
+    """Return a run along the path, at the end of which what the guard is for is broken; None if there is
+    none.
 
     The solver finds it, the explicit evaluator checks it: raises ValueError where they disagree.
     """
@@ -234,6 +235,6 @@ def run_without(guard: GuardLeftOut) -> SpecRun | None:
 
 
 def run_along(spec: Specification, guard: GuardLeftOut) -> SpecRun | None:
-    """The same of any specification."""
+    """Return the same of any specification."""
     broken = z3.Not(spec.properties[guard.breaks])
     return run_by(StepRelations(spec, guard.sizes), guard.path.split(), broken)

@@ -29,7 +29,7 @@ def exclusive(s: State, target: Target) -> Term:
 
 
 def complete(s: State, target: Target) -> Term:
-    """What some member subscribes to is of the target of one that does."""
+    """State that what some member subscribes to is of the target of one that does."""
     gets = And(s.member(N), target(N, P), s.subscribed(N, P))
     return Implies(And(s.member(M), s.subscribed(M, P)), Exists([N], gets))
 
@@ -39,7 +39,8 @@ CONTRACT: Mapping[str, Callable[[State, Target], Term]] = {"exclusive": exclusiv
 
 
 def _kept(s: State) -> dict[str, Term]:
-    """What is true of the target at all times: exclusive it stays, complete until the epoch is raised."""
+    """Return what is true of the target at all times: exclusive it stays, complete until the epoch is
+    raised."""
     return {
         "the target is exclusive": exclusive(s, s.target),
         "the target is complete": Implies(s.group_epoch == s.target_epoch, complete(s, s.target)),
@@ -52,7 +53,7 @@ def at_rest(s: State, m: Term) -> Term:
 
 
 def order(s: State) -> dict[str, Term]:
-    """What every step keeps, faults too."""
+    """Return what every step keeps, faults too."""
     knows = And(s.member(M), s.runs(M))
     heard = And(
         knows, s.state(M) == INSIDE,
@@ -107,7 +108,7 @@ ORDER: Mapping[str, Term] = order(VOCABULARY.state())
 
 
 def assuming(spec: Specification, contract: Iterable[str] = tuple(CONTRACT)) -> Specification:
-    """The protocol with an assignor that keeps these clauses."""
+    """Return the protocol with an assignor that keeps these clauses."""
 
     def retargeted(s: State, t: After) -> None:
         coordinator.retargeted(s, t)
@@ -120,12 +121,12 @@ def assuming(spec: Specification, contract: Iterable[str] = tuple(CONTRACT)) -> 
 
 
 def ordered(contract: Iterable[str] = tuple(CONTRACT)) -> dict[str, Term]:
-    """What is kept of order under such an assignor, for all of its capital letters."""
+    """Return what is kept of order under such an assignor, for all of its capital letters."""
     left = {f"the target is {name}" for name in set(CONTRACT) - set(contract)}
     return VOCABULARY.closed({name: formula for name, formula in ORDER.items() if name not in left})
 
 
 def in_step(contract: Iterable[str] = tuple(CONTRACT)) -> Specification:
-    """The protocol with such an assignor, and with order among its invariants."""
+    """Return the protocol with such an assignor, and with order among its invariants."""
     spec = assuming(specification(), contract)
     return replace(spec, invariants={**spec.invariants, **ordered(contract)})

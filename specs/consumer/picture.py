@@ -92,15 +92,15 @@ class GroupPicture:
         return self.defaults.get(name, 0 if an_epoch else False)
 
     def id(self, slot: int, incarnation: int) -> int:
-        """The element of a member id."""
+        """Return the element of a member id."""
         return slot * self.ids + incarnation - 1
 
     def epoch(self, number: int) -> int:
-        """The element of an epoch."""
+        """Return the element of an epoch."""
         return 0 if number == NONE else number + 1
 
     def structure(self, group: ConsumerGroup, slots: tuple[SlotState, ...]) -> Structure:
-        """A whole state. Raises NoCounterpartError for one without a picture."""
+        """Return a whole state. Raises NoCounterpartError for one without a picture."""
         values = {name: dict(entries) for name, entries in self._blank.items()}
         for name, value in self.group(group):
             values[name][()] = value
@@ -110,7 +110,7 @@ class GroupPicture:
         return tuple(tuple(values[name].values()) for name in self.universe.positions)
 
     def group(self, group: ConsumerGroup) -> Iterator[tuple[str, Value]]:
-        """What there is of the group alone."""
+        """Yield what there is of the group alone."""
         yield "group_epoch", self.epoch(group.epoch)
         yield "target_epoch", self.epoch(group.assigned)
 
@@ -185,7 +185,7 @@ class GroupPicture:
 
 
 def _unheard(here: SlotState) -> bool:
-    """Whether the client will notice that its connection broke."""
+    """Check whether the client will notice that its connection broke."""
     member, wire = here.member, here.wire
     return (
         isinstance(wire, BeatRefused)
@@ -196,12 +196,12 @@ def _unheard(here: SlotState) -> bool:
 
 
 def under_way(wire: BeatWire) -> bool:
-    """Whether something is under way; that a client will notice a lost connection is nothing."""
+    """Check whether something is under way; that a client will notice a lost connection is nothing."""
     return wire is not None and not (isinstance(wire, BeatRefused) and wire.error in UNHEARD)
 
 
 def ids_in(here: SlotState) -> int:
-    """The greatest incarnation in it."""
+    """Return the greatest incarnation in it."""
     found = [here.member.id, *(record.id for record in here.records)]
     found += [one.id for one in (here.wire, here.stray) if one is not None]
     return max(found)

@@ -86,7 +86,8 @@ WITNESSES: Mapping[str, str] = {
 def proof(
     spec: Specification | None = None, contract: Collection[str] = tuple(CONTRACT)
 ) -> tuple[Theorem, ...]:
-    """All theorems about the consumer protocol; for convergence under these clauses of the contract."""
+    """Return all theorems about the consumer protocol; for convergence under these clauses of the
+    contract."""
     spec = spec or specification()
     monotone = {name: formula for name, formula in STEPS_KEEP.items() if name != GRANTED}
     return (
@@ -104,7 +105,7 @@ def proof(
 
 
 def named(theorem: Theorem, sentences: Mapping[str, tuple[str, str]] = SENTENCES) -> Theorem:
-    """The theorem with its sentence and its source, if there are some."""
+    """Return the theorem with its sentence and its source, if there are some."""
     sentence, source = sentences.get(theorem.name, (theorem.sentence, theorem.source))
     return replace(theorem, sentence=sentence, source=source)
 

@@ -97,15 +97,15 @@ class ConsumerRefinement:
             raise ValueError("the logic has members of the consumer protocol only")
 
     def specified(self) -> Specification:
-        """The logic."""
+        """Return the logic."""
         return _protocol()
 
     def machine(self, setup: Setup) -> Machine:
-        """The model."""
+        """Return the model."""
         return consumer_machine(setup)
 
     def path(self, move: ConsumerMove) -> Iterator[Step]:
-        """The steps of the logic that a step of the model stands for. Raises NoCounterpartError."""
+        """Yield the steps of the logic that a step of the model stands for. Raises NoCounterpartError."""
         return steps(move)
 
     def _resize(self, ids: int, epochs: int) -> None:
@@ -152,8 +152,8 @@ class ConsumerRefinement:
     def _wrong(
         self, state: Structure, path: tuple[Step, ...], after: Structure, taken: Counter[str]
     ) -> tuple[str, str] | None:
-        """The first step that is not possible, or the last one if it ends elsewhere; and why. Counts the
-        actions of the logic that are ``taken``."""
+        """Return the first step that is not possible, or the last one if it ends elsewhere; and why. Counts
+        the actions of the logic that are ``taken``."""
         for names, parameters in path:
             reasons = []
             for name in names:
@@ -172,7 +172,7 @@ class ConsumerRefinement:
         return None
 
     def judge(self, state: Numbers, event: str = "") -> RefinementFailure | None:
-        """The first invariant or property that does not hold in ``state``."""
+        """Return the first invariant or property that does not hold in ``state``."""
         try:
             self._fit(state)
             number = self._number(state)
@@ -190,7 +190,7 @@ class ConsumerRefinement:
         return broken(self._stepper, self._formulas, structure, event)
 
     def breach(self, state: Numbers, event: str = "") -> RefinementFailure | None:
-        """The first property that does not hold in ``state``; None also where nothing shows it."""
+        """Return the first property that does not hold in ``state``; None also where nothing shows it."""
         try:
             self._fit(state)
             structure = self._view.structures[self._number(state)]
@@ -199,7 +199,7 @@ class ConsumerRefinement:
             return None
 
     def kind(self, transition: Transition) -> Hashable:
-        """The action, and what of the states before of its client and of the group is no number."""
+        """Return the action, and what of the states before of its client and of the group is no number."""
         before, event, *_ = transition
         positions = [self._group, *self._slots[max(event.who, 0)]]
         return event.action, *(self._kind(before[position]) for position in positions)
@@ -226,7 +226,7 @@ class ConsumerRefinement:
         self._fits.update(unknown)
 
     def _number(self, state: Numbers) -> int:
-        """The number of the structure that is the picture of a state."""
+        """Return the number of the structure that is the picture of a state."""
         view = self._view
         known = view.pictures.get(state)
         if known is None:

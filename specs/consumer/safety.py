@@ -71,7 +71,7 @@ def participates(s: State, m: Term) -> Term:
 
 
 def invariants_of(s: State) -> dict[str, Term]:
-    """Every invariant by name, with its capital letters."""
+    """Return every invariant by name, with its capital letters."""
     inside = s.state(M) == INSIDE
     return {
         "held once": Implies(And(held(s, M, P), held(s, N, P)), M == N),
@@ -117,7 +117,7 @@ def invariants_of(s: State) -> dict[str, Term]:
 
 
 def properties_of(s: State, is_stored: IsStored = stored) -> dict[str, Term]:
-    """What is wanted, and follows, where these commits are stored."""
+    """Return what is wanted, and follows, where these commits are stored."""
     both = And(participates(s, M), participates(s, N))
     about_to = And(s.wire(N) == ANSWER, s.granted(N, P))
     late = And(s.late(M, G, P), is_stored(s, M, G, P))
@@ -137,7 +137,7 @@ def properties_of(s: State, is_stored: IsStored = stored) -> dict[str, Term]:
 
 
 def _steps(s: State, t: State) -> dict[str, Term]:
-    """What holds of every step, from ``s`` to ``t``."""
+    """Return what holds of every step, from ``s`` to ``t``."""
     stays = And(s.member(M), t.member(M))
     news = And(t.assigned(M, P), Not(held(s, M, P)))
     inside = And(s.state(M) == INSIDE, t.state(M) == INSIDE)
@@ -160,7 +160,7 @@ STEPS_KEEP: Mapping[str, Term] = _steps(VOCABULARY.state(), VOCABULARY.state(NEX
 
 
 def specification(*instead: Effect) -> Specification:
-    """The protocol and what is to be proved of it, with actions ``instead`` of those of the same name.
+    """Return the protocol and what is to be proved of it, with actions ``instead`` of those of the same name.
 
     Raises ValueError for one that takes the place of no action.
     """

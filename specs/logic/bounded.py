@@ -51,7 +51,7 @@ class StepRelations:
         self._relations: dict[str, Term] = {}
 
     def facts(self) -> Iterator[Term]:
-        """What is known of every run: the axioms, and which elements there are."""
+        """Yield what is known of every run: the axioms, and which elements there are."""
         for elements in self.grounding.unbounded.values():
             if len(elements) > 1:
                 yield z3.Distinct(*elements)
@@ -71,11 +71,11 @@ class StepRelations:
         return z3.Or([term == element for element in self.grounding.unbounded[term.sort().name()]])
 
     def stated(self, formula: Term) -> Term:
-        """The formula, for all of its capital letters, as the solver gets it."""
+        """Return the formula, for all of its capital letters, as the solver gets it."""
         return self.grounding.grounded(self.vocabulary.close(formula))
 
     def relation(self, action: SpecAction) -> Term:
-        """The step between two states, but for what it leaves alone."""
+        """Return the step between two states, but for what it leaves alone."""
         if action.name not in self._relations:
             parts = [action.guard, action.where_]
             for name, update in action.updates.items():
@@ -135,7 +135,7 @@ class Unrolling:
         return constants
 
     def answer(self, goal: Term | None = None, limit: int = LIMIT) -> SearchAnswer:
-        """Whether there is such a run, whose last state has ``goal``; ``limit`` is in units."""
+        """Check whether there is such a run, whose last state has ``goal``; ``limit`` is in units."""
         self.solver.push()
         if goal is not None:
             self.require(goal)
@@ -145,7 +145,7 @@ class Unrolling:
         return SearchAnswer("run" if run else "none" if verdict == z3.unsat else "unknown", run)
 
     def _now(self, formula: Term) -> Term:
-        """A formula of the unmarked state as one of the last state."""
+        """Return a formula of the unmarked state as one of the last state."""
         marks = self.marks[-1]
         marked = [symbol for symbol in self.steps.vocabulary.mutable if marks[symbol.name]]
         pairs = [_renamed(symbol, "", marks[symbol.name]) for symbol in marked]
@@ -167,8 +167,8 @@ class Unrolling:
 
 
 def run_by(steps: StepRelations, path: Iterable[str], *last: Term) -> SpecRun | None:
-    """A run from the beginning by these actions, of whose last state these formulas hold; None if there is
-    none.
+    """Return a run from the beginning by these actions, of whose last state these formulas hold; None if
+    there is none.
 
     The solver finds it, the explicit evaluator checks it: raises ValueError where they disagree.
     """
@@ -195,7 +195,7 @@ def _disagrees(run: SpecRun, spec: Specification, last: Iterable[Term]) -> str |
 
 
 def first_deviation(run: SpecRun, actions: Iterable[SpecAction]) -> tuple[int, str] | None:
-    """The number of the first step that is none of these actions, and why."""
+    """Return the number of the first step that is none of these actions, and why."""
     stepper, before = Stepper(run.universe, actions), run.initial
     for number, (name, parameters, after) in enumerate(run.steps, 1):
         if wrong := stepper.allowed(before, name, parameters, after):

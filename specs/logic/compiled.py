@@ -85,7 +85,7 @@ TRUE, FALSE = Literal(True), Literal(False)
 
 
 def conjuncts(node: Node) -> tuple[Node, ...]:
-    """The parts that all have to hold."""
+    """Return the parts that all have to hold."""
     return node.parts if isinstance(node, And) else () if node == TRUE else (node,)
 
 
@@ -146,7 +146,7 @@ def choice(condition: Node, then: Node, other: Node) -> Node:
 
 
 def exists(variables: Sequence[Binding], body: Node, universe: Universe) -> Node:
-    """Some values of ``variables`` make ``body`` true."""
+    """Return some values of ``variables`` make ``body`` true."""
     parts = conjuncts(body)
     for i, (name, _) in enumerate(variables):
         for part in parts:
@@ -177,7 +177,7 @@ def names_of(variables: Iterable[Binding]) -> list[str]:
 
 
 def _determined(name: str, part: Node) -> Node | None:
-    """What the variable equals if ``part`` is an equation for it."""
+    """Return what the variable equals if ``part`` is an equation for it."""
     if isinstance(part, Equal):
         for one, other in ((part.left, part.right), (part.right, part.left)):
             if one == Variable(name) and name not in free(other) and not isinstance(other, Choice):
@@ -232,7 +232,7 @@ def children(node: Node) -> tuple[Node, ...]:
 
 
 def free(node: Node) -> Iterator[str]:
-    """The variables that ``node`` does not bind itself."""
+    """Yield the variables that ``node`` does not bind itself."""
     if isinstance(node, Variable):
         yield node.name
     bound = names_of(node.variables) if isinstance(node, Exists) else ()
@@ -249,7 +249,8 @@ def cost(node: Node) -> int:
 
 
 def translate(term: Term, universe: Universe, marks: Sequence[str], names: Iterable[str]) -> Node:
-    """A z3 term as a node. ``marks`` are those of the states it may speak of, ``names`` its free constants.
+    """Return a z3 term as a node. ``marks`` are those of the states it may speak of, ``names`` its free
+    constants.
 
     Raises ValueError for a constant or function that is neither, and for what z3 has and this has not.
     """
@@ -317,7 +318,7 @@ _OPERATORS: dict[int, Callable[[list[Node]], Node]] = {
 
 
 def shown(term: Term) -> str:
-    """A z3 term on one line."""
+    """Return a z3 term on one line."""
     return " ".join(str(term).split())
 
 
@@ -332,8 +333,8 @@ class FunctionWriter:
     def function(
         self, states: int, variables: Iterable[str], result: str, lines: Sequence[str] = ()
     ) -> Callable[..., Any]:
-        """The function (states..., variables...) that runs ``lines`` and returns ``result``, which were
-        written with this writer."""
+        """Return the function (states..., variables...) that runs ``lines`` and returns ``result``, which
+        were written with this writer."""
         arguments = [*(f"s{i}" for i in range(states)), *map(self.variable, variables)]
         entries = (f"{name} = {source}" for name, source in self._entries.items())
         body = [*entries, *lines, f"return {result}"]
@@ -372,7 +373,7 @@ class FunctionWriter:
                 return f"any(True {self.loops(variables, body)})"
 
     def offset(self, symbol: str, arguments: Sequence[Node]) -> str:
-        """Where the value at ``arguments`` is in the entry of ``symbol``."""
+        """Return where the value at ``arguments`` is in the entry of ``symbol``."""
         sorts = self._universe.vocabulary.symbols[symbol].arguments
         constant, terms, stride = 0, list[str](), 1
         for argument, sort in zip(reversed(arguments), reversed(sorts), strict=True):
@@ -403,7 +404,8 @@ class FunctionWriter:
         return " ".join(clauses)
 
     def _next(self, left: Mapping[str, tuple[Value, ...]], parts: list[Node]) -> tuple[str, str, Node | None]:
-        """The variable to loop over now and over what: an equation with known values, or the next one."""
+        """Return the variable to loop over now and over what: an equation with known values, or the next
+        one."""
         for name in left:
             for part in parts:
                 value = _determined(name, part)
@@ -413,7 +415,7 @@ class FunctionWriter:
         return name, repr(left[name]), None
 
     def _filters(self, left: Mapping[str, object], parts: list[Node]) -> str:
-        """What can be decided before the variables that are ``left``; removed from ``parts``."""
+        """Return what can be decided before the variables that are ``left``; removed from ``parts``."""
         now = [part for part in parts if left.keys().isdisjoint(free(part))]
         parts[:] = [part for part in parts if part not in now]
         return f" if {self.expression(conjunction(now))}" if now else ""

@@ -51,7 +51,7 @@ class Stepper:
         self._conditions: dict[tuple[str, str], list[tuple[str, Callable[..., bool]]]] = {}
 
     def allowed(self, before: Structure, name: str, parameters: Parameters, after: Structure) -> str | None:
-        """None if the step is one of that action; else why not, as a sentence."""
+        """Return None if the step is one of that action; else why not, as a sentence."""
         rule = self._rules.get(name) or self._rule(name)
         if not rule.guard(before, *parameters):
             return self._failed(rule, before, parameters)
@@ -68,7 +68,7 @@ class Stepper:
     def apply(
         self, before: Structure, name: str, parameters: Parameters, towards: Structure | None = None
     ) -> Structure:
-        """The state after the action. What it leaves open is as in ``towards``, if that is given.
+        """Return the state after the action. What it leaves open is as in ``towards``, if that is given.
 
         Raises ValueError if the action is not possible so, saying why.
         """
@@ -84,7 +84,7 @@ class Stepper:
         return after
 
     def holds(self, formula: Term, state: Structure) -> bool:
-        """Whether ``formula`` is true, for all of its capital letters."""
+        """Check whether ``formula`` is true, for all of its capital letters."""
         if (known := self._closed.get(formula.get_id())) is None:
             closed = self.universe.vocabulary.close(formula)
             known = self._closed[formula.get_id()] = formula, self.compiled(closed, ("",), ())
@@ -158,7 +158,7 @@ class Stepper:
         yield f"{margin}new[{offset}] = {source}"
 
     def compiled(self, formula: Term, marks: Sequence[str], names: Sequence[str]) -> Callable[..., Any]:
-        """The formula as a function of states, one for each mark, and of constants of these names."""
+        """Return the formula as a function of states, one for each mark, and of constants of these names."""
         writer = FunctionWriter(self.universe)
         node = translate(formula, self.universe, marks, names)
         return writer.function(len(marks), names, writer.expression(node))
@@ -185,8 +185,8 @@ class Stepper:
         parameters: Parameters,
         *states: Structure,
     ) -> str:
-        """The first of the conditions that does not hold. Searches ask this as often as they ask for steps,
-        and z3 is slow in printing: the texts are kept."""
+        """Return the first of the conditions that does not hold. Searches ask this as often as they ask for
+        steps, and z3 is slow in printing: the texts are kept."""
         key = (rule.action.name, verb)
         if key not in self._conditions:
             marks = ("", NEXT)[: len(states)]

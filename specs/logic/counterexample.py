@@ -80,7 +80,7 @@ def counterexample(
     action: SpecAction | None,
     budget: Budget,
 ) -> Counterexample | None:
-    """The plainest group in which the hypotheses hold and the goal does not.
+    """Return the plainest group in which the hypotheses hold and the goal does not.
 
     None if there is none with so few elements, or the budget was used up.
     """
@@ -119,7 +119,7 @@ def _as_counterexample(model: Model, name: str, goal: Term, action: SpecAction |
 def _facts(
     model: Model, names: Mapping[str, Sequence[str]], symbols: Iterable[str], action: SpecAction | None
 ) -> Iterator[Fact]:
-    """The values of ``symbols``, after ``action`` if there is one."""
+    """Yield the values of ``symbols``, after ``action`` if there is one."""
     vocabulary = model.finite.vocabulary
     for name in symbols:
         symbol = vocabulary.symbols[name]
@@ -147,7 +147,7 @@ def _instance(model: Model, names: Mapping[str, Sequence[str]], goal: Term) -> d
 
 
 def _names(model: Model) -> dict[str, list[str]]:
-    """What the elements of each sort are called."""
+    """Return what the elements of each sort are called."""
     vocabulary = model.finite.vocabulary
     names = {
         sort: list(vocabulary.values.get(sort, [f"{sort.lower()} {i}" for i in range(len(elements))]))
@@ -177,7 +177,7 @@ def _names(model: Model) -> dict[str, list[str]]:
 
 
 def _counted(names: Sequence[str], *, every: bool = False) -> list[str]:
-    """Equal words told apart by a number, ``every`` one with a number."""
+    """Return equal words told apart by a number, ``every`` one with a number."""
     return [
         f"{name}{names[: i + 1].count(name)}" if every or names.count(name) > 1 else name
         for i, name in enumerate(names)
@@ -188,7 +188,7 @@ def _counted(names: Sequence[str], *, every: bool = False) -> list[str]:
 
 
 def lines(found: Counterexample) -> Iterator[tuple[str, str]]:
-    """The group in words: each line with a label, or with an empty one if it goes on."""
+    """Yield the group in words: each line with a label, or with an empty one if it goes on."""
     elements = [f"{sort.lower()}s {', '.join(names)}" for sort, names in found.elements.items()]
     yield "group", "; ".join(elements)
     label = "before"
@@ -211,7 +211,7 @@ def lines(found: Counterexample) -> Iterator[tuple[str, str]]:
 
 
 def _by_owner(facts: Iterable[Fact]) -> Iterator[tuple[str, str]]:
-    """What is worth telling, by the first element that it is of."""
+    """Yield what is worth telling, by the first element that it is of."""
     phrases: dict[str, list[str]] = {}
     for fact in facts:
         if not fact.plain:

@@ -31,7 +31,7 @@ class Model:
     _model: Any
 
     def value(self, term: Term) -> int:
-        """The number of the element that ``term``, over elements, stands for; 0 or 1 of a formula."""
+        """Return the number of the element that ``term``, over elements, stands for; 0 or 1 of a formula."""
         value = self._evaluated(self.finite.grounded(term))
         if z3.is_bool(value):
             return int(z3.is_true(value))
@@ -42,11 +42,11 @@ class Model:
         return self._model.eval(term.translate(self.finite.context), model_completion=True)
 
     def places(self, sorts: Sequence[Any]) -> Iterator[tuple[int, ...]]:
-        """All tuples of elements of these sorts, as numbers."""
+        """Yield all tuples of elements of these sorts, as numbers."""
         return product(*(range(len(self.elements[sort.name()])) for sort in sorts))
 
     def at(self, sorts: Sequence[Any], indices: tuple[int, ...]) -> list[Term]:
-        """The elements of these numbers."""
+        """Return the elements of these numbers."""
         return [self.elements[sort.name()][i] for sort, i in zip(sorts, indices, strict=True)]
 
 
@@ -73,7 +73,8 @@ class Finite:
         self.solver.set("ctrl_c", False)  # or Ctrl-C would be a "no"
 
     def copy(self) -> Finite:
-        """The same formulas in a context of their own: what is asked of one costs another one nothing."""
+        """Return the same formulas in a context of their own: what is asked of one costs another one
+        nothing."""
         other = copy.copy(self)
         other.context, other.symbols = z3.Context(), dict(self.symbols)
         other._begin(self.solver.translate(other.context))
@@ -110,7 +111,7 @@ class Finite:
             self.symbols = before
 
     def possible(self, budget: Budget, *assumptions: Term) -> bool:
-        """Whether there is such a model. False also when the budget is used up."""
+        """Check whether there is such a model. False also when the budget is used up."""
         translated = [assumption.translate(self.context) for assumption in assumptions]
         return bool(budget.check(self.solver, *translated) == z3.sat)
 
@@ -127,7 +128,8 @@ class Finite:
         prefer: Mapping[str, Preference],
         first: Sequence[str] = (),
     ) -> Model | None:
-        """A model of fewest elements; of those the one where, symbol by symbol, everything is as preferred.
+        """Return a model of fewest elements; of those the one where, symbol by symbol, everything is as
+        preferred.
 
         ``together``: sorts of which there should be as many elements as of another, and that do not count.
         ``first``: symbols that are made plain first. Which model it is depends on the formulas only, as long

@@ -28,7 +28,7 @@ class Grounding:
         self._grounded: dict[int, tuple[Term, Term]] = {}
 
     def tuples(self, sorts: Sequence[Any]) -> Iterator[tuple[Term, ...]]:
-        """All tuples of elements of these sorts."""
+        """Yield all tuples of elements of these sorts."""
         return product(*(self.elements[sort.name()] for sort in sorts))
 
     def grounded(self, term: Term) -> Term:

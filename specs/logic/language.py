@@ -48,13 +48,13 @@ class Symbol:
     meaning: str
 
     def of(self, mark: str = "") -> Any:
-        """Its z3 declaration; ``mark`` tells apart copies in different states."""
+        """Return its z3 declaration; ``mark`` tells apart copies in different states."""
         if mark not in self._copies:
             self._copies[mark] = z3.Function(self.name + mark, *self.arguments, self.value)
         return self._copies[mark]
 
     def anywhere(self, mark: str = "") -> Term:
-        """Its value at z3's variables 0, 1, 2 ..., as ``substitute_funs`` takes a function."""
+        """Return its value at z3's variables 0, 1, 2 ..., as ``substitute_funs`` takes a function."""
         if mark not in self._functions:
             places = (z3.Var(i, sort) for i, sort in enumerate(self.arguments))
             self._functions[mark] = self.of(mark)(*places)
@@ -90,7 +90,7 @@ class Vocabulary:
         return other
 
     def sort(self, name: str, letters: str) -> tuple[Any, ...]:
-        """An unbounded sort, and one variable for each of ``letters``."""
+        """Return an unbounded sort, and one variable for each of ``letters``."""
         sort = z3.DeclareSort(declarable(name))
         self.sorts[name] = sort
         for letter in letters:
@@ -98,14 +98,15 @@ class Vocabulary:
         return (sort, *(self.letters[letter] for letter in letters))
 
     def enumeration(self, name: str, values: Sequence[str]) -> tuple[Any, ...]:
-        """A sort of exactly ``values``, and the values."""
+        """Return a sort of exactly ``values``, and the values."""
         sort, constants = z3.EnumSort(declarable(name), list(map(declarable, values)))
         self.sorts[name] = sort
         self.values[name] = tuple(values)
         return (sort, *constants)
 
     def fixed(self, name: str, *arguments: Any, value: Any = None, meaning: str = "") -> Any:
-        """A relation (or function, given ``value``) that is the same in every state; usable at once."""
+        """Return a relation (or function, given ``value``) that is the same in every state; usable at
+        once."""
         symbol = Symbol(
             name=name,
             arguments=arguments,
@@ -128,11 +129,11 @@ class Vocabulary:
 
     @property
     def mutable(self) -> list[Symbol]:
-        """What a state consists of."""
+        """Return what a state consists of."""
         return [symbol for symbol in self.symbols.values() if not symbol.fixed]
 
     def state(self, mark: str = "") -> State:
-        """The state of that mark; no mark is the state before a step."""
+        """Return the state of that mark; no mark is the state before a step."""
         return State(self, mark)
 
     def close(self, formula: Term) -> Term:
@@ -148,13 +149,14 @@ class Vocabulary:
         return z3.ForAll(letters, formula) if letters else formula
 
     def closed(self, formulas: Mapping[str, Term]) -> dict[str, Term]:
-        """Each of ``formulas`` for all of its capital letters."""
+        """Return each of ``formulas`` for all of its capital letters."""
         return {name: self.close(formula) for name, formula in formulas.items()}
 
     def actions(
         self, effects: Iterable[Effect], faults: Collection[Effect], instead: Iterable[Effect] = ()
     ) -> tuple[SpecAction, ...]:
-        """The actions that ``effects`` describe, those ``instead`` in the place of what has the same name.
+        """Return the actions that ``effects`` describe, those ``instead`` in the place of what has the same
+        name.
 
         Raises ValueError for one that takes the place of no action.
         """
@@ -167,7 +169,7 @@ class Vocabulary:
         return tuple(_action(self, effect, name in named) for name, effect in by_name.items())
 
     def action(self, effect: Effect, *, fault: bool = False, name: str = "") -> SpecAction:
-        """The action that ``effect`` describes: a function of (s, t, parameters...).
+        """Return the action that ``effect`` describes: a function of (s, t, parameters...).
 
         A parameter's sort is that of its first letter as a capital. Raises ValueError for a letter that is
         not declared.
@@ -189,7 +191,7 @@ class Vocabulary:
         )
 
     def parameter(self, name: str) -> Any:
-        """The element that a small letter stands for. Raises ValueError for one without a sort."""
+        """Return the element that a small letter stands for. Raises ValueError for one without a sort."""
         letter = name[0].upper()
         if letter not in self.letters:
             raise ValueError(f"parameter {name}: no sort has the letter {letter}")
@@ -345,7 +347,7 @@ class SpecAction:
         return z3.substitute_funs(formula, *pairs) if pairs else formula
 
     def where(self, vocabulary: Vocabulary) -> Term:
-        """What has to hold of what is open, over the state before and the open symbols."""
+        """Return what has to hold of what is open, over the state before and the open symbols."""
         return self.across(vocabulary, self.where_)
 
     def across(self, vocabulary: Vocabulary, formula: Term) -> Term:
@@ -363,18 +365,18 @@ def across(vocabulary: Vocabulary, formula: Term, updates: Mapping[str, Term]) -
 
 
 def free(formula: Term, among: Iterable[Term]) -> list[Term]:
-    """Those of the constants ``among`` that occur in ``formula``, in the order given."""
+    """Return those of the constants ``among`` that occur in ``formula``, in the order given."""
     found = {leaf.get_id() for leaf in leaves(formula)}
     return [constant for constant in among if constant.get_id() in found]
 
 
 def leaves(formula: Term) -> Iterator[Term]:
-    """All constants in ``formula``, each once."""
+    """Yield all constants in ``formula``, each once."""
     return (part for part in parts(formula) if z3.is_app(part) and part.num_args() == 0)
 
 
 def parts(formula: Term) -> Iterator[Term]:
-    """All subterms of ``formula``, each once."""
+    """Yield all subterms of ``formula``, each once."""
     seen: set[int] = set()
     stack = [formula]
     while stack:
@@ -387,7 +389,7 @@ def parts(formula: Term) -> Iterator[Term]:
 
 
 def symbols_of(formula: Term) -> set[str]:
-    """Names of the functions and relations in ``formula``."""
+    """Return names of the functions and relations in ``formula``."""
     known = _SYMBOLS.get(formula.get_id())
     if known is None:  # the formula is kept, or its id would be that of another
         found = {part.decl().name() for part in parts(formula) if z3.is_app(part)}

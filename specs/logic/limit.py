@@ -29,7 +29,7 @@ class Budget:
 
     @property
     def left(self) -> int:
-        """How many units there still are."""
+        """Return how many units there still are."""
         return max(0, self.units - self.used)
 
     def share(self, units: int) -> Budget:
@@ -37,8 +37,8 @@ class Budget:
         return Budget(min(units, self.left), self)
 
     def check(self, solver: Any, *assumptions: Any) -> Any:
-        """What the solver says of the assumptions: ``z3.sat``, ``z3.unsat``; ``z3.unknown`` when the units
-        are used up."""
+        """Return what the solver says of the assumptions: ``z3.sat``, ``z3.unsat``; ``z3.unknown`` when the
+        units are used up."""
         import z3  # here, so that a command can name its LIMIT without loading the solver
 
         if not self.left:
@@ -57,5 +57,5 @@ class Budget:
 
 
 def _count(solver: Any) -> int:
-    """What was counted so far in the solver's context."""
+    """Return what was counted so far in the solver's context."""
     return int(solver.statistics().get_key_value("rlimit count"))

@@ -52,7 +52,7 @@ class Spread(Protocol):
 
 
 def in_turn(work: Callable[[int], T], count: int) -> Iterator[tuple[int, T | None]]:
-    """One after the other, in this process: where z3 now and then swallows a Ctrl-C."""
+    """Yield one after the other, in this process: where z3 now and then swallows a Ctrl-C."""
     return ((number, work(number)) for number in range(count))
 
 
@@ -65,7 +65,7 @@ class ProofVerdict(StrEnum):
 
     @property
     def judgement(self) -> Verdict:
-        """What it is among the verdicts that all commands share."""
+        """Return what it is among the verdicts that all commands share."""
         known = {"proved": Verdict.CONFORMANT, "refuted": Verdict.VIOLATION}
         return known.get(self.value, Verdict.INCONCLUSIVE)
 
@@ -93,7 +93,7 @@ def prove(
     smt2: Path | None = None,
     spread: Spread = in_turn,
 ) -> Iterator[tuple[ProofOutcome, ...]]:
-    """The outcomes case by case, as they come; ``arranged`` brings them into order.
+    """Yield the outcomes case by case, as they come; ``arranged`` brings them into order.
 
     ``limit``: the solver's units for one obligation; ``smt2``: a directory into which each is written, as it
     was proved or could not be; ``spread`` does the work.
@@ -118,7 +118,7 @@ def prove(
 
 
 def arranged(theorems: Sequence[Theorem], outcomes: Sequence[ProofOutcome]) -> tuple[ProofOutcome, ...]:
-    """The outcomes in the order of the obligations, whichever came first."""
+    """Return the outcomes in the order of the obligations, whichever came first."""
     keys = [(one.name, case.kind, case.name, goal) for one in theorems for case, goal in one.goals]
     known = {(one.theorem, one.kind, one.case, one.goal): one for one in outcomes}
     return tuple(known[key] for key in keys if key in known)
@@ -159,7 +159,7 @@ class GoalAnswer:
 
 
 def discharge(vocabulary: Vocabulary, case: ProofCase, limit: int = LIMIT) -> Iterator[GoalAnswer]:
-    """The obligations of one case, in their order."""
+    """Yield the obligations of one case, in their order."""
     one = _Possible(vocabulary, case) if case.possible else _Following(vocabulary, case)
     for name in case.goals:
         began, budget = time.process_time(), Budget(limit)
@@ -178,7 +178,7 @@ class _Following:
         """All hypotheses."""
 
     def answer(self, name: str, budget: Budget) -> GoalAnswer:
-        """What becomes of the goal of that name within the budget."""
+        """Return what becomes of the goal of that name within the budget."""
         case, goal = self.case, self.case.goals[name]()
         near = {other: case.given[other] for other in case.near.get(name, ()) if other in case.given}
         few = {**self.facts, **near}
@@ -215,7 +215,7 @@ class _Possible:
         self.finite.add(*self.every.values())
 
     def answer(self, name: str, budget: Budget) -> GoalAnswer:
-        """What becomes of the goal of that name within the budget."""
+        """Return what becomes of the goal of that name within the budget."""
         goal = self.case.goals[name]()
         answer = GoalAnswer(goal=name, verdict=ProofVerdict.PROVED, formula=goal, used=self.every)
         finite = self.finite.copy()
@@ -229,7 +229,7 @@ class _Possible:
 
 
 def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int = 0) -> ProofVerdict:
-    """Whether the goal follows from the hypotheses; unknown when the budget is used up."""
+    """Check whether the goal follows from the hypotheses; unknown when the budget is used up."""
     keep_freed_memory()
     context = z3.Context()
     solver = z3.SimpleSolver(ctx=context)
@@ -248,7 +248,7 @@ def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int 
 
 
 def file_name(theorem: Theorem, case: ProofCase, goal: str) -> Path:
-    """Where an obligation is written to, below some directory; the same in every run."""
+    """Return where an obligation is written to, below some directory; the same in every run."""
     text = _slug(" ".join(filter(None, (case.kind, case.name, goal))))
     if len(text) > MOST_LETTERS:
         end = hashlib.sha256(text.encode()).hexdigest()[:8]
@@ -257,7 +257,7 @@ def file_name(theorem: Theorem, case: ProofCase, goal: str) -> Path:
 
 
 def written(theorem: Theorem, case: ProofCase, answer: GoalAnswer) -> str:
-    """One obligation in SMT-LIB 2, with the hypotheses that were used."""
+    """Return one obligation in SMT-LIB 2, with the hypotheses that were used."""
     expected, other = ("sat", "unsat") if case.possible else ("unsat", "sat")
     known = {ProofVerdict.PROVED: expected, ProofVerdict.REFUTED: other}
     assertion = answer.formula if case.possible else z3.Not(answer.formula)

@@ -94,7 +94,7 @@ class Ranking:
         return self.spec.case(kind, goals, action=action, given=self.given, near=self.near(goals))
 
     def _not_larger(self, action: SpecAction, ranking: RankingSet, unless: tuple[Term, ...]) -> Term:
-        """The set does not grow, unless a weightier one has shrunk."""
+        """State that the set does not grow, unless a weightier one has shrunk."""
         grows = z3.And(action.after(self.spec.vocabulary, ranking.formula), z3.Not(ranking.formula))
         grown = z3.Exists([*ranking.letters], grows) if ranking.letters else grows
         return z3.Or(z3.Not(grown), *unless)

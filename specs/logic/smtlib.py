@@ -32,7 +32,7 @@ _TWICE = re.compile(r"\(_ (\|([^|]*)\| \2|([^\s()|]+) \3)\)")
 
 
 def taken(name: str) -> bool:
-    """Whether a name means something in a file of SMT-LIB without being declared there.
+    """Check whether a name means something in a file of SMT-LIB without being declared there.
 
     >>> taken("exists"), taken("select"), taken("bvadd"), taken("owned")
     (True, True, True, False)
@@ -48,7 +48,7 @@ def declarable(name: str) -> str:
 
 
 def text_of(formulas: Iterable[Any]) -> str:
-    """The formulas as z3 writes them, with names that are free."""
+    """Return the formulas as z3 writes them, with names that are free."""
     asserted = tuple(formulas)
     text = _written(asserted)
     names = {name.strip("|") for name in _DECLARED.findall(text)}
@@ -76,14 +76,14 @@ def _renamed(formula: Any, wrong: set[str], names: set[str]) -> Any:
 
 
 def _free(name: str, names: set[str]) -> str:
-    """A name like ``name`` that nothing else has."""
+    """Return a name like ``name`` that nothing else has."""
     while taken(name) or name in names:
         name = f"_{name}"
     return name
 
 
 def _functions(formula: Any) -> Iterator[Any]:
-    """The declared functions and constants in a formula, each once."""
+    """Yield the declared functions and constants in a formula, each once."""
     todo, seen = [formula], set[int]()
     while todo:
         term = todo.pop()

@@ -30,7 +30,7 @@ class Specification:
     properties: dict[str, Term] = field(default_factory=dict)
 
     def action(self, name: str) -> SpecAction:
-        """The action of that name. Raises KeyError when there is none."""
+        """Return the action of that name. Raises KeyError when there is none."""
         return {action.name: action for action in self.actions}[name]
 
     def facts(self, action: SpecAction | None = None) -> dict[str, Term]:
@@ -52,8 +52,8 @@ class Specification:
         near: Mapping[str, Collection[str]] | None = None,
         possible: bool = False,
     ) -> ProofCase:
-        """A case about that action, or about any state; ``facts`` come on top of those that are known, and
-        what is ``given`` is by default the invariants."""
+        """Return a case about that action, or about any state; ``facts`` come on top of those that are known,
+        and what is ``given`` is by default the invariants."""
         return ProofCase(
             kind=kind,
             name=name or (action.name if action else ""),
@@ -106,5 +106,5 @@ class Theorem:
 
     @property
     def obligations(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return len(self.goals)

@@ -55,7 +55,7 @@ def theorems(spec: Specification) -> tuple[Theorem, ...]:
 
 
 def chosen(among: Collection[Theorem], names: Collection[str]) -> tuple[Theorem, ...]:
-    """Those of the given names, and what they rest upon; without names all. ``-`` does for a space.
+    """Return those of the given names, and what they rest upon; without names all. ``-`` does for a space.
 
     Raises ValueError for a name that is not there.
     """

@@ -54,7 +54,7 @@ class NumberedMachine:
         return (self.canonical(self.numbers(state)) for state in self.machine.initial)
 
     def numbers(self, state: State) -> Numbers:
-        """A state as numbers."""
+        """Return a state as numbers."""
         return tuple([self.number(value) for value in state])
 
     def number(self, value: Value) -> int:
@@ -66,7 +66,7 @@ class NumberedMachine:
         return number
 
     def steps(self, state: Numbers) -> Iterator[Transition]:
-        """Every step from a normal state."""
+        """Yield every step from a normal state."""
         for k, places in enumerate(self._reads):
             read = tuple([state[position] for position in places])
             outcomes = self._outcomes.get((k, read))
@@ -86,7 +86,7 @@ class NumberedMachine:
                 yield event, self.numbers(outcome.values), outcome.seen
 
     def normal(self, *states: Numbers) -> list[Numbers]:
-        """The states with their generations renamed to 0, 1, 2 ..., the same in all of them."""
+        """Return the states with their generations renamed to 0, 1, 2 ..., the same in all of them."""
         used = 0
         for state in states:
             used |= self.labels(state)
@@ -95,7 +95,7 @@ class NumberedMachine:
         return [tuple([self._relabel(used, number) for number in state]) for state in states]
 
     def labels(self, state: Numbers) -> int:
-        """The labels in a state, as a bit mask."""
+        """Return the labels in a state, as a bit mask."""
         used = 0
         for number in state:
             used |= self._used[number]
@@ -110,7 +110,7 @@ class NumberedMachine:
         return renamed
 
     def canonical(self, state: Numbers) -> Numbers:
-        """A normal state that stands for this one, and for all that equal it but for names."""
+        """Return a normal state that stands for this one, and for all that equal it but for names."""
         [state] = self.normal(state)
         if not self._sources:
             return state
@@ -129,7 +129,7 @@ class NumberedMachine:
 
 
 def _inverse(columns: Sequence[int]) -> list[int]:
-    """Where what moves to each place comes from."""
+    """Return where what moves to each place comes from."""
     sources = [0] * len(columns)
     for source, target in enumerate(columns):
         sources[target] = source

@@ -64,13 +64,13 @@ class Universe:
             )
 
     def domain(self, sort: Any) -> tuple[Value, ...]:
-        """The elements of a z3 sort. Raises ValueError if it is not one of the vocabulary's."""
+        """Return the elements of a z3 sort. Raises ValueError if it is not one of the vocabulary's."""
         if sort.name() not in self.domains:
             raise ValueError(f"sort {sort.name()} is not in the vocabulary")
         return self.domains[sort.name()]
 
     def domain_of(self, symbol: str) -> tuple[Value, ...]:
-        """The elements that are values of a symbol."""
+        """Return the elements that are values of a symbol."""
         return self.domain(self.vocabulary.symbols[symbol].value)
 
     def element(self, symbol: str, value: Value) -> Value:
@@ -81,13 +81,13 @@ class Universe:
         return value
 
     def read(self, state: Structure, name: str, *arguments: Value) -> Value:
-        """The value of ``name(*arguments)``. Raises KeyError if there is none."""
+        """Return the value of ``name(*arguments)``. Raises KeyError if there is none."""
         return state[self.positions[name]][self.places[name][arguments]]
 
     def differences(
         self, left: Structure, right: Structure
     ) -> Iterator[tuple[str, tuple[Value, ...], Value, Value]]:
-        """Where two states differ: symbol, arguments, both values; in the vocabulary's order."""
+        """Yield where two states differ: symbol, arguments, both values; in the vocabulary's order."""
         for name, position in self.positions.items():
             if left[position] != right[position]:
                 for arguments, i in self.places[name].items():
@@ -96,7 +96,7 @@ class Universe:
 
 
 def call(name: str, arguments: tuple[Value, ...]) -> str:
-    """How a symbol, or an action, at these arguments is written.
+    """Return how a symbol, or an action, at these arguments is written.
 
     >>> call("owned", (0, 1)), call("group", ())
     ('owned(0, 1)', 'group')

@@ -13,7 +13,7 @@ Change = Callable[[Effect], Effect]
 
 
 def instead_of(original: Effect) -> Callable[[Effect], Effect]:
-    """The function takes the place of ``original`` and its name."""
+    """Return a function that takes the place of ``original`` and its name."""
 
     def named(effect: Effect) -> Effect:
         effect.__name__ = original.__name__
@@ -23,7 +23,7 @@ def instead_of(original: Effect) -> Callable[[Effect], Effect]:
 
 
 def around(original: Effect) -> Callable[[Callable[..., None]], Effect]:
-    """The function, of which the first argument is the action that it varies, does so to ``original``.
+    """Return the function, of which the first argument is the action that it varies, does so to ``original``.
 
     It can be done to what other variations have made of that action: ``together``.
     """
@@ -42,7 +42,7 @@ def around(original: Effect) -> Callable[[Callable[..., None]], Effect]:
 
 
 def _by(change: Change, original: Effect) -> Effect:
-    """What ``change`` makes of ``original``, which remembers the change."""
+    """Return what ``change`` makes of ``original``, which remembers the change."""
     varied = change(original)
     varied.change = change  # type: ignore[attr-defined]
     return varied
@@ -84,7 +84,7 @@ def without(symbol: str, effect: Effect) -> Effect:
 
 
 def afterwards(then: Effect) -> Callable[[Effect], Effect]:
-    """What makes of an effect one that ends with ``then``."""
+    """Return what makes of an effect one that ends with ``then``."""
 
     def change(effect: Effect) -> Effect:
         @wraps(effect)

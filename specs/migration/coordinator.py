@@ -46,17 +46,18 @@ from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 
 def nobody(s: State) -> Term:
-    """The group has no member."""
+    """State that the group has no member."""
     return ForAll([N], Not(s.member(N)))
 
 
 def right(s: State, m: Term, p: Term) -> Term:
-    """What nobody else may be given: what is assigned, to be revoked, or claimed in a classic group."""
+    """Return what nobody else may be given: what is assigned, to be revoked, or claimed in a classic
+    group."""
     return And(s.member(m), Or(s.assigned(m, p), s.pending(m, p), s.claimed(m, p)))
 
 
 def shown(s: State, m: Term) -> Term:
-    """A consumer group is handling its JoinGroup."""
+    """State that a consumer group is handling its JoinGroup."""
     return And(s.wire(m) != IDLE, s.call(m) == JOIN_WAITS)
 
 
@@ -66,8 +67,8 @@ def idle(s: State) -> Term:
 
 
 def may_enter(s: State, m: Term) -> Term:
-    """A JoinGroup of a member, or of one that does not come with a generation: who comes with one under an
-    id that is not known still has what it had under it."""
+    """Describe a JoinGroup of a member, or of one that does not come with a generation: who comes with one
+    under an id that is not known still has what it had under it."""
     return And(s.call(m) == JOIN_GROUP, Or(s.member(m), s.call_epoch(m) == none))
 
 
@@ -127,7 +128,7 @@ def sync_of_settled(s: State, t: After, m: Term) -> None:
 
 
 def awaited(s: State, m: Term) -> Term:
-    """Its SyncGroup waits for the decision."""
+    """State that its SyncGroup waits for the decision."""
     return And(s.member(m), s.call(m) == SYNC_WAITS, s.call_epoch(m) == s.group_epoch)
 
 

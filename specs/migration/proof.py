@@ -82,7 +82,7 @@ WITNESSES: Mapping[str, str] = {
 
 
 def proof(spec: Specification | None = None) -> tuple[Theorem, ...]:
-    """All theorems about groups between the protocols."""
+    """Return all theorems about groups between the protocols."""
     spec = spec or specification()
     conversion = {name: formula for name, formula in STEPS_KEEP.items() if name not in (GRANTED, *EPOCHS)}
     return (

@@ -42,7 +42,7 @@ from rebalance_verifier.specs.migration.safety import specification
 
 
 def migration_steps(move: ConsumerMove) -> Iterator[Step]:
-    """The steps of the logic that a step of the model stands for. Raises NoCounterpartError."""
+    """Yield the steps of the logic that a step of the model stands for. Raises NoCounterpartError."""
     name = move.event.action
     if name in _OF_GROUP:
         yield from _OF_GROUP[name](move)
@@ -75,7 +75,7 @@ def removal(move: ConsumerMove, m: int) -> Step:
 
 
 def arrives(move: ConsumerMove) -> Iterator[Step]:
-    """A heartbeat at the coordinator; one that joins makes the group one of its protocol."""
+    """Yield a heartbeat at the coordinator; one that joins makes the group one of its protocol."""
     beat = move.old.wire
     assert isinstance(beat, Beat)
     m = move.id(beat.id)
@@ -209,7 +209,7 @@ def _decides(move: ConsumerMove) -> Iterator[Step]:
 
 
 def _commit_arrives(move: ConsumerMove) -> Iterator[Step]:
-    """What a classic group does with it the logic leaves open."""
+    """Yield what the logic leaves open: what a classic group does with it."""
     if move.group.kind is GroupKind.CLASSIC:
         yield from commits_end(move)
     else:

@@ -57,7 +57,7 @@ from z3 import And, Implies, Not, Or
 
 
 def of_new(effect: Effect) -> Effect:
-    """What a client of the consumer protocol does, or is done to it."""
+    """Return what a client of the consumer protocol does, or is done to it."""
 
     @wraps(effect)
     def narrowed(s: State, t: After, m: Term) -> None:
@@ -105,7 +105,7 @@ FAULTS: tuple[Effect, ...] = (
 
 
 def invariants_of(s: State) -> dict[str, Term]:
-    """Every invariant by name, with its capital letters."""
+    """Return every invariant by name, with its capital letters."""
     inside, new = s.state(M) == INSIDE, And(s.runs(M), Not(s.old(M)))
     asks = s.call(M) == JOIN_GROUP
     shows = And(s.runs(M), Or(asks, s.call(M) == JOIN_WAITS))
@@ -203,7 +203,7 @@ def invariants_of(s: State) -> dict[str, Term]:
 
 
 def properties_of(s: State) -> dict[str, Term]:
-    """What is wanted, and follows."""
+    """Return what is wanted, and follows."""
     both = And(participates(s, M), participates(s, N))
     about_to = Or(And(s.wire(N) == ANSWER, s.granted(N, P)), And(s.call(N) == SYNC_OK, s.call_parts(N, P)))
     late = And(s.kind == CONSUMER, s.late(M, G, P), stored(s, M, G, P))
@@ -224,7 +224,7 @@ def properties_of(s: State) -> dict[str, Term]:
 
 
 def _steps(s: State, t: State) -> dict[str, Term]:
-    """What holds of every step, from ``s`` to ``t``."""
+    """Return what holds of every step, from ``s`` to ``t``."""
     stays = And(s.member(M), t.member(M))
     up = And(s.kind == CLASSIC, t.kind == CONSUMER)
     down = And(s.kind == CONSUMER, t.kind == CLASSIC)
@@ -257,7 +257,7 @@ STEPS_KEEP: Mapping[str, Term] = _steps(VOCABULARY.state(), VOCABULARY.state(NEX
 
 
 def specification(*instead: Effect) -> Specification:
-    """The protocol and what is to be proved of it, with actions ``instead`` of those of the same name.
+    """Return the protocol and what is to be proved of it, with actions ``instead`` of those of the same name.
 
     Raises ValueError for one that takes the place of no action.
     """

@@ -47,7 +47,7 @@ class Cause:
 
     @classmethod
     def of(cls, kind: str, features: Iterable[str]) -> Cause:
-        """The cause with these features, in the order of the table, the most real first."""
+        """Return the cause with these features, in the order of the table, the most real first."""
         kept = set(features) - STORY
         return cls(kind, tuple(ablation.name for ablation in reversed(TABLE) if ablation.name in kept))
 
@@ -57,17 +57,17 @@ class Cause:
         return "+".join((*filter(None, (self.kind,)), *self.features)) or "plain"
 
     def key(self, clause: Clause, protocol: RebalanceProtocol) -> str:
-        """Names it among the causes of all clauses, as in a list of known failures."""
+        """Name it among the causes of all clauses, as in a list of known failures."""
         return f"{clause.id}-{protocol}@{self.id}"
 
     @property
     def sentence(self) -> str:
-        """What must stay."""
+        """Return what must stay."""
         return "; ".join(BY_NAME[name].sentence for name in self.features) or "no special precondition"
 
 
 def realism(scenario: Scenario) -> Realism:
-    """How real the least real input of a scenario is."""
+    """Return how real the least real input of a scenario is."""
     found = (BY_NAME[name].realism_in(scenario.protocol) for name in present(scenario))
     return max(found, default=Realism.HONEST)
 
@@ -129,7 +129,7 @@ NO_ANSWER = frozenset({FailureKind.TIMEOUT, FailureKind.CRASH, FailureKind.MEMOR
 
 
 def plainest(protocol: RebalanceProtocol) -> Scenario:
-    """The group of which the least can be said: one member, one topic, one partition."""
+    """Return the group of which the least can be said: one member, one topic, one partition."""
     member = ScenarioMember(id="A", topics=("t",))
     return Scenario(protocol=protocol, topics={"t": ((),)}, members=(member,), rounds=())
 
@@ -172,8 +172,8 @@ class Attribution:
 
     @property
     def wanders(self) -> bool:
-        """Whether scenarios are changed at random too: where a group does not settle its things fit each
-        other. Elsewhere they can go alone, and the time is saved."""
+        """Check whether scenarios are changed at random too: where a group does not settle its things fit
+        each other. Elsewhere they can go alone, and the time is saved."""
         return self.clause.scope is Scope.HISTORY and self.clause.level is Level.LIVENESS
 
     @property
@@ -182,7 +182,7 @@ class Attribution:
         return STARTS_AT_RANDOM if self.wanders else STARTS
 
     def explain(self, broken: Sequence[BreakingScenario]) -> list[CauseFound]:
-        """The causes behind what is ``broken``, each with a counterexample, the most real first."""
+        """Return the causes behind what is ``broken``, each with a counterexample, the most real first."""
         found: dict[Cause, CauseFound] = {}
         known: list[CauseFound] = []
         if (always := self._always(broken)) is not None:
@@ -205,8 +205,8 @@ class Attribution:
         return sorted((*found.values(), *known), key=lambda one: one.order)
 
     def _always(self, broken: Sequence[BreakingScenario]) -> CauseFound | None:
-        """What has no answer even for the plainest group. Nothing else is behind it, and to look for that
-        could take as long as so many calls that hang."""
+        """Return what has no answer even for the plainest group. Nothing else is behind it, and to look for
+        that could take as long as so many calls that hang."""
         first = min(broken, key=lambda one: one.order)
         kind = first.found.breach.kind
         if kind not in NO_ANSWER:
@@ -221,8 +221,9 @@ class Attribution:
     def _graver(
         self, groups: Sequence[tuple[Cause, Sequence[BreakingScenario]]]
     ) -> Iterator[tuple[Cause, BreakingScenario]]:
-        """What a milder breach becomes when its scenario is changed at random, and no less real: looked for
-        where all that is known of the graver kind is less real than the milder one, or of many members."""
+        """Yield what a milder breach becomes when its scenario is changed at random, and no less real: looked
+        for where all that is known of the graver kind is less real than the milder one, or of many
+        members."""
         for cause, shown in groups:
             if not self.wanders or (kind := GRAVER.get(cause.kind)) is None:
                 continue
@@ -241,7 +242,7 @@ class Attribution:
                 return
 
     def _sought(self, starts: Sequence[Scenario], kind: str) -> Scenario | None:
-        """A scenario with no other inputs that breaks in a graver ``kind``: longer is nearer."""
+        """Return a scenario with no other inputs that breaks in a graver ``kind``: longer is nearer."""
         most = realism(starts[0])
         inputs = STORY.union(*(present(s) for s in starts if realism(s) == most))
 
@@ -280,7 +281,7 @@ class Attribution:
         return small
 
     def _groups(self, broken: Sequence[BreakingScenario]) -> list[tuple[Cause, list[BreakingScenario]]]:
-        """What is ``broken`` by cause, as much as the limit allows; the most real causes first."""
+        """Return what is ``broken`` by cause, as much as the limit allows; the most real causes first."""
         groups: dict[Cause, list[BreakingScenario]] = {}
         self._left = self.limit
         for one in sorted(broken, key=lambda one: one.order):
@@ -298,8 +299,8 @@ class Attribution:
         return sorted(groups.items(), key=order)
 
     def _cause_of(self, scenario: Scenario, kind: str, known: Iterable[Cause] = ()) -> Cause | None:
-        """What it takes ``scenario`` to break: one of the ``known`` causes, if that is enough; None if it
-        does not break when it is played again."""
+        """Return what it takes ``scenario`` to break: one of the ``known`` causes, if that is enough; None if
+        it does not break when it is played again."""
         folded = self._folded(scenario, kind)
         if folded is None:
             return None
@@ -313,7 +314,8 @@ class Attribution:
         return Cause.of(kind, present(ablated(folded, lambda s: self._breaks(s, kind), STORY)))
 
     def _folded(self, scenario: Scenario, kind: str) -> Scenario | None:
-        """The scenario that begins as late as it can and still breaks; None if it does not break at all."""
+        """Return the scenario that begins as late as it can and still breaks; None if it does not break at
+        all."""
         if (shown := self._seen(scenario, kind)) is None:
             return None
         record, found = shown
@@ -351,7 +353,7 @@ class Attribution:
             return broken
 
         def roamed(start: Scenario, enough: tuple[int, int], cost: float) -> Scenario:
-            """What changes at random make of a scenario, as long as that costs no more."""
+            """Return what changes at random make of a scenario, as long as that costs no more."""
             self._left = allowed = min(self._roam, cost)
             found = wander(start, breaking, enough=enough, may_go_on=going_on)
             self._roam -= allowed - max(0.0, self._left)
@@ -374,7 +376,7 @@ class Attribution:
                 return best
 
     def _fits(self, scenario: Scenario, most: Realism, inputs: frozenset[str] | None = None) -> bool:
-        """Whether a scenario is no less real than ``most``, and has no more than these ``inputs``."""
+        """Check whether a scenario is no less real than ``most``, and has no more than these ``inputs``."""
         if most is Realism.UNREAL and inputs is None:
             return True
         key = self._digest(scenario), most
@@ -392,7 +394,7 @@ class Attribution:
             self._played = dict(zip(new, self.plays([*new.values()]), strict=True))
 
     def _breaks(self, scenario: Scenario, kind: str) -> bool:
-        """Whether a scenario breaks the clause in this kind; not so once the limit is reached."""
+        """Check whether a scenario breaks the clause in this kind; not so once the limit is reached."""
         key = (kind, self._digest(scenario))
         if key not in self._known:
             if self._left <= 0 or self.late():
@@ -401,7 +403,7 @@ class Attribution:
         return self._known[key]
 
     def _seen(self, scenario: Scenario, kind: str) -> tuple[PlayedHistory, Found] | None:
-        """The play of a scenario that breaks the clause in this kind; None once it is late."""
+        """Return the play of a scenario that breaks the clause in this kind; None once it is late."""
         if self.late():
             return None
         key = self._digest(scenario)

@@ -45,7 +45,7 @@ class Realism(IntEnum):
 
     @property
     def sentence(self) -> str:
-        """What such input is."""
+        """Return what such input is."""
         return _SENTENCES[self]
 
 
@@ -74,12 +74,13 @@ class Ablation:
     instead: Callable[[Scenario], Scenario] | None = None
 
     def realism_in(self, protocol: RebalanceProtocol) -> Realism:
-        """How real it is under ``protocol``."""
+        """Return how real it is under ``protocol``."""
         return self.eager if self.eager is not None and protocol is RebalanceProtocol.EAGER else self.realism
 
 
 def _with(member: ScenarioMember, **values: Any) -> ScenarioMember:
-    """The member with these values; itself where it has them, which is quicker and nearly always so."""
+    """Return the member with these values; itself where it has them, which is quicker and nearly always
+    so."""
     for name, value in values.items():
         if getattr(member, name) != value:
             return replace(member, **values)
@@ -103,7 +104,7 @@ def _faults(*kinds: FaultKind) -> Callable[[Scenario], Scenario]:
 
 
 def _keeping(s: Scenario, keep: Callable[[ScenarioMember, Counter[object]], Partitions]) -> Scenario:
-    """Claims thinned out, member by member, with what was kept before."""
+    """Return claims thinned out, member by member, with what was kept before."""
     seen: Counter[object] = Counter()
     owned: dict[str, Partitions] = {}
     for member in everybody(s):
@@ -222,7 +223,7 @@ def _known_topics(s: Scenario) -> Scenario:
 
 
 def _empty_topics(s: Scenario) -> Scenario:
-    """What the leader does not know is there, without partitions."""
+    """Give topics that the leader does not know no partitions."""
     unknown = {t for m in everybody(s) for t in m.topics} - _known_topics_of(s)
     return replace(s, topics={**s.topics, **dict.fromkeys(sorted(unknown), ())})
 
@@ -238,7 +239,7 @@ def _without_idle(s: Scenario) -> Scenario:
 
 
 def _busy(s: Scenario) -> Scenario:
-    """Who subscribes to nothing has a topic of its own, without partitions."""
+    """Give each member that subscribes to nothing a topic of its own, without partitions."""
     if all(m.topics for m in everybody(s)):
         return s
     own = next(name for n in count() if (name := f"t{n}") not in topics_named(s))
@@ -374,12 +375,12 @@ BY_NAME: Mapping[str, Ablation] = {ablation.name: ablation for ablation in TABLE
 
 
 def present(scenario: Scenario) -> frozenset[str]:
-    """The names of what could be taken out of ``scenario``."""
+    """Return the names of what could be taken out of ``scenario``."""
     return frozenset([ablation.name for ablation in TABLE if _changes(ablation, scenario)])
 
 
 def is_within(scenario: Scenario, most: Realism) -> bool:
-    """Whether nothing in ``scenario`` is less real than ``most``."""
+    """Check whether nothing in ``scenario`` is less real than ``most``."""
     less = (ablation for ablation in TABLE if ablation.realism_in(scenario.protocol) > most)
     return not any(_changes(ablation, scenario) for ablation in less)
 

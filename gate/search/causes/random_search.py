@@ -43,7 +43,7 @@ def wander(
     enough: tuple[int, int],
     may_go_on: Callable[[], bool],
 ) -> Scenario:
-    """The smallest scenario reached from ``start``, which breaks, by changes at random that do so too.
+    """Return the smallest scenario reached from ``start``, which breaks, by changes at random that do so too.
 
     ``breaking`` says it of several scenarios at once. It ends with ``enough`` members and partitions, or when
     ``may_go_on`` says no. The same choices for the same scenario.
@@ -61,7 +61,8 @@ def wander(
 def thin_out(
     start: Scenario, breaking: Callable[[Sequence[Scenario]], Sequence[bool]], members: int
 ) -> Scenario:
-    """The smallest of many scenarios with no more than so many of its ``members`` that break, if one does."""
+    """Return the smallest of many scenarios with no more than so many of its ``members`` that break, if one
+    does."""
     if len(start.members) <= members:
         return start
     draw = random.Random(repr(start.size))
@@ -77,8 +78,8 @@ def seek(
     *,
     may_go_on: Callable[[], bool],
 ) -> Scenario | None:
-    """A scenario that is what is sought, reached from one of ``starts``: first without all but so many of its
-    ``members``, then by changes at random that come nearer to it.
+    """Return a scenario that is what is sought, reached from one of ``starts``: first without all but so many
+    of its ``members``, then by changes at random that come nearer to it.
 
     ``measured`` says of several scenarios how near each is: infinity is it, None is of no use.
     """
@@ -100,12 +101,12 @@ def seek(
 def _ranked(
     scenarios: Sequence[Scenario], near: Sequence[float | None]
 ) -> list[tuple[float, float, Scenario]]:
-    """Those of use: how near and how small each is."""
+    """Return those of use: how near and how small each is."""
     return [(m, -_weight(s), s) for s, m in zip(scenarios, near, strict=True) if m is not None]
 
 
 def small(scenario: Scenario, enough: tuple[int, int]) -> bool:
-    """Whether it has no more than ``enough`` members and partitions."""
+    """Check whether it has no more than ``enough`` members and partitions."""
     members, partitions, _, _ = scenario.size
     return members <= enough[0] and partitions <= enough[1]
 
@@ -116,14 +117,14 @@ def _weight(scenario: Scenario) -> float:
 
 
 def _changed(scenario: Scenario, draw: random.Random) -> Scenario:
-    """One change, or two."""
+    """Return one change, or two."""
     for _ in range(1 + (draw.random() < 0.3)):
         scenario = draw.choice(CHANGES)(scenario, draw)
     return scenario
 
 
 def _less(s: Scenario, draw: random.Random) -> Scenario:
-    """One to three of its things less, or a quarter of its partitions."""
+    """Return one to three of its things less, or a quarter of its partitions."""
     things = things_of(s)
     if draw.random() < 0.2:
         partitions = [thing for thing in things if thing[0] == "partition"]
@@ -143,7 +144,7 @@ def _some_members(s: Scenario, draw: random.Random, most: int) -> Scenario:
 
 
 def _without_share(s: Scenario, draw: random.Random) -> Scenario:
-    """A member less, with all that it owns."""
+    """Return a member less, with all that it owns."""
     if not s.members:
         return s
     gone = draw.choice(s.members)
@@ -174,7 +175,7 @@ def _other_rack(s: Scenario, draw: random.Random) -> Scenario:
 
 
 def _other_topic(s: Scenario, draw: random.Random) -> Scenario:
-    """A member subscribes to a topic more, or less."""
+    """Return a member subscribes to a topic more, or less."""
 
     def change(m: ScenarioMember) -> ScenarioMember:
         topic = draw.choice(list(s.topics))
@@ -206,7 +207,7 @@ def _other_owner(s: Scenario, draw: random.Random) -> Scenario:
 
 
 def _one_topic(s: Scenario, draw: random.Random) -> Scenario:
-    """Two topics become one, where nothing happens that is about either."""
+    """Return two topics become one, where nothing happens that is about either."""
     if len(s.topics) < 2 or any(s.rounds):
         return s
     kept, gone = draw.sample(list(s.topics), 2)

@@ -13,7 +13,7 @@ _ASSIGNORS = {
 
 
 def load(spec: str) -> ClassicAssignor:
-    """The assignor of aiokafka with the protocol name ``spec``.
+    """Return the assignor of aiokafka with the protocol name ``spec``.
 
     Raises ValueError for an unknown name and ImportError when the library is not installed, or older than
     0.9.0, which had no assignors of its own.

@@ -27,7 +27,7 @@ ONE_PROCESS = "+one_process"
 
 
 def _process(assignor: Any) -> Any:
-    """The assignor as a new process would have it.
+    """Return the assignor as a new process would have it.
 
     Its state is in class attributes, shared by all consumers of one process. A subclass starts from the
     untouched defaults and keeps what is written to it.
@@ -75,7 +75,7 @@ class ClassicAssignor:
         self.one_process = one_process
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """One call of the client's assignor; its exceptions pass through."""
+        """Return one call of the client's assignor; its exceptions pass through."""
         decode = self._protocol.METADATA.decode
         members = {
             member: self._member(
@@ -89,7 +89,8 @@ class ClassicAssignor:
         return {member: partitions(received(sent)) for member, sent in assigned.items()}
 
     def user_data(self, owned: Partitions, generation: int) -> bytes | None:
-        """What a member that was last assigned ``owned`` in ``generation`` writes into its subscription.
+        """Return what a member that was last assigned ``owned`` in ``generation`` writes into its
+        subscription.
 
         The generation is told to the assignor only if the installed release's coordinator does so: that of
         kafka-python tells the sticky one, that of aiokafka up to 0.14.0 none, and members claim with

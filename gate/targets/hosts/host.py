@@ -36,7 +36,7 @@ from rebalance_verifier.model.values import Cluster, GroupSubscription, Partitio
 def ask(
     assignor: Any, cluster: Cluster, group: GroupSubscription
 ) -> tuple[dict[str, Partitions], str | None]:
-    """The assignment that a Python assignor returns, and what it changed in its input, if it did.
+    """Return the assignment that a Python assignor returns, and what it changed in its input, if it did.
 
     Raises Garbage when it returns something else than a mapping of member to partitions, and whatever
     the assignor raises. The assignor gets copies of the mappings, so the caller's stay as they are.
@@ -52,7 +52,7 @@ def ask(
 
 
 def ask_user_data(assignor: Any, owned: Partitions, generation: int) -> bytes | None:
-    """The user data that a Python assignor returns; None when it has no such method.
+    """Return the user data that a Python assignor returns; None when it has no such method.
 
     Raises Garbage when it is not bytes, and whatever the assignor raises.
     """
@@ -123,7 +123,8 @@ def _collect_seldom() -> None:
 
 
 def _take_stdio() -> tuple[BinaryIO, BinaryIO]:
-    """The real stdin and stdout for ourselves; the target reads nothing and prints to stderr, from C too."""
+    """Return the real stdin and stdout for ourselves; the target reads nothing and prints to stderr, from C
+    too."""
     requests, replies = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
@@ -146,7 +147,7 @@ def _assignment(result: object) -> dict[str, Partitions]:
 
 
 def _partitions(value: object, member: object) -> Partitions:
-    """What ``member`` is assigned."""
+    """Return what ``member`` is assigned."""
     if type(value) is tuple and set(map(type, value)) == {TopicPartition}:  # as it should be
         topics, indexes = zip(*value, strict=True)
         if are_indexes(indexes) and set(map(type, topics)) == {str}:
@@ -174,7 +175,7 @@ def _partition(item: object, where: str) -> TopicPartition:
 
 
 def _change(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> str | None:
-    """How the two mappings differ, None when they do not."""
+    """Return how the two mappings differ, None when they do not."""
     if list(before.items()) == list(after.items()):
         return None
     differences = [
@@ -189,7 +190,7 @@ def _change(what: str, before: Mapping[str, Any], after: Mapping[str, Any]) -> s
 
 
 def name_of(error: BaseException) -> str:
-    """An exception in one line."""
+    """Return an exception in one line."""
     kind = type(error).__name__
     try:
         text = _clean(error).strip()
@@ -199,7 +200,7 @@ def name_of(error: BaseException) -> str:
 
 
 def trace_of(error: BaseException) -> str:
-    """The traceback of an exception, at most its 40 innermost frames."""
+    """Return the traceback of an exception, at most its 40 innermost frames."""
     try:
         return _clean("".join(traceback.format_exception(error, limit=-40)))
     except Exception:
@@ -207,7 +208,7 @@ def trace_of(error: BaseException) -> str:
 
 
 def _clean(value: object) -> str:
-    """Text that survives UTF-8, of bounded length."""
+    """Return text that survives UTF-8, of bounded length."""
     return str(value)[:20_000].encode("utf-8", "replace").decode()
 
 

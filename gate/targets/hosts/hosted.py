@@ -52,8 +52,8 @@ def target_errors() -> Iterator[None]:
 
 @target_errors()
 def load(spec: str) -> Any:
-    """The assignor that ``spec`` names: an object with ``assign(cluster, group)``. Imports and runs code
-    of the target's. Raises TargetError."""
+    """Return the assignor that ``spec`` names: an object with ``assign(cluster, group)``. Imports and runs
+    code of the target's. Raises TargetError."""
     prefix, colon, rest = spec.partition(":")
     if not colon:
         return reference(spec)
@@ -63,7 +63,7 @@ def load(spec: str) -> Any:
 
 
 def describe(assignor: Any) -> Hello:
-    """What a Python assignor says of itself by its attributes, all optional: ``name``, ``protocols``
+    """Return what a Python assignor says of itself by its attributes, all optional: ``name``, ``protocols``
     (default: the classic ones), ``promises`` (default: balanced and sticky), ``limits``, ``user_data`` (a
     method), ``one_process``, ``version``, ``homepage``, ``issues``. Raises TargetError."""
     name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
@@ -96,7 +96,7 @@ def describe(assignor: Any) -> Hello:
 
 
 def reference(spec: str) -> Any:
-    """A reference assignor, with the switches that its name has. Raises TargetError."""
+    """Return a reference assignor, with the switches that its name has. Raises TargetError."""
     from rebalance_verifier.model.assignors import NAMES
     from rebalance_verifier.model.bugs.switches import switched
 
@@ -141,21 +141,21 @@ def look_here(spec: str) -> None:
 
 
 def adapters() -> dict[str, EntryPoint]:
-    """The adapters that are installed, by name."""
+    """Return the adapters that are installed, by name."""
     from importlib.metadata import entry_points
 
     return {entry.name: entry for entry in entry_points(group=GROUP)}
 
 
 def adapter(prefix: str) -> tuple[EntryPoint, str | None] | None:
-    """The adapter that ``NAME`` or ``NAME==RELEASE`` names, and the release; None if there is none."""
+    """Return the adapter that ``NAME`` or ``NAME==RELEASE`` names, and the release; None if there is none."""
     name, pinned, release = prefix.partition("==")
     adapter = adapters().get(name)
     return (adapter, release if pinned else None) if adapter else None
 
 
 def _adapted(adapter: EntryPoint, release: str | None, rest: str) -> Any:
-    """What an adapter loads, from the release that is named. Raises TargetError."""
+    """Return what an adapter loads, from the release that is named. Raises TargetError."""
     if release is not None:
         from rebalance_verifier.live.artifacts.pypi import installed
 
@@ -214,7 +214,7 @@ class _Function:
 
 
 def _guard(action: Callable[[], Any], failure: str) -> Any:
-    """The result of ``action``, which runs code of the target's; its exceptions as TargetError."""
+    """Return the result of ``action``, which runs code of the target's; its exceptions as TargetError."""
     try:
         return action()
     except TargetError:

@@ -75,11 +75,11 @@ class InProcess:
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None
     ) -> bytes | Failure | None:
-        """What a member that was last assigned ``owned`` in ``generation`` writes as user data."""
+        """Return what a member that was last assigned ``owned`` in ``generation`` writes as user data."""
         return _attempt(lambda: ask_user_data(self._assignor, owned, generation))
 
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
-        """What these members write, in order, up to the first Failure."""
+        """Return what these members write, in order, up to the first Failure."""
         return until_failure(starmap(self.user_data, questions))
 
     def renew(self) -> None:
@@ -136,7 +136,7 @@ class Entered(InProcess):
         return (second or self).assign(protocol, cluster, group)
 
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
-        """What these members write, in order, up to the first Failure."""
+        """Return what these members write, in order, up to the first Failure."""
         with ended_after(self.call_seconds):
             return super().user_data_of(questions)
 

@@ -40,7 +40,7 @@ _ASSIGNORS = {
 
 
 def load(spec: str) -> KafkaPythonAssignor | ClassicAssignor:
-    """The assignor of kafka-python with the protocol name ``spec``.
+    """Return the assignor of kafka-python with the protocol name ``spec``.
 
     Raises ValueError for an unknown name and ImportError when the library, or this release of it, has none.
     """
@@ -55,7 +55,8 @@ def load(spec: str) -> KafkaPythonAssignor | ClassicAssignor:
 
 
 def _classic(assignor: Any, version: str, *, one_process: bool) -> ClassicAssignor:
-    """The same before 3.0; since 2.3 a member is an object that knows its ``group.instance.id`` too."""
+    """Return the same before 3.0; since 2.3 a member is an object that knows its ``group.instance.id``
+    too."""
     protocol = import_client("kafka.coordinator.protocol").ConsumerProtocol
     coordinator = import_client("kafka.coordinator.consumer").ConsumerCoordinator
     if not isinstance(protocol, list):
@@ -92,7 +93,7 @@ class KafkaPythonAssignor:
         self.mutated: str | None = None
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
-        """One call of the client's assignor; its exceptions pass through."""
+        """Return one call of the client's assignor; its exceptions pass through."""
         decode = self._metadata.ConsumerProtocolSubscription.decode
         members = [
             self._join.JoinGroupResponseMember(
@@ -108,7 +109,8 @@ class KafkaPythonAssignor:
         return {member: partitions(received(bytes(sent))) for member, sent in assigned.items()}
 
     def user_data(self, owned: Partitions, generation: int) -> bytes | None:
-        """What a member that was last assigned ``owned`` in ``generation`` writes into its subscription."""
+        """Return what a member that was last assigned ``owned`` in ``generation`` writes into its
+        subscription."""
         member = self._assignor()
         if owned or generation != NO_GENERATION:
             assigned = wire.encode_assignment(owned, b"", self.metadata_version)

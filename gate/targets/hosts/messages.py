@@ -118,7 +118,7 @@ class RefusalReply(NamedTuple):
 
 
 def hello_request() -> bytes:
-    """The first request to a new process."""
+    """Return the first request to a new process."""
     return to_line({"seq": HELLO_SEQ, "cmd": "hello", "version": VERSION, "newest": NEWEST})
 
 
@@ -157,7 +157,8 @@ def bye_request(seq: int) -> bytes:
 
 
 def _request(seq: int, command: str, history: int) -> bytes:
-    """A line made of text that is JSON already: most of it was in other requests before, and is kept."""
+    """Return a line made of text that is JSON already: most of it was in other requests before, and is
+    kept."""
     of_history = f',"history":{history}' if history else ""
     return f'{{"seq":{seq},"cmd":{command}{of_history}}}\n'.encode("ascii")
 
@@ -170,7 +171,7 @@ def _topics(topics: tuple[tuple[str, tuple[Racks, ...]], ...]) -> str:
 
 @lru_cache(maxsize=8192)
 def _subscription(sub: Subscription, metadata_only: bool) -> str:
-    """A member of a group without its opening brace and id."""
+    """Return a member of a group without its opening brace and id."""
     metadata = f'"instance":{encode(sub.group_instance_id)},"metadata":"{encode_subscription(sub).hex()}"'
     if metadata_only:
         return metadata + "}"
@@ -186,7 +187,7 @@ def _subscription(sub: Subscription, metadata_only: bool) -> str:
 
 
 def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
-    """The cluster and the group that `assign_request` wrote; only what it wrote itself is read."""
+    """Return the cluster and the group that `assign_request` wrote; only what it wrote itself is read."""
     racks = request["cluster"]["topics"]
     group = {
         member["id"]: Subscription(
@@ -204,7 +205,7 @@ def decode_assign(request: Json) -> tuple[Cluster, dict[str, Subscription]]:
 
 
 def decode_user_data_request(request: Json) -> tuple[Partitions, int]:
-    """The partitions and the generation that `user_data_request` wrote."""
+    """Return the partitions and the generation that `user_data_request` wrote."""
     return partitions_of(request["owned"]), request["generation"]
 
 
@@ -219,7 +220,7 @@ _REFUSALS = {
 
 
 def encode_hello(hello: Hello) -> Json:
-    """The result of ``hello``."""
+    """Return the result of ``hello``."""
     return asdict(hello) | {
         "protocols": [p.value for p in hello.protocols],
         "promises": sorted(p.value for p in hello.promises),
@@ -228,7 +229,7 @@ def encode_hello(hello: Hello) -> Json:
 
 
 def encode_assignment(assignment: GroupAssignment, mutated: str | None) -> Json:
-    """The result of ``assign``."""
+    """Return the result of ``assign``."""
     result: Json = {"assignment": {m: encode_runs(partitions) for m, partitions in assignment.items()}}
     if mutated is not None:
         result["mutated"] = mutated
@@ -236,12 +237,12 @@ def encode_assignment(assignment: GroupAssignment, mutated: str | None) -> Json:
 
 
 def reply_seq(message: Json) -> int:
-    """The number of the request that a reply answers. Raises Garbage."""
+    """Return the number of the request that a reply answers. Raises Garbage."""
     return integer(field_of(message, "seq", "reply"), "seq")
 
 
 def decode_reply(message: Json) -> Json | RefusalReply:
-    """The result in a reply, or why there is none. Raises Garbage."""
+    """Return the result in a reply, or why there is none. Raises Garbage."""
     body = {key: value for key, value in message.items() if key != "seq"}
     if len(body) != 1 or not body.keys() <= {"result", *_REFUSALS}:
         raise Garbage(
@@ -259,7 +260,7 @@ def decode_reply(message: Json) -> Json | RefusalReply:
 
 
 def _excerpt(value: object, *where: str) -> str:
-    """The beginning of a text of any length, as much as is kept of it. Raises Garbage."""
+    """Return the beginning of a text of any length, as much as is kept of it. Raises Garbage."""
     return to_text(value, *where, limit=None)[:MOST_TEXT]
 
 
@@ -268,7 +269,7 @@ _FLAGS = ("user_data", "metadata_only", "one_process", "promises_assumed")
 
 
 def decode_hello(result: Json) -> Hello:
-    """What the target says of itself; only ``name`` and ``protocols`` are required. Raises Garbage."""
+    """Return what the target says of itself; only ``name`` and ``protocols`` are required. Raises Garbage."""
     only_known(result, tuple(Hello.__dataclass_fields__), "hello")
     protocols = [
         one_of(RebalanceProtocol, p, "hello: protocols")
@@ -323,7 +324,7 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
 
 
 def decode_user_data(result: Json) -> bytes | None:
-    """The user data, by itself or in the bytes of a subscription. Raises Garbage."""
+    """Return the user data, by itself or in the bytes of a subscription. Raises Garbage."""
     only_known(result, ("user_data", "encoded"), "user_data")
     if "encoded" not in result:
         data = decode_bytes(field_of(result, "user_data", "user_data"), "user_data")

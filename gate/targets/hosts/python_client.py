@@ -12,7 +12,7 @@ from rebalance_verifier.model.values import Cluster, Partitions, TopicPartition
 
 
 def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) -> Any:
-    """The class that ``known`` lists (module, name) for ``spec``; errors as in `load`."""
+    """Return the class that ``known`` lists (module, name) for ``spec``; errors as in `load`."""
     if spec not in known:
         raise ValueError(unknown(f"assignor of {package}", spec, sorted(known)))
     module, name = known[spec]
@@ -29,7 +29,8 @@ def import_assignor(known: dict[str, tuple[str, str]], spec: str, package: str) 
 
 
 def import_client(module: str) -> Any:
-    """A module of a client. Deprecations that it uses while loading are not ours to turn into errors."""
+    """Return a module of a client. Deprecations that it uses while loading are not ours to turn into
+    errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return import_module(module)
@@ -55,7 +56,8 @@ class ClusterView:
 def led(
     leader: Any, cluster: Cluster, members: Any, seen: Callable[[Any], EncodedMembers]
 ) -> tuple[dict[str, bytes], str | None]:
-    """What ``leader`` assigns to ``members``, encoded as its coordinator does, and what it changed in them.
+    """Return what ``leader`` assigns to ``members``, encoded as its coordinator does, and what it changed in
+    them.
 
     ``seen`` says what ``members``, in the shape that this client gives them, are.
     """
@@ -75,7 +77,7 @@ EncodedMembers = list[tuple[str, bytes]]
 
 
 def difference(before: EncodedMembers, after: EncodedMembers) -> str | None:
-    """The first change that ``assign`` made to its input, in words."""
+    """Return the first change that ``assign`` made to its input, in words."""
     ids, ids_after = [member for member, _ in before], [member for member, _ in after]
     if ids != ids_after:
         return f"members were {ids}, became {ids_after}"

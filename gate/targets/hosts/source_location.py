@@ -28,7 +28,8 @@ class SourceLocation(NamedTuple):
 
 
 def locate(spec: str, directory: Path | None = None) -> SourceLocation | None:
-    """Where the target ``spec`` (``gate.targets.resolve``) is defined: a file below ``directory``, else None.
+    """Return where the target ``spec`` (``gate.targets.resolve``) is defined: a file below ``directory``,
+    else None.
 
     Of ``java:CLASS@WHERE`` file and line are those that the compiled class has for its ``assign``, unless
     javac was to leave them out. Of ``module:attribute`` the line is that of the class, function or
@@ -51,8 +52,8 @@ def locate(spec: str, directory: Path | None = None) -> SourceLocation | None:
 
 
 def _java(spec: str, root: Path) -> SourceLocation | None:
-    """The source of a Java class, or of the Kotlin or Scala that it was, below ``root``: the file of its name
-    in the folders of its package, or else the first."""
+    """Return the source of a Java class, or of the Kotlin or Scala that it was, below ``root``: the file of
+    its name in the folders of its package, or else the first."""
     try:
         target = parse(spec)
         found = class_bytes(target.class_name, map(Path, target.where))
@@ -68,14 +69,14 @@ def _java(spec: str, root: Path) -> SourceLocation | None:
 
 
 def _files(root: Path) -> Iterator[Path]:
-    """The files below ``root``, but for folders that are a tool's own."""
+    """Yield the files below ``root``, but for folders that are a tool's own."""
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if name[0] != "." and name not in NO_SOURCE)
         yield from (Path(folder, name) for name in names)
 
 
 def shown(path: str, line: int = 0) -> SourceLocation:
-    """A file that we have written or read, named as from the working directory if it is below it."""
+    """Return a file that we have written or read, named as from the working directory if it is below it."""
     whole, root = Path(path).absolute(), Path.cwd()
     return SourceLocation(whole.relative_to(root).as_posix() if whole.is_relative_to(root) else path, line)
 
@@ -89,7 +90,8 @@ def _program(command: Sequence[str], root: Path) -> SourceLocation | None:
 
 
 def _module(names: Sequence[str], root: Path) -> Path | None:
-    """The source of a module below ``root``: there, or where the search path leads, as ``src`` layouts do."""
+    """Return the source of a module below ``root``: there, or where the search path leads, as ``src`` layouts
+    do."""
     places = [*map(Path, looked_up(str(root)))]
     below = (Path(entry).resolve() for entry in sys.path if entry)
     for base in (*places, *(entry for entry in below if entry.is_relative_to(root))):
@@ -101,7 +103,7 @@ def _module(names: Sequence[str], root: Path) -> Path | None:
 
 
 def _line(path: Path, names: Sequence[str]) -> int:
-    """The line where ``names``, a path of attributes, is defined; 0 where that cannot be told."""
+    """Return the line where ``names``, a path of attributes, is defined; 0 where that cannot be told."""
     try:
         body: Sequence[ast.stmt] = ast.parse(path.read_bytes()).body
     except (OSError, SyntaxError, ValueError):

@@ -30,7 +30,7 @@ class LiveCluster(ABC):
 
     @abstractmethod
     def _ask(self, do: str, **arguments: Any) -> Any:
-        """The answer of a process of the cluster."""
+        """Return the answer of a process of the cluster."""
 
     def create_topic(self, name: str, partitions: int) -> str:
         """Make a topic; its id as Kafka writes it (KIP-516), "" where topics have none."""

@@ -17,7 +17,7 @@ DATED = (
 
 
 def recorder(version: str) -> list[str]:
-    """The recorder on kafka-clients of this version. Raises ToolError."""
+    """Return the recorder on kafka-clients of this version. Raises ToolError."""
     return _command(
         "rebalance_verifier.live.clients.consumers", "Recorder.java", f"{CLIENTS}:{version}", "-Xmx128m"
     )

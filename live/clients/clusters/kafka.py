@@ -107,7 +107,7 @@ class KafkaCluster(LiveCluster):
         return made
 
     def _ask(self, do: str, **arguments: Any) -> Any:
-        """The answer of the first node that runs."""
+        """Return the answer of the first node that runs."""
         running = [one for one in self._servers.values() if one.returncode is None]
         if not running:
             raise ToolError("no Kafka node runs any more")

@@ -42,11 +42,11 @@ class Log:
             self._changed.notify_all()
 
     def now(self) -> str:
-        """The time, as it is in events."""
+        """Return the time, as it is in events."""
         return stamp(time.monotonic_ns() + self.origin)
 
     def wait(self, seconds: float, true: Callable[[Sequence[JsonLine]], Any]) -> bool:
-        """Whether ``true`` of all lines, which is asked again after each, within so many seconds."""
+        """Check whether ``true`` of all lines, which is asked again after each, within so many seconds."""
         with self._changed:
             return bool(self._changed.wait_for(lambda: true(self.lines), seconds))
 
@@ -63,7 +63,7 @@ class ClientProfile:
 
 
 def command(profile: ClientProfile) -> list[str]:
-    """The program that runs such a client. Raises ToolError when something is missing."""
+    """Return the program that runs such a client. Raises ToolError when something is missing."""
     if profile.name == "java":
         from rebalance_verifier.live.clients.clusters.java import recorder
 
@@ -133,12 +133,12 @@ class LiveMember:
 
     @property
     def running(self) -> bool:
-        """Whether its process is there, stopped or not."""
+        """Check whether its process is there, stopped or not."""
         return self._process.returncode is None
 
     @property
     def lines(self) -> Iterator[JsonLine]:
-        """What it said so far, in its order."""
+        """Yield what it said so far, in its order."""
         return (line for line in tuple(self.log.lines) if line.get("consumer") == self.name)
 
     def command(self, do: str, **arguments: Any) -> None:
@@ -146,7 +146,7 @@ class LiveMember:
         self._process.order({"do": do, **arguments})
 
     def await_event(self, event: str, seconds: float, *, after: int = 0) -> JsonLine | None:
-        """The first such event of its lines from number ``after`` on, within so many seconds; or None.
+        """Return the first such event of its lines from number ``after`` on, within so many seconds; or None.
 
         A process that has ended by itself is not waited for.
         """
@@ -160,7 +160,7 @@ class LiveMember:
         return found if found is not None and found["event"] == event else None
 
     def owned(self, seconds: float) -> list[str] | None:
-        """What the client says that it has; None when it does not answer in time."""
+        """Return what the client says that it has; None when it does not answer in time."""
         before = sum(1 for _ in self.lines)
         self.command("owns")
         answer = self.await_event("owns", seconds, after=before)
@@ -207,5 +207,5 @@ class LiveMember:
         self._process.end(0.0)
 
     def stderr(self) -> str:
-        """The last of what it wrote to stderr."""
+        """Return the last of what it wrote to stderr."""
         return self._process.stderr()

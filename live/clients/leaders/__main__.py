@@ -57,7 +57,7 @@ class WireTarget:
         self._learnt: LearntUserData | None = None
 
     def __call__(self, request: Json) -> Json:
-        """The reply to a request, without its number."""
+        """Return the reply to a request, without its number."""
         try:
             match request["cmd"]:
                 case "hello":
@@ -88,7 +88,8 @@ class WireTarget:
         }
 
     def learn(self) -> LearntUserData:
-        """What the client is seen to write. What a release does it does again; other programs may change."""
+        """Return what the client is seen to write. What a release does it does again; other programs may
+        change."""
         self._learnt = self._learnt or self._remembered()
         return self._learnt
 
@@ -183,7 +184,7 @@ def main() -> None:
 
 @contextlib.contextmanager
 def _clients(settings: str, network: Network) -> Iterator[WireTarget]:
-    """What answers in one lane."""
+    """Yield what answers in one lane."""
     start = json.loads(settings)
     how = [start[name] for name in ("command", "environment", "steady", "forks")]
     with LeaderPool(network, *how) as pool:

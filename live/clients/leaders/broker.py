@@ -166,7 +166,7 @@ class LeaderBroker:
 
     @property
     def held(self) -> bool:
-        """Whether a request for metadata waits that could be answered."""
+        """Check whether a request for metadata waits that could be answered."""
         return any(request.connection.first(request) for request in self._held)
 
     def release(self) -> None:
@@ -176,8 +176,8 @@ class LeaderBroker:
             self._describe(request)
 
     def stale(self, topics: Sequence[str]) -> list[str]:
-        """Those of which the client may know something else than ``topics`` says: it was not answered since
-        it joined, and did not go on after an answer of before."""
+        """Return those of which the client may know something else than ``topics`` says: it was not answered
+        since it joined, and did not go on after an answer of before."""
         return [topic for topic in topics if self._known.get(topic) != self._shape(topic)]
 
     def _shape(self, topic: str) -> tuple[Racks, ...] | None:
@@ -326,7 +326,7 @@ class _Connection:
             self._broker.drop(self)
 
     def first(self, request: ClientRequest) -> bool:
-        """Whether its answer would be sent at once."""
+        """Check whether its answer would be sent at once."""
         return bool(self._waiting) and self._waiting[0] == request.head.correlation
 
     def answer(self, request: ClientRequest, fields: Fields) -> None:
@@ -350,7 +350,7 @@ _NOTHING = {"high_watermark": 0, "last_stable_offset": 0, "preferred_read_replic
 
 
 def _each(topics: Sequence[Fields], name: str, index: str, **values: Any) -> list[Fields]:
-    """The same values for all partitions of a request."""
+    """Return the same values for all partitions of a request."""
     return [
         {
             name: topic[name],

@@ -44,7 +44,7 @@ class Lane:
         os.close(self._wake)
 
     def ask(self, request: Json) -> Future[Json]:
-        """The reply, once it is there; it raises what was raised instead."""
+        """Return the reply, once it is there; it raises what was raised instead."""
         reply = Future[Json]()
         self._add((request, reply))
         return reply

@@ -127,8 +127,8 @@ class LeaderClient:
         self.await_join(ANSWER_SECONDS)
 
     def rejoined(self, topics: Topics, member: str, generation: int) -> tuple[Subscription, bytes]:
-        """What it joins with after it was assigned all of ``topics``, alone in its group, and the assignment
-        as it wrote it itself. Raises LeaderLost."""
+        """Return what it joins with after it was assigned all of ``topics``, alone in its group, and the
+        assignment as it wrote it itself. Raises LeaderLost."""
         assert self.first
         alone = GroupMember(member, wire.encode_subscription(self.first))
         self._generation = generation - 1
@@ -145,8 +145,9 @@ class LeaderClient:
     def assign(
         self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
     ) -> dict[str, bytes]:
-        """What the client assigns to the members, which subscribe to these topics, as the leader under the id
-        of the first of them: member -> ConsumerProtocolAssignment. Its SyncGroup waits. Raises LeaderLost."""
+        """Return what the client assigns to the members, which subscribe to these topics, as the leader under
+        the id of the first of them: member -> ConsumerProtocolAssignment. Its SyncGroup waits. Raises
+        LeaderLost."""
         self._lead(topics, members)
         if not self._broker.sync:  # it joins again instead: for the metadata that it got, or since it fails
             self._lead(topics, members)
@@ -217,6 +218,6 @@ class LeaderClient:
                 raise LeaderLost(f"the client sends no {what}", self._written())
 
     def _written(self) -> str:
-        """The last that it wrote."""
+        """Return the last that it wrote."""
         self._output.seek(max(0, self._output.seek(0, os.SEEK_END) - TAIL))
         return self._output.read().decode("utf-8", "replace").strip()

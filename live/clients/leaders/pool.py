@@ -50,8 +50,8 @@ class LeaderPool:
             self._forks.close()
 
     def leader(self, topics: Sequence[str] = (OWN_TOPIC,)) -> LeaderClient:
-        """The client that leads where the first member subscribes to ``topics``; it waits for an answer to
-        its JoinGroup. Raises LeaderLost, OSError."""
+        """Return the client that leads where the first member subscribes to ``topics``; it waits for an
+        answer to its JoinGroup. Raises LeaderLost, OSError."""
         key = tuple(dict.fromkeys(topics)) if self.by_topics else (OWN_TOPIC,)
         client = self._leading.pop(key, None)
         if client is None:

@@ -30,10 +30,10 @@ class Running(Protocol):
         """Its number, which is also that of its process group."""
 
     def poll(self) -> int | None:
-        """How it ended, negative for a signal; None while it runs."""
+        """Return how it ended, negative for a signal; None while it runs."""
 
     def wait(self) -> int | None:
-        """The same of one that was killed, as soon as it has ended."""
+        """Return the same of one that was killed, as soon as it has ended."""
 
 
 Start = Callable[[Sequence[str], BinaryIO], Running]
@@ -58,11 +58,11 @@ class Fork:
         self.pid, self._network, self._codes = pid, network, codes
 
     def poll(self) -> int | None:
-        """How it ended."""
+        """Return how it ended."""
         return self._codes.get(self.pid)
 
     def wait(self) -> int | None:
-        """How it ended, when it has."""
+        """Return how it ended, when it has."""
         self._network.serve(lambda: self.pid in self._codes, END_SECONDS)
         return self.poll()
 

@@ -34,15 +34,15 @@ NAMES = (*(f"{CLIENT}{name}:..." for name in LEADING), f"{WIRE} -- COMMAND ...")
 
 
 def command(spec: str) -> tuple[str, ...]:
-    """What judges the client of a spec, ``client:...`` or ``wire -- COMMAND``. Raises ToolError."""
+    """Return what judges the client of a spec, ``client:...`` or ``wire -- COMMAND``. Raises ToolError."""
     if spec.startswith(CLIENT):
         return tuple(client_command(spec))
     return tuple(program_command(shlex.split(spec.removeprefix(f"{WIRE} -- "))))
 
 
 def client_command(spec: str) -> list[str]:
-    """What judges the client of a ``client:`` spec: downloads and builds it, if that was not done before.
-    Raises ToolError."""
+    """Return what judges the client of a ``client:`` spec: downloads and builds it, if that was not done
+    before. Raises ToolError."""
     pinned, _, assignor = spec.removeprefix(CLIENT).rpartition(":")
     name, _, wanted = pinned.partition("==")
     client = LEADING.get(name)
@@ -80,7 +80,7 @@ def client_command(spec: str) -> list[str]:
 
 
 def program_command(command: Sequence[str]) -> list[str]:
-    """What judges a program that starts a consumer. Raises ToolError."""
+    """Return what judges a program that starts a consumer. Raises ToolError."""
     if not any(ADDRESS in word for word in command):
         raise ToolError(
             f"the command does not say where the address of the broker goes: {' '.join(command)}",

@@ -38,7 +38,7 @@ LEARN = "learn"
 
 
 def remembered(settings: str) -> Path:
-    """Where it lies what the client of these settings was seen to write."""
+    """Return where it lies what the client of these settings was seen to write."""
     return cache() / "leaders" / f"{key(settings, str(len(FORMATS)))}.json"
 
 
@@ -58,7 +58,7 @@ class LearntUserData:
 
     @classmethod
     def of(cls, client: LeaderClient, topic: str) -> Self:
-        """What a client that subscribes to ``topic`` writes. Raises LeaderLost."""
+        """Return what a client that subscribes to ``topic`` writes. Raises LeaderLost."""
         assert client.first
         first = client.first.user_data
         seen: list[tuple[Partitions, int, bytes | None]] = []
@@ -86,12 +86,12 @@ class LearntUserData:
 
     @property
     def writes(self) -> bool:
-        """Whether there is any."""
+        """Check whether there is any."""
         return self.first is not None or self.format is not FORMATS[0]
 
     def written(self, client: Callable[[], LeaderClient], owned: Partitions, generation: int) -> bytes | None:
-        """What a member writes that was last assigned ``owned`` in ``generation``; ``client`` is one to ask.
-        Raises LeaderLost, Unwritable."""
+        """Return what a member writes that was last assigned ``owned`` in ``generation``; ``client`` is one
+        to ask. Raises LeaderLost, Unwritable."""
         if not owned and generation == NO_GENERATION:
             return self.first
         if self.format:

@@ -52,7 +52,7 @@ LOGGED = ("number", "at", "broker", "connection", "direction", "api", "version",
 
 
 def lines(frames: Sequence[Frame]) -> Iterator[str]:
-    """The log as JSON lines; bytes are hexadecimal."""
+    """Yield the log as JSON lines; bytes are hexadecimal."""
     for frame in frames:
         more = {"error": frame.error or None, "fields": frame.fields}
         data = {name: getattr(frame, name) for name in LOGGED}

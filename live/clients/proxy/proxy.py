@@ -52,7 +52,7 @@ class Placed:
     count: int = 0
 
     def claims(self, frame: Frame) -> bool:
-        """Whether it acts on this message; counts it."""
+        """Check whether it acts on this message; counts it."""
         if not self.rule.fits(frame) or (self.rule.times is not None and self.count >= self.rule.times):
             return False
         self.count += 1
@@ -62,7 +62,7 @@ class Placed:
         return True
 
     def await_match(self, count: int = 1, seconds: float = 30.0) -> Frame:
-        """The message number ``count`` (from 1) that it acts on. Raises ProxyTimeout."""
+        """Return the message number ``count`` (from 1) that it acts on. Raises ProxyTimeout."""
         what = f"{self.rule.client or 'any client'}'s {self.rule.api} request number {count}"
 
         def there() -> Frame | None:
@@ -90,7 +90,7 @@ class _Pipe:
 
     @property
     def owed(self) -> bool:
-        """Whether the broker has yet to answer something."""
+        """Check whether the broker has yet to answer something."""
         return any(frame.fate == "passed" for frame in self.waiting)
 
 
@@ -177,7 +177,7 @@ class Proxy:
         self.call(lambda: self._placed.remove(placed) if placed in self._placed else None)
 
     def call(self, work: Callable[[], _T]) -> _T:
-        """What ``work`` returns, run where the proxy runs."""
+        """Return what ``work`` returns, run where the proxy runs."""
 
         async def run() -> _T:
             return work()
@@ -185,7 +185,7 @@ class Proxy:
         return self._await(run())
 
     def wait(self, look: Callable[[], _T | None], what: str, seconds: float = 30.0) -> _T:
-        """What ``look`` returns, once that is not None; asked again after each message.
+        """Return what ``look`` returns, once that is not None; asked again after each message.
 
         Raises ProxyTimeout that says ``what`` did not come.
         """
@@ -203,7 +203,7 @@ class Proxy:
         return found
 
     def await_frame(self, fits: Callable[[Frame], bool], what: str, seconds: float = 30.0) -> Frame:
-        """The first message that fits, seen already or to come. Raises ProxyTimeout."""
+        """Return the first message that fits, seen already or to come. Raises ProxyTimeout."""
         return self.wait(lambda: next((f for f in self.frames if fits(f)), None), what, seconds)
 
     # -- what is done to clients -------------------------------------------------------------------------
@@ -235,14 +235,14 @@ class Proxy:
         return len(pipes)
 
     def is_open(self, frame: Frame) -> bool:
-        """Whether the connection that a message came on is still there."""
+        """Check whether the connection that a message came on is still there."""
         pipe = self._pipes.get(frame.connection)
         return pipe is not None and not pipe.cut and not pipe.reader.at_eof()
 
     # -- the log ---------------------------------------------------------------------------------------
 
     def count(self, api: str, client: str, direction: Direction = "request") -> int:
-        """How many messages of an API a client has sent or got so far."""
+        """Return how many messages of an API a client has sent or got so far."""
         return self._counts[api, client, direction]
 
     def _log(self, frame: Frame) -> None:
@@ -357,7 +357,7 @@ class Proxy:
             self._notify()
 
     def _read(self, pipe: _Pipe, read: Callable[..., Fields | None], *values: Any) -> Fields | None:
-        """The fields of a message; what cannot be read passes all the same, without."""
+        """Return the fields of a message; what cannot be read passes all the same, without."""
         try:
             return read(*values)
         except FrameError as error:

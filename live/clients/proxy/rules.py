@@ -31,7 +31,7 @@ class ProxyRule:
             raise ValueError(f"unknown error {self.error!r}; known: {', '.join(CODES)}")
 
     def fits(self, frame: Frame) -> bool:
-        """Whether it concerns this message."""
+        """Check whether it concerns this message."""
         return (
             (self.api, "request") == (frame.api, frame.direction)
             and self.client in (None, frame.client)

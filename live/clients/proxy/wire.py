@@ -81,8 +81,8 @@ _FIELD = re.compile(r"(\w+)(?::([\w?*]+))?(?:@(\d+)(?:-(\d+)|\+))?(\?)?([\[{])?|
 
 
 def _schema(flexible: int, text: str) -> Schema:
-    """A message of fields ``name:kind`` and lists ``name[...]``, ``name?[...]`` of one that may be null,
-    structs that may be null ``name{...}``; ``@3+`` and ``@2-4``: in these versions."""
+    """Return a message of fields ``name:kind`` and lists ``name[...]``, ``name?[...]`` of one that may be
+    null, structs that may be null ``name{...}``; ``@3+`` and ``@2-4``: in these versions."""
     levels: list[list[Field]] = [[]]
     for found in _FIELD.finditer(text):
         if found[0] in "]}":
@@ -106,7 +106,7 @@ def _schema(flexible: int, text: str) -> Schema:
 
 
 def schemas(rows: Mapping[str, Mapping[str, Any]]) -> Schemas:
-    """The schemas of a table such as ``wire.toml``."""
+    """Return the schemas of a table such as ``wire.toml``."""
     return {
         (api, kind): _schema(row.get("flexible", NEVER), row["fields"])
         for api, kinds in rows.items()
@@ -122,12 +122,13 @@ SCHEMAS = schemas(_TABLES["schemas"])
 
 
 def framed(payload: bytes) -> bytes:
-    """The frame of a payload."""
+    """Return the frame of a payload."""
     return struct.pack(">i", len(payload)) + payload
 
 
 def size(prefix: bytes) -> int:
-    """The length of the payload that follows these four bytes. Raises FrameError for what no frame has."""
+    """Return the length of the payload that follows these four bytes. Raises FrameError for what no frame
+    has."""
     length = int(struct.unpack(">i", prefix)[0])
     if not 0 <= length <= MAX_FRAME:
         raise FrameError(f"a frame of {length} bytes: this is not Kafka's protocol, or TLS is in use")
@@ -135,7 +136,7 @@ def size(prefix: bytes) -> int:
 
 
 def header(payload: bytes, schemas: Schemas = SCHEMAS) -> Header:
-    """The header of a request. Raises FrameError."""
+    """Return the header of a request. Raises FrameError."""
     reader = _FrameReader(payload, compact=False)
     key, version, correlation = reader.number("h"), reader.number("h"), reader.number("i")
     client = reader.string()
@@ -147,7 +148,7 @@ def header(payload: bytes, schemas: Schemas = SCHEMAS) -> Header:
 
 
 def correlation(payload: bytes) -> int:
-    """The correlation id of a response. Raises FrameError."""
+    """Return the correlation id of a response. Raises FrameError."""
     return _FrameReader(payload, compact=False).number("i")
 
 
@@ -155,19 +156,20 @@ def correlation(payload: bytes) -> int:
 
 
 def read_fields(payload: bytes, schemas: Schemas = SCHEMAS) -> Fields | None:
-    """The fields of a request; None where there is no schema. Raises FrameError."""
+    """Return the fields of a request; None where there is no schema. Raises FrameError."""
     head = header(payload, schemas)
     return read_message(head, payload, schemas)
 
 
 def read_message(head: Header, payload: bytes, schemas: Schemas = SCHEMAS) -> Fields | None:
-    """The fields of a request whose header was read; None where there is no schema. Raises FrameError."""
+    """Return the fields of a request whose header was read; None where there is no schema. Raises
+    FrameError."""
     schema = schemas.get((head.api, "request"))
     return None if schema is None else _read(schema, head.api, "request", head.version, payload, head.at)
 
 
 def read_response(api: str, version: int, payload: bytes) -> Fields | None:
-    """The fields of a response to ``api``; None where there is no schema. Raises FrameError."""
+    """Return the fields of a response to ``api``; None where there is no schema. Raises FrameError."""
     schema = SCHEMAS.get((api, "response"))
     if schema is None or (api == "ApiVersions" and version > 2):  # in which version, only a look would tell
         return None
@@ -179,7 +181,8 @@ def read_response(api: str, version: int, payload: bytes) -> Fields | None:
 
 
 def write_request(api: str, version: int, correlation: int, client: str | None, fields: Fields) -> bytes:
-    """The payload of a request; fields that are left out are empty. Raises KeyError without a schema."""
+    """Return the payload of a request; fields that are left out are empty. Raises KeyError without a
+    schema."""
     flexible = version >= SCHEMAS[api, "request"].flexible
     name = client.encode() if client is not None else None
     head = struct.pack(">hhih", KEYS[api], version, correlation, -1 if name is None else len(name))
@@ -189,7 +192,7 @@ def write_request(api: str, version: int, correlation: int, client: str | None, 
 def write_response(
     api: str, version: int, correlation: int, fields: Fields, schemas: Schemas = SCHEMAS
 ) -> bytes:
-    """The payload of a response; fields that are left out are empty. Raises KeyError without a schema.
+    """Return the payload of a response; fields that are left out are empty. Raises KeyError without a schema.
 
     A version of ApiVersions that is not supported is answered in version 0, and its header is never flexible
     (KIP-511).
@@ -202,7 +205,7 @@ def write_response(
 
 
 def refusal(api: str, error: str, request: Fields) -> Fields:
-    """The fields of the answer to ``request`` that says ``error`` and nothing else."""
+    """Return the fields of the answer to ``request`` that says ``error`` and nothing else."""
     code = CODES[error]
     if api == "JoinGroup":
         return {"error_code": code, "generation_id": -1, "member_id": request["member_id"]}
@@ -226,7 +229,7 @@ def refusal(api: str, error: str, request: Fields) -> Fields:
 
 
 def error_of(fields: Fields | None) -> str:
-    """The error that a response tells, by name: the first that is not NONE; "" for one without any."""
+    """Return the error that a response tells, by name: the first that is not NONE; "" for one without any."""
     if fields is None:
         return ""
     codes = [fields["error_code"]] if "error_code" in fields else []

@@ -37,7 +37,8 @@ _STABLE = re.compile(r"Stabilized group \S+ generation (\d+)")
 
 
 def coordinated(lines: Iterable[str], group: str, topics: Mapping[str, str]) -> Iterator[JsonLine]:
-    """The events of ``group`` that a broker has logged; ``topics``: topic id as Kafka writes it -> name."""
+    """Yield the events of ``group`` that a broker has logged; ``topics``: topic id as Kafka writes it ->
+    name."""
     mine = (f"[GroupId {group}]", f"[Group {group}]", f"group {group} ")
     last = 0
     for line in lines:

@@ -113,7 +113,7 @@ class OwnershipHistory:
 
 
 def history(lines: Iterable[EventLine]) -> OwnershipHistory:
-    """Who owned what from when to when, and which callbacks do not fit."""
+    """Return who owned what from when to when, and which callbacks do not fit."""
     timed = [line for line in lines if "at" in line]
     events = sorted(timed, key=lambda line: str(line["at"]))  # of one consumer they are in order already
     made = OwnershipHistory(events=events, end=str(events[-1]["at"]) if events else "")
@@ -156,7 +156,7 @@ def _close(made: OwnershipHistory, mine: dict[str, Owned], name: str, event: Eve
 
 
 def _vanished(made: OwnershipHistory, one: Owned) -> Owned:
-    """What a consumer owned that the group went on without ends when it did."""
+    """Return what a consumer owned that the group went on without ends when it did."""
     last = max((g for g, who in made.members.items() if one.consumer in who), default=None)
     later = [g for g in made.members if last is not None and g > last]
     return replace(one, ended=max(made.first[min(later)], one.began)) if later else one
@@ -185,7 +185,7 @@ def contradictions(made: OwnershipHistory) -> Iterator[CheckFinding]:
 
 
 def _meet(made: OwnershipHistory, name: str, a: Owned, b: Owned, following: bool) -> CheckFinding | None:
-    """What is wrong with two owners of which ``a`` began first."""
+    """Return what is wrong with two owners of which ``a`` began first."""
     overlap = a.ended is None or a.ended > b.began
     granted = [g for g in (a.granted, b.granted) if g is not None]
     older = b if len(granted) == 2 and granted[0] > granted[1] else a
@@ -222,12 +222,12 @@ def _meet(made: OwnershipHistory, name: str, a: Owned, b: Owned, following: bool
 
 
 def _within(a: Owned, b: Owned) -> bool:
-    """Whether ``a`` gave it away in the generation of the later grant to ``b``, or after."""
+    """Check whether ``a`` gave it away in the generation of the later grant to ``b``, or after."""
     return None not in (a.held, a.granted, b.granted) and a.held >= b.granted > a.granted  # type: ignore[operator]
 
 
 def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterator[CheckFinding]:
-    """What was wrong when the group was to be at rest."""
+    """Yield what was wrong when the group was to be at rest."""
     for rest in rests:
         answered = dict.fromkeys(rest.live, rest.at)
         for event in made.events:
@@ -279,7 +279,8 @@ def _believed(made: OwnershipHistory, who: str, at: str) -> set[str]:
 
 
 def _rebalancing(made: OwnershipHistory, who: str, at: str) -> bool:
-    """Whether a rebalance had begun for ``who``, and had not told it what it owns: it is not at rest."""
+    """Check whether a rebalance had begun for ``who``, and had not told it what it owns: it is not at
+    rest."""
     moves = [
         event["event"]
         for event in made.events
@@ -292,7 +293,8 @@ _MOVES = ("revoked", "lost", "joining", "joined", "synced", "assigned")
 
 
 def _stranded(made: OwnershipHistory, rest: QuiescencePoint, missing: Sequence[str]) -> str:
-    """What is the matter with partitions that no live member owns; one that is not polled may own them."""
+    """Return what is the matter with partitions that no live member owns; one that is not polled may own
+    them."""
     owners = {one.consumer for name in missing for one in made.intervals.get(name, ())}
     held = {who: _believed(made, who, rest.at) & {*missing} for who in sorted(owners - {*rest.live})}
     elsewhere = [
@@ -308,7 +310,7 @@ def _names(names: Sequence[str]) -> str:
 
 
 def hand_overs(lines: Iterable[EventLine]) -> list[HandOver]:
-    """Each time that another consumer, or the same one again, goes on reading a partition."""
+    """Return each time that another consumer, or the same one again, goes on reading a partition."""
     reads: dict[str, list[tuple[str, int, int, str]]] = defaultdict(list)
     killed: dict[str, list[str]] = defaultdict(list)
     for line in lines:
@@ -360,7 +362,8 @@ def skipped(handed: Iterable[HandOver], lines: Sequence[EventLine]) -> Iterator[
 
 
 def read_twice(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
-    """Partitions that two members have read in one epoch, once somebody speaks the consumer protocol."""
+    """Yield partitions that two members have read in one epoch, once somebody speaks the consumer
+    protocol."""
     readers: dict[tuple[str, int], str] = {}
     modern = False
     for line in lines:
@@ -395,7 +398,7 @@ def died(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
 
 
 def judge(lines: Sequence[EventLine], rests: Sequence[QuiescencePoint]) -> list[CheckFinding]:
-    """All findings of a run, in the order of the checks and of time."""
+    """Return all findings of a run, in the order of the checks and of time."""
     made = history(lines)
     found = [
         *contradictions(made),

@@ -129,7 +129,7 @@ class GroupMessages:
         return made
 
     def _partitions(self, several: Iterable[Mapping[str, Any]]) -> list[str]:
-        """Those of topics by their ids; of one that is not known the id."""
+        """Return those of topics by their ids; of one that is not known the id."""
         return sorted(
             f"{self.topics.get(one['topic_id'], one['topic_id'].hex())}-{number}"
             for one in several
@@ -189,7 +189,7 @@ def _assigned(data: bytes) -> list[str]:
 
 
 def _user_data(data: bytes) -> str:
-    """What an assignment has beside partitions, hexadecimal."""
+    """Return what an assignment has beside partitions, hexadecimal."""
     try:
         return (decode_assignment(data).user_data or b"").hex()
     except WireError:
@@ -197,8 +197,8 @@ def _user_data(data: bytes) -> str:
 
 
 def with_epochs(lines: Iterable[JsonLine]) -> list[JsonLine]:
-    """Lines in the order of time; those that consumers of the consumer protocol have written get the epoch
-    and the member id of their last heartbeat."""
+    """Return lines in the order of time; those that consumers of the consumer protocol have written get the
+    epoch and the member id of their last heartbeat."""
     known: dict[str, JsonLine] = {}
     made: list[JsonLine] = []
     for line in lines:

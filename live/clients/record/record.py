@@ -125,7 +125,7 @@ def play(request: Request, cluster: LiveCluster, out: Path, report_progress: Pro
 
 
 def _until(several: Iterator[RecordingStep], duration: float | None) -> Iterator[RecordingStep]:
-    """The steps, up to a rest that begins after so many seconds."""
+    """Yield the steps, up to a rest that begins after so many seconds."""
     over = None if duration is None else time.monotonic() + duration
     for one in several:
         yield one
@@ -151,7 +151,7 @@ def write(made: Recorded) -> None:
 
 
 def run_data(made: Recorded) -> dict[str, Any]:
-    """What was played, with what: enough to play it again."""
+    """Return what was played, with what: enough to play it again."""
     request = made.request
     return {
         "cluster": {"kind": request.cluster, "version": made.version},
@@ -170,7 +170,7 @@ def run_data(made: Recorded) -> dict[str, Any]:
 
 
 def data(made: Recorded) -> dict[str, Any]:
-    """The report for programs."""
+    """Return the report for programs."""
     again = [one for one in made.hand_overs if one.offsets > 0]
     return {
         "verdict": str(made.verdict),

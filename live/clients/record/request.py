@@ -39,7 +39,7 @@ NO_JAVA = "the mock cluster refuses ApiVersions and SyncGroup in bytes that Java
 
 
 def two_bounces(last: str) -> tuple[tuple[str, ...], ...]:
-    """The assignors of members that go from range to another one, each of them restarted twice."""
+    """Return the assignors of members that go from range to another one, each of them restarted twice."""
     return ("range",), (last, "range"), (last,)
 
 
@@ -88,7 +88,8 @@ class Request:
         return {profile.name for profile, _ in self.clients}
 
     def start(self, logs: Path) -> AbstractContextManager[LiveCluster]:
-        """The cluster that is asked for, which runs in the block; brokers of ours write to ``logs``."""
+        """Return the cluster that is asked for, which runs in the block; brokers of ours write to
+        ``logs``."""
         if self.cluster == "mock":
             return MockCluster()
         if not self.modern:
@@ -101,7 +102,7 @@ class Request:
 
     @property
     def modern(self) -> bool:
-        """Whether somebody speaks the consumer protocol (KIP-848)."""
+        """Check whether somebody speaks the consumer protocol (KIP-848)."""
         return CONSUMER in self.protocols
 
     @property
@@ -117,7 +118,7 @@ class Request:
         return max(100, self.session // 6)
 
     def _unserved(self) -> str:
-        """Why there is no group of the consumer protocol, "" if there is."""
+        """Return why there is no group of the consumer protocol, "" if there is."""
         if self.cluster == "mock":
             return "the mock cluster has no groups of the consumer protocol: --cluster kafka"
         if version(self.kafka) < version(SERVED):
@@ -134,7 +135,7 @@ class Request:
         return ""
 
     def problem(self) -> str:
-        """Why this cannot be recorded, "" if it can."""
+        """Return why this cannot be recorded, "" if it can."""
         if self.modern and (why := self._unserved()):
             return why
         if not self.modern and self.assignor == "uniform":
@@ -154,7 +155,7 @@ class Request:
         return ""
 
     def notes(self) -> list[str]:
-        """What is played otherwise than the scenario's name promises, and why."""
+        """Return what is played otherwise than the scenario's name promises, and why."""
         if self.problem():
             return []
         if self.scenario == "migration" and self.stages[0] == ("cooperative-sticky",):
@@ -167,7 +168,7 @@ class Request:
 
     @property
     def together(self) -> bool:
-        """Whether a stage of an upgrade needs that all have left the one before."""
+        """Check whether a stage of an upgrade needs that all have left the one before."""
         refused = any(BY_RECORDER[client].refuses_mixed for client in self.kinds)
         return self.scenario == "rolling-upgrade" and refused
 
@@ -194,7 +195,7 @@ class Request:
         return ((self.assignor or best,),)
 
     def config(self, stage: int) -> dict[str, Any]:
-        """The configuration of a member, in Kafka's names."""
+        """Return the configuration of a member, in Kafka's names."""
         if self.protocols[stage] == CONSUMER:
             own: dict[str, Any] = {"group.protocol": CONSUMER, "group.remote.assignor": self.stages[stage][0]}
         else:
@@ -244,7 +245,8 @@ CLUSTER = ("kafka", "nodes", "protocol")
 
 
 def again(run: Mapping[str, Any]) -> Request:
-    """What to ask for to play the steps of ``run.json`` again. Raises ValueError, KeyError and TypeError."""
+    """Return what to ask for to play the steps of ``run.json`` again. Raises ValueError, KeyError and
+    TypeError."""
     kept = run["request"]
     of_cluster = {"kafka": KAFKA, "nodes": NODES.get(kept["scenario"], 1), "protocol": CLASSIC}
     if run.get("cluster", {}).get("kind") == "kafka":

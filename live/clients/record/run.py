@@ -124,7 +124,7 @@ class RecordingRun:
     # -- rest --------------------------------------------------------------------------------------------
 
     def live(self) -> list[str]:
-        """Who takes part: runs, is polled and subscribes to something."""
+        """Return who takes part: runs, is polled and subscribes to something."""
         return [
             name
             for name, member in self.members.items()
@@ -132,7 +132,7 @@ class RecordingRun:
         ]
 
     def wanted(self) -> list[str]:
-        """The partitions that somebody has to own."""
+        """Return the partitions that somebody has to own."""
         topics = {topic for name in self.live() for topic in self.subscribed[name]}
         return [f"{t}-{n}" for t, count in self.partitions.items() if t in topics for n in range(count)]
 
@@ -174,7 +174,7 @@ class RecordingRun:
         )
 
     def restless(self) -> tuple[str, bool]:
-        """Why the group is not at rest ("" if it is), and whether its members agree all the same."""
+        """Return why the group is not at rest ("" if it is), and whether its members agree all the same."""
         view: dict[str, _View] = {}
         for line in tuple(self.log.lines):
             if line.get("consumer") in self.members:
@@ -237,7 +237,7 @@ class RecordingRun:
             member.end()
 
     def coordinated(self) -> list[JsonLine]:
-        """What the brokers have logged of the group, where somebody speaks the consumer protocol."""
+        """Return what the brokers have logged of the group, where somebody speaks the consumer protocol."""
         if not isinstance(self.cluster, WatchedKafka) or self.cluster.logs is None:
             return []
         return [

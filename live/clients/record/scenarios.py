@@ -47,7 +47,7 @@ class RecordingStep:
 
 
 def step(data: Mapping[str, Any]) -> RecordingStep:
-    """The step that ``RecordingStep.data`` wrote. Raises ValueError for what is none."""
+    """Return the step that ``RecordingStep.data`` wrote. Raises ValueError for what is none."""
     known = {"do", "member", "topics", "topic", "partitions", "stage"}
     if not set(data) <= known or data.get("do") not in (*MEMBER_STEPS, *CLUSTER_STEPS, *OTHER_STEPS):
         raise ValueError(f"no such step: {dict(data)}")
@@ -74,7 +74,7 @@ SETTLE = RecordingStep(do="settle")
 
 
 def _listed(rows: Sequence[Mapping[str, Any]], plan: RecordingPlan) -> RecordingSteps:
-    """The steps of a scenario in ``scenarios.toml``, which says what its rows mean."""
+    """Return the steps of a scenario in ``scenarios.toml``, which says what its rows mean."""
     names = plan.members
     named = {"first": names[:1], "last": names[-1:], "each but last": names[:-1], "each": names, "all": names}
     for row in rows:
@@ -110,7 +110,8 @@ BACK = {"stopped": "cont", "stalled": "resume"}
 
 
 def _random(plan: RecordingPlan) -> RecordingSteps:
-    """Steps that are possible where the group is; at least one member runs. The same for the same plan."""
+    """Return steps that are possible where the group is; at least one member runs. The same for the same
+    plan."""
     draw = random.Random(plan.seed)
     up: dict[str, str] = {}  # member -> running, stopped or stalled
     number = 0

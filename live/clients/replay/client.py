@@ -38,8 +38,8 @@ GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE
 
 
 def thrown(line: JsonLine) -> bool:
-    """Whether a line of a client says that poll threw, or that librdkafka is at its end: what else librdkafka
-    hands over as a message, an application can go on after."""
+    """Check whether a line of a client says that poll threw, or that librdkafka is at its end: what else
+    librdkafka hands over as a message, an application can go on after."""
     detail = str(line.get("detail", ""))
     handed_over = detail.startswith("KafkaError{") and "FATAL" not in detail.partition(",")[0]
     return line["event"] == "error" and not handed_over
@@ -110,7 +110,7 @@ class ReplayClient:
         return self.member
 
     def id(self, incarnation: int) -> str:
-        """Its member id of this incarnation."""
+        """Return its member id of this incarnation."""
         return f"{self.rank}-{self.name}-{incarnation}"
 
     # -- its requests ------------------------------------------------------------------------------------
@@ -143,7 +143,8 @@ class ReplayClient:
         raise WentAnotherWay(f"{self.name} has ended: {last_line}")
 
     def request(self, api: str) -> Frame:
-        """The next request of this kind, on a connection that is still there, that nothing was done with."""
+        """Return the next request of this kind, on a connection that is still there, that nothing was done
+        with."""
         placed = self.taken[api]
 
         def next_one() -> Frame | None:
@@ -164,7 +165,8 @@ class ReplayClient:
         return frame
 
     def take(self, api: str, cause: Callable[[], None] = lambda: None) -> Frame:
-        """Its next request of those that are answered at once, which nobody answers. Raises ProxyTimeout."""
+        """Return its next request of those that are answered at once, which nobody answers. Raises
+        ProxyTimeout."""
         placed = self._taking(api)
         try:
             cause()
@@ -197,7 +199,7 @@ class ReplayClient:
             self.slow = self._taking("OffsetCommit", None)
 
     def committing(self) -> list[Frame]:
-        """The commits that wait."""
+        """Return the commits that wait."""
         return [frame for frame in self.slow.matched if frame.fate == "taken"] if self.slow else []
 
     def commit_done(self, error: str = "NONE") -> None:
@@ -232,11 +234,11 @@ class ReplayClient:
 
     @property
     def asks_to_join(self) -> bool:
-        """Whether there is a JoinGroup that nothing was done with yet."""
+        """Check whether there is a JoinGroup that nothing was done with yet."""
         return len(self.taken["JoinGroup"].matched) > self.used["JoinGroup"]
 
     def rejoins(self) -> bool:
-        """Whether a JoinGroup comes that nothing was done with yet; it stays for its step."""
+        """Check whether a JoinGroup comes that nothing was done with yet; it stays for its step."""
         with contextlib.suppress(ProxyTimeout):
             self._wait(lambda: self.asks_to_join, "JoinGroup", self.patience)
         return self.asks_to_join
@@ -265,7 +267,7 @@ class ReplayClient:
             self.let_go()  # it may wait for an answer first
 
     def effects(self, frame: Frame | None) -> Iterator[Any]:
-        """What an error did, as its next JoinGroup shows; None: it did not come."""
+        """Yield what an error did, as its next JoinGroup shows; None: it did not come."""
         wire, self.judged = self.judged, None
         if wire is None:
             return
@@ -292,15 +294,15 @@ class ReplayClient:
         self.waiting.clear()
 
     def output(self) -> list[JsonLine]:
-        """Everything that it has said, in all its restarts."""
+        """Return everything that it has said, in all its restarts."""
         return list(self.member.lines) if self.member is not None else []
 
     def resets_so_far(self) -> int:
-        """How often it has said that its membership is over."""
+        """Return how often it has said that its membership is over."""
         return sum(line["event"] in ("reset", "lost") for line in self.output())
 
     def look(self) -> Iterator[Any]:
-        """What a client did since it was looked at last: its callbacks, and what its poll threw.
+        """Yield what a client did since it was looked at last: its callbacks, and what its poll threw.
 
         Raises WentAnotherWay when it does not say what it owns: what it said before may be over.
         """

@@ -73,7 +73,7 @@ class TraceCoordinator:
                     client.late = None
 
     def records(self, step: ReplayStep) -> Iterator[tuple[Slot, MemberRecord]]:
-        """What the trace's coordinator knows before a step, in the order of slots."""
+        """Yield what the trace's coordinator knows before a step, in the order of slots."""
         for slot in self.scene.setup.slots:
             for record in step.records(name=letter(slot)):
                 yield Slot(slot), record
@@ -158,7 +158,8 @@ class TraceCoordinator:
         yield self._decided(step, client, decided)
 
     def _decided(self, step: ReplayStep, client: ReplayClient, decided: Decided | None) -> Decided:
-        """What the real leader decided, on the real claims; ``decided`` is what the trace's did, or threw."""
+        """Return what the real leader decided, on the real claims; ``decided`` is what the trace's did, or
+        threw."""
         scene, grants, claims, otherwise = self.scene, [], [], False
         for slot, record in self.records(step):
             if record.meta is None:
@@ -271,17 +272,17 @@ class TraceCoordinator:
 
 
 def _protocols(frame: Frame) -> dict[str, bytes]:
-    """The metadata of a JoinGroup by assignor."""
+    """Return the metadata of a JoinGroup by assignor."""
     return {one["name"]: one["metadata"] for one in (frame.fields or {})["protocols"]}
 
 
 def claims_of(fields: Mapping[str, Any]) -> Subscription | None:
-    """What a JoinGroup says to its first assignor; None for nothing that can be read."""
+    """Return what a JoinGroup says to its first assignor; None for nothing that can be read."""
     return subscription((fields.get("protocols") or [{"metadata": b""}])[0]["metadata"])
 
 
 def subscription(data: bytes) -> Subscription | None:
-    """A member's metadata; None for nothing that can be read."""
+    """Return a member's metadata; None for nothing that can be read."""
     try:
         return decode_subscription(data) if data else None
     except WireError:

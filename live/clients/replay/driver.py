@@ -99,7 +99,7 @@ class ClientDriver:
         client.process.cont()
 
     def hang(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
-        """A callback that does not return, as far as the group sees: it is not polled."""
+        """Yield a callback that does not return, as far as the group sees: it is not polled."""
         if isinstance(step.wire(), JoinOk):
             raise CannotForce("an assignor that never returns is not among the clients' commands")
         yield from self._not_polled(client)
@@ -222,7 +222,7 @@ class ClientDriver:
             raise WentAnotherWay(f"{client.name} {what} the assignment that it was sent")
 
     def listener_throws(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
-        """The same with a listener that throws."""
+        """Yield the same with a listener that throws."""
         seen = list(self.complete(step, client))
         threw = next((position for position, one in enumerate(seen, 1) if isinstance(one, Threw)), 0)
         halves = [
@@ -251,7 +251,7 @@ class ClientDriver:
             raise WentAnotherWay(f"{client.name} has no connection to lose")
 
     def leave_behind(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
-        """The same, and its JoinGroup or SyncGroup has arrived, or will."""
+        """Yield the same, and its JoinGroup or SyncGroup has arrived, or will."""
         api = "JoinGroup" if isinstance(step.wire(), Join) else "SyncGroup"
         client.left_behind.append(client.waiting.get(api))
         yield from self.disconnect(step, client)
@@ -361,7 +361,7 @@ class ClientDriver:
 
 
 def _apart(seen: list[Any]) -> tuple[list[Any], list[Any]]:
-    """What was seen, cut before the first callback behind the last onPartitionsAssigned."""
+    """Return what was seen, cut before the first callback behind the last onPartitionsAssigned."""
     calls = [position for position, one in enumerate(seen) if isinstance(one, Callback)]
     given = [position for position in calls if seen[position].call is Call.ASSIGNED]
     cut = next((position for position in calls if given and position > given[-1]), len(seen))

@@ -72,7 +72,7 @@ class ReplayJudge(ClauseJudge):
         self.ask(step, seen, values, {one.name: self.scene.spell(one.owned) for one in clients if one.member})
 
     def _views(self, step: ReplayStep, client: ReplayClient) -> dict[str, Any]:
-        """What the clauses about states ask of a member, as the client has it."""
+        """Return what the clauses about states ask of a member, as the client has it."""
         known = [record.id for record in step.records(after=True, name=client.name) if record.meta]
         inside = client.incarnation in known and not client.gone
         # In the middle of a rebalance some clients still list what the listener was told is gone.

@@ -89,19 +89,19 @@ class ReplayStep:
         return self.built.value(state, part if part == "group" else f"{part} {name or self.name}")
 
     def member(self, *, after: bool = False, name: str = "") -> Member:
-        """The member, as the model has it."""
+        """Return the member, as the model has it."""
         return cast(Member, self._part(self.after if after else self.before, "member", name))
 
     def wire(self, *, after: bool = False, name: str = "") -> Wire:
-        """What is under way between it and the coordinator."""
+        """Return what is under way between it and the coordinator."""
         return cast(Wire, self._part(self.after if after else self.before, "wire", name))
 
     def records(self, *, after: bool = False, name: str = "") -> Records:
-        """What the coordinator knows of it."""
+        """Return what the coordinator knows of it."""
         return cast(Records, self._part(self.after if after else self.before, "record", name))
 
     def stray(self, *, after: bool = False) -> Stray:
-        """Its heartbeat or commit on the way, or the answer to that."""
+        """Return its heartbeat or commit on the way, or the answer to that."""
         return cast(Stray, self._part(self.after if after else self.before, "stray"))
 
     @property
@@ -110,13 +110,13 @@ class ReplayStep:
         return connection_of(self.event.choice)
 
     def behind(self, *, after: bool = False) -> Behind:
-        """What it left under way on connections that broke."""
+        """Return what it left under way on connections that broke."""
         if f"behind {self.name}" not in self.built.position:
             return ()
         return cast(Behind, self._part(self.after if after else self.before, "behind"))
 
     def group(self, *, after: bool = False) -> Group:
-        """The coordinator's group."""
+        """Return the coordinator's group."""
         return cast(Group, self._part(self.after if after else self.before, "group"))
 
     @property
@@ -131,7 +131,7 @@ class ReplayStep:
 
     @property
     def following(self) -> str:
-        """What its member does next, "" for nothing more."""
+        """Return what its member does next, "" for nothing more."""
         return self.later[0].event.action if self.later else ""
 
     @property
@@ -152,7 +152,7 @@ class ReplayStep:
 
 
 def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
-    """The fine setup and the steps of a saved run.
+    """Return the fine setup and the steps of a saved run.
 
     Raises CannotHappenError where the model does not allow the trace.
     """
@@ -204,8 +204,8 @@ def _take(built: Machine, state: State, event: Event, *, only: bool) -> tuple[Ev
 
 
 def parting(steps: Sequence[ReplayStep], without: Setup) -> int:
-    """The number of the first step of a replay that the group ``without`` the switch does not take, or that
-    leaves it in another state; one more than the last where there is none.
+    """Return the number of the first step of a replay that the group ``without`` the switch does not take, or
+    that leaves it in another state; one more than the last where there is none.
 
     What goes every step up to there, and then another way, does not have the switch's bug.
     """
@@ -222,7 +222,7 @@ def parting(steps: Sequence[ReplayStep], without: Setup) -> int:
 
 
 def due(run: SavedRun, steps: Sequence[ReplayStep]) -> dict[str, Due]:
-    """What a run that comes to a standstill, and never settles, owes: by the letters of who owes it.
+    """Return what a run that comes to a standstill, and never settles, owes: by the letters of who owes it.
 
     Nothing is under way, nobody is told anything any more. Who is not in the group has to join, who is has to
     read, and who closes has to end. Empty for other runs, and where only the coordinator is stuck.
@@ -249,7 +249,8 @@ Decision = tuple[Mapping[str, int], Mapping[str, int]]
 
 
 def alike(setup: Setup, decisions: Sequence[Decision]) -> bool:
-    """Whether one renaming of each topic's partitions turns the trace's decisions into the real ones."""
+    """Check whether one renaming of each topic's partitions turns the trace's decisions into the real
+    ones."""
 
     def owners(side: int, number: int) -> tuple[str, ...]:
         return tuple(
@@ -264,5 +265,5 @@ def alike(setup: Setup, decisions: Sequence[Decision]) -> bool:
 
 
 def slots(setup: Setup) -> Iterator[tuple[Slot, str]]:
-    """Each slot and its letter."""
+    """Yield each slot and its letter."""
     return ((Slot(slot), letter(slot)) for slot in setup.slots)

@@ -103,7 +103,8 @@ class TraceReplayer:
             self.result.stopped = f"after the last step: {reason}"
 
     def _take(self, driver: ClientDriver, step: ReplayStep) -> Iterable[Any] | None:
-        """One step; what the clients showed meanwhile. Raises CannotForce, WentAnotherWay, ProxyTimeout."""
+        """Yield one step; what the clients showed meanwhile. Raises CannotForce, WentAnotherWay,
+        ProxyTimeout."""
         action = step.event.action
         if action in COORDINATOR:
             self.coordinator.takes(step)

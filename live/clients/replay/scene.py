@@ -56,11 +56,11 @@ class ReplayScene(RunNames):
         )
 
     def has(self, *actions: str) -> bool:
-        """Whether the run has a step of one of these."""
+        """Check whether the run has a step of one of these."""
         return any(event.action in actions for event in self.run.events)
 
     def assignment(self, data: bytes) -> int:
-        """The partitions of an assignment in bytes; none of one that cannot be read."""
+        """Return the partitions of an assignment in bytes; none of one that cannot be read."""
         try:
             return self.bits(decode_assignment(data).partitions) if data else 0
         except WireError:

@@ -71,7 +71,7 @@ def _joins(scene: ReplayScene, step: ReplayStep, client: ReplayClient) -> bool:
 
 
 def _unread(scene: ReplayScene, client: ReplayClient) -> int:
-    """What it owns and does not read, of records that are there now."""
+    """Return what it owns and does not read, of records that are there now."""
     before = len(client.output())
     scene.produce(client.owned)
 

@@ -95,14 +95,14 @@ class Replayed:
 
     @property
     def parted(self) -> bool:
-        """Whether it went the trace's way up to where the switch matters, and then another one."""
+        """Check whether it went the trace's way up to where the switch matters, and then another one."""
         if self.parting is None or self.otherwise is None or self.otherwise < self.parting:
             return False
         return self.unable is None or self.otherwise < self.unable
 
     @property
     def absent(self) -> bool:
-        """Whether this is known not to have the bug that the run shows."""
+        """Check whether this is known not to have the bug that the run shows."""
         forced = self.observable and not self.unforced and not self.stopped
         return self.verdict != "same" and (forced or self.parted)
 
@@ -115,12 +115,12 @@ class Replayed:
 
     @property
     def observable(self) -> bool:
-        """Whether the trace's clause shows in what a client does here."""
+        """Check whether the trace's clause shows in what a client does here."""
         return self.clause in self.observable_clauses or bool(self.due)
 
     @property
     def why_unobservable(self) -> str:
-        """Why the trace's clause is none that a client can break here; "" for one that it can."""
+        """Return why the trace's clause is none that a client can break here; "" for one that it can."""
         if self.observable:
             return ""
         if self.clause.startswith(("coordinator/", "group/size", "group/instance")):
@@ -129,7 +129,7 @@ class Replayed:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """How much a replay tells, the most first: of several attempts the best counts."""
+        """Return how much a replay tells, the most first: of several attempts the best counts."""
         order = ("same", "another", "none", "inconclusive")
         verdict = "none" if self.verdict == "inconclusive" and self.parted else self.verdict
         return order.index(verdict), len(self.unforced) + bool(self.stopped), -self.done

@@ -68,7 +68,8 @@ class Disagreement:
 
     @property
     def cause(self) -> str:
-        """What disagrees, without what differs from run to run: the event's action and the first sentence."""
+        """Return what disagrees, without what differs from run to run: the event's action and the first
+        sentence."""
         last = self.events[-1].action if self.events else "the beginning"
         return f"{last}: {self.sentences[0]}"
 
@@ -136,7 +137,7 @@ class Lockstep:
         self.seen = Agreement(walks=1)
 
     def begin(self) -> Disagreement | None:
-        """Both from their beginning."""
+        """Return both from their beginning."""
         try:
             self.group.begin()
         except (CellRefused, CellBroken, CellDied) as why:
@@ -144,7 +145,7 @@ class Lockstep:
         return None
 
     def possible(self) -> Options:
-        """What the model can do now."""
+        """Return what the model can do now."""
         self._options.move(self.state)
         return self._options
 
@@ -185,7 +186,8 @@ class Lockstep:
     # -- what the model has no step for ------------------------------------------------------------------
 
     def in_vain(self) -> list[Event]:
-        """What can be done to Kafka now although no step of the model is like it: nothing may come of it."""
+        """Return what can be done to Kafka now although no step of the model is like it: nothing may come of
+        it."""
         can = self.possible().can
         up = [slot for slot in self.setup.slots if self._part(self.state, "member", slot).life is Life.UP]
         found = [
@@ -307,14 +309,16 @@ class Lockstep:
                 yield from self._possible("join", slot, state)
 
     def _refused_within(self, slot: int, state: State) -> Iterator[tuple[Event, Outcome]]:
-        """The commit before a join, where a poll waited for it and heard that the membership is over."""
+        """Yield the commit before a join, where a poll waited for it and heard that the membership is
+        over."""
         mine, member = self.group.state.members[slot], self._part(state, "member", slot)
         over = mine is not None and mine.generation == NONE != member.generation
         if over and self.group.commits and self.code.waits(self.group.members[slot]):
             yield from self._possible("commit refused" if member.committing else "slow commit", slot, state)
 
     def _armed_again(self, step: ReplayStep) -> bool:
-        """Whether a join phase goes on although its time is over: nobody came, and static members stay."""
+        """Check whether a join phase goes on although its time is over: nobody came, and static members
+        stay."""
         if not step.event.choice.startswith("join of"):
             return False
         now, before = self.group.state.coordinator, self.memory.before
@@ -365,7 +369,7 @@ class Lockstep:
         return self.built.value(state, f"{part} {letter(slot)}")
 
     def _assigned(self, step: ReplayStep, after: State) -> State:
-        """The state after the leader's decision; it may have waited for newer metadata."""
+        """Return the state after the leader's decision; it may have waited for newer metadata."""
         who = step.event.who
         if who not in self.group.refreshed:
             return after
@@ -378,7 +382,7 @@ class Lockstep:
     # -- what is Kafka's to say --------------------------------------------------------------------------
 
     def _decided(self, step: ReplayStep, after: State) -> State:
-        """The state with the leader's own decision instead of the model's."""
+        """Return the state with the leader's own decision instead of the model's."""
         wire = step.wire(after=True)
         sync = self.group.members[step.event.who].open.get("SyncGroup")
         if isinstance(wire, Sync) and sync is None:
@@ -416,7 +420,7 @@ class Lockstep:
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
 
     def _metas(self) -> dict[Id, Metadata]:
-        """What the coordinator knows of its members."""
+        """Return what the coordinator knows of its members."""
         return {
             Id(Slot(slot), record.id): record.meta
             for slot in self.setup.slots
@@ -425,15 +429,15 @@ class Lockstep:
         }
 
     def _quality(self, grants: Sequence[Grant]) -> tuple[list[int], int]:
-        """How many partitions members are given, and how many stay with who claims them."""
+        """Return how many partitions members are given, and how many stay with who claims them."""
         metas = self._metas()
         known = [(one.parts, metas[one.id]) for one in grants if one.id in metas]
         stay = sum((parts & (meta.owned | meta.last)).bit_count() for parts, meta in known)
         return sorted(parts.bit_count() for parts, _ in known), stay
 
     def _answers(self, step: ReplayStep, naming: str = "given") -> Iterator[Wire]:
-        """What the model's assignor may decide, with members and partitions under the names that they have or
-        under any."""
+        """Yield what the model's assignor may decide, with members and partitions under the names that they
+        have or under any."""
         state, who = step.before, step.event.who
         if who in self.group.refreshed:
             for refresh in self._possible("refresh", who, state):
@@ -447,7 +451,7 @@ class Lockstep:
             yield dict(zip(action.writes, outcome.values, strict=True))[f"wire {step.name}"]
 
     def _threw(self, step: ReplayStep, after: State) -> State:
-        """The state when the leader's assignor threw, as the next poll tells."""
+        """Return the state when the leader's assignor threw, as the next poll tells."""
         self.group.do("poll", member=step.event.who)
         why = next((one.error for one in self.group.seen if isinstance(one, Threw)), None)
         if why is None:

@@ -62,14 +62,14 @@ class IdNames:
         self._real: dict[tuple[int, int], str] = {}
 
     def name(self, real: str | None) -> str:
-        """The id of the model for a member id of Kafka, which is shown itself where there is none."""
+        """Return the id of the model for a member id of Kafka, which is shown itself where there is none."""
         if not real:
             return NOBODY_ID
         known = self._names.get(real)
         return real if known is None else spelled(*known)
 
     def real(self, slot: int, incarnation: int) -> str:
-        """The member id of Kafka for one of the model. Raises KeyError."""
+        """Return the member id of Kafka for one of the model. Raises KeyError."""
         return self._real[slot, incarnation]
 
     def number(self, real: str) -> tuple[int, int] | None:
@@ -85,12 +85,12 @@ class IdNames:
 
 
 def spelled(slot: int, incarnation: int) -> str:
-    """An id of the model as text."""
+    """Return an id of the model as text."""
     return f"{letter(slot)}{incarnation}" if incarnation != NO_ID else NOBODY_ID
 
 
 def differences(model: Observed, code: Observed) -> list[str]:
-    """Where the two are not alike, as sentences in the order of the model's names."""
+    """Return where the two are not alike, as sentences in the order of the model's names."""
     if model == code:
         return []
     names = [*model, *(name for name in code if name not in model)]
@@ -106,7 +106,7 @@ def differences(model: Observed, code: Observed) -> list[str]:
 
 
 def of_model(setup: Setup, built: Machine, state: State) -> dict[str, str]:
-    """What can be seen of a state of the model."""
+    """Return what can be seen of a state of the model."""
     seen: dict[str, str] = {}
     group: Group = built.value(state, "group")
     seen["the group"] = _GROUP_STATES[group.state]
@@ -198,7 +198,7 @@ def _refused(api: str, error: str) -> str:
 
 
 def records_of(built: Machine, state: State, slot: int) -> Records:
-    """What the model's coordinator knows of a slot."""
+    """Return what the model's coordinator knows of a slot."""
     return tuple(built.value(state, f"record {letter(slot)}"))
 
 
@@ -206,7 +206,7 @@ def records_of(built: Machine, state: State, slot: int) -> Records:
 
 
 def of_code(group: CodeGroup, ids: IdNames) -> dict[str, str]:
-    """What can be seen of a cell."""
+    """Return what can be seen of a cell."""
     return _CodeSight(group, ids).all()
 
 

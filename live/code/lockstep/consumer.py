@@ -94,7 +94,7 @@ class ServedLockstep(RunNames):
     # -- what a walk needs -------------------------------------------------------------------------------
 
     def begin(self) -> Disagreement | None:
-        """Both from their beginning."""
+        """Return both from their beginning."""
         members = [
             CellMember(release=self.releases.of(slot), assignors=("range",), client=letter(slot))
             for slot in self.setup.slots
@@ -108,7 +108,7 @@ class ServedLockstep(RunNames):
         return None
 
     def possible(self) -> Options:
-        """What the model can do now."""
+        """Return what the model can do now."""
         self._options.move(self.state)
         return self._options
 
@@ -121,7 +121,7 @@ class ServedLockstep(RunNames):
         ]
 
     def try_in_vain(self, event: Event) -> Disagreement | None:
-        """One of these arrives. Where something comes of it that is a disagreement."""
+        """Let one of these arrive; return a disagreement where it changes something."""
         self.events.append(event)
         try:
             self._sends(event.who, self._overtaken[event.who], left=True)
@@ -161,7 +161,7 @@ class ServedLockstep(RunNames):
         return Disagreement(events=tuple(self.events), sentences=tuple(sorted(found, key=len)[0]))
 
     def _goes_on(self, after: State) -> State:
-        """The model with what Kafka does in the same step."""
+        """Return the model with what Kafka does in the same step."""
         return after
 
     def _looks_at_topics(self, event: Event, after: State) -> State:
@@ -249,7 +249,7 @@ class ServedLockstep(RunNames):
             self._sends(who, Beat(kind, member.id, NONE, None, True, member.topics))
 
     def _left(self, event: Event) -> Beat:
-        """The heartbeat of a broken connection that arrives."""
+        """Return the heartbeat of a broken connection that arrives."""
         behind: LeftBehind = self._part(self.state, "behind", event.who)
         return behind[connection_of(event.choice)]
 
@@ -288,7 +288,7 @@ class ServedLockstep(RunNames):
         self._answers += answers
 
     def _send(self, send: JsonLine) -> int:
-        """A request leaves: its number."""
+        """Send a request and return its number."""
         [sent] = [one.id for one in self._do(send) if isinstance(one, CellRequest)]
         return int(sent)
 
@@ -315,7 +315,7 @@ class ServedLockstep(RunNames):
     # -- comparing ---------------------------------------------------------------------------------------
 
     def _answered(self, event: Event, after: State, outcome: Outcome) -> Iterator[str]:
-        """What of Kafka's answers is not the model's."""
+        """Yield what of Kafka's answers is not the model's."""
         if event.action == "heartbeat arrives":
             [code] = self._answers
             model, theirs = self._spelled(self._part(after, "wire", event.who)), self._heard(code)
@@ -341,7 +341,7 @@ class ServedLockstep(RunNames):
                 yield f"stored are {self.setup.spell(stored)}, the model has {ours}"
 
     def _reached(self, record: ConsumerRecord) -> int:
-        """The epoch that a commit of this member has to show."""
+        """Return the epoch that a commit of this member has to show."""
         return record.epoch
 
     def _spelled(self, answer: Any) -> str:
@@ -426,7 +426,7 @@ class ServedLockstep(RunNames):
     # -- names -------------------------------------------------------------------------------------------
 
     def _kafka(self, epoch: int) -> int:
-        """An epoch of the model as Kafka counts, which begins anew with each group; 0 for none."""
+        """Return an epoch of the model as Kafka counts, which begins anew with each group; 0 for none."""
         if epoch == NONE:
             return 0
         return int(epoch) + next((more for first, more in reversed(self._lives) if epoch >= first), 0)

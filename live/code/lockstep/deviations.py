@@ -58,7 +58,7 @@ class Memory:
     unanswered: dict[int, str] = field(default_factory=dict)
 
     def is_outdated(self, slot: int) -> bool:
-        """Whether a member has led, and its metadata or its subscription has changed since."""
+        """Check whether a member has led, and its metadata or its subscription has changed since."""
         return slot in self.led and self.led[slot] is None
 
 
@@ -124,7 +124,7 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
 
 
 def _arriving(step: ReplayStep) -> Join | None:
-    """The JoinGroup that arrives in a step, however late."""
+    """Return the JoinGroup that arrives in a step, however late."""
     found: object = None
     if step.event.action == "join request":
         found = step.wire()
@@ -136,8 +136,8 @@ def _arriving(step: ReplayStep) -> Join | None:
 
 
 def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
-    """The coordinator compares bytes, and CooperativeStickyAssignor writes its last generation into them,
-    which since version 2 of the subscription (Kafka 3.4) nobody reads."""
+    """Return the coordinator compares bytes, and CooperativeStickyAssignor writes its last generation into
+    them, which since version 2 of the subscription (Kafka 3.4) nobody reads."""
     asking, request = _arriving(step), code.last_arrived
     if asking is None or request is None or memory.before is None:
         return None
@@ -167,7 +167,8 @@ def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory)
 
 
 def _with_noise(step: ReplayStep, mine: MemberRecord, noise: int) -> State | None:
-    """The state after the step if what the coordinator knows of its member had been written down so."""
+    """Return the state after the step if what the coordinator knows of its member had been written down
+    so."""
     assert mine.meta is not None
     other = mine._replace(meta=mine.meta._replace(noise=noise))
     before = step.built.put(step.before, f"record {step.name}", put(step.records(), other))
@@ -288,8 +289,8 @@ def _append_forged(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
 
 
 def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory, slot: int) -> bool:
-    """Whether a SyncGroup waits although its member was removed, or a JoinGroup although a late one of its
-    member took its place: nobody completes its future then."""
+    """Check whether a SyncGroup waits although its member was removed, or a JoinGroup although a late one of
+    its member took its place: nobody completes its future then."""
     wire, records = (built.value(state, f"{part} {letter(slot)}") for part in ("wire", "record"))
     waits = {SyncParked: "SyncGroup", JoinParked: "JoinGroup"}.get(type(wire), "")
     if waits not in code.members[slot].waiting:
@@ -323,9 +324,9 @@ def _late_join_waits(step: ReplayStep, after: State, code: CodeGroup, memory: Me
 
 
 def prepared_in_flight(built: Machine, state: State, me: MemberContext) -> tuple[State, Seen] | None:
-    """What a poll does of a member whose membership went while its JoinGroup or SyncGroup is under way:
-    ``joinGroupIfNeeded`` looks at ``needsJoinPrepare`` before it waits for the answer. None for others; who
-    has unsubscribed does not come there."""
+    """Return what a poll does of a member whose membership went while its JoinGroup or SyncGroup is under
+    way: ``joinGroupIfNeeded`` looks at ``needsJoinPrepare`` before it waits for the answer. None for others;
+    who has unsubscribed does not come there."""
     name = f"member {letter(me.slot)}"
     member: Member = built.value(state, name)
     waits = built.value(state, f"wire {letter(me.slot)}") is not None

@@ -76,7 +76,7 @@ class _LedOptions(Options):
 
 
 def _begins(event: Event, outcome: Outcome) -> bool:
-    """Whether a process starts, or is to, that speaks the consumer protocol."""
+    """Check whether a process starts, or is to, that speaks the consumer protocol."""
     return event.action in ("start", "bounce") and any(
         isinstance(value, ConsumerMember) for value in outcome.values
     )
@@ -153,7 +153,7 @@ class MigratingLockstep(ServedLockstep):
         return super().step(event, outcome)
 
     def _goes_on(self, after: State) -> State:
-        """A join phase that Kafka has ended, and refusals of what waits."""
+        """Return a join phase that Kafka has ended, and refusals of what waits."""
         self._followed, self._deviates = [], ""
         while True:
             for action in self.built.actions:
@@ -167,7 +167,7 @@ class MigratingLockstep(ServedLockstep):
                 return after
 
     def _followed_by(self, before: State, event: Event, outcome: Outcome) -> State:
-        """The state after one of these."""
+        """Return the state after one of these."""
         self._followed.append(event.action)
         after = self.built.apply(before, event, outcome)
         if event.action == ENDS:
@@ -314,7 +314,7 @@ class MigratingLockstep(ServedLockstep):
         self._real[who, message.id] = real or self._named(who)
 
     def _named(self, who: int) -> str:
-        """The id that Kafka has given to a static member."""
+        """Return the id that Kafka has given to a static member."""
         known = self._code.coordinator
         everybody = known.members if known.consumer is None else known.consumer.members
         return next((one.id for one in everybody if one.instance == self._instance(who)), "")
@@ -335,7 +335,7 @@ class MigratingLockstep(ServedLockstep):
         self._requests(who, {**fields, "assignments": assigned})
 
     def _of_protocol(self, message: ClassicMessage) -> JsonLine:
-        """The assignor that a SyncGroup names, where members list several."""
+        """Return the assignor that a SyncGroup names, where members list several."""
         return {"protocol": message.protocols[0]} if message.protocols else {}
 
     def _do(self, command: JsonLine) -> tuple[Any, ...]:

@@ -47,7 +47,7 @@ MOST_STEPS = 6
 
 
 def observed_on(cell: KafkaCell, shown: Shown, releases: CodeReleases) -> Observation:
-    """What a coordinator does that the cell has; ``shown`` is of a consumer group."""
+    """Return what a coordinator does that the cell has; ``shown`` is of a consumer group."""
     setup = _released(shown, releases.coordinator)
     why = "the run goes another way"
     for events in _runs(shown):
@@ -66,7 +66,8 @@ def observe_served(
     consumer: str,
     progress: Callable[[str], None] = lambda line: None,
 ) -> Observations:
-    """The same of every switch, on each of these coordinators that has consumer groups. Raises ToolError."""
+    """Return the same of every switch, on each of these coordinators that has consumer groups. Raises
+    ToolError."""
     listed = tuple(one for one in coordinators if version(one) >= version(REWRITTEN))
     found: dict[tuple[str, str], Observation] = {}
     for release in listed if shown else ():
@@ -79,7 +80,7 @@ def observe_served(
 
 
 def _released(shown: Shown, coordinator: str) -> Setup:
-    """The group with a coordinator of this release and the switch, one message a step."""
+    """Return the group with a coordinator of this release and the switch, one message a step."""
     setup = shown.run_by(shown.client, profile_of_code("broker", coordinator), (shown.switch, *shown.also))
     decisions = as_then(setup.coordinator, coordinator)
     return replace(setup, steps="fine", budget=PLENTY, coordinator=decisions)
@@ -105,8 +106,8 @@ def _runs(shown: Shown) -> tuple[tuple[Event, ...], ...]:
 
 
 def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
-    """The fewest single steps of ``who`` from one state to the other, one at least, whatever they cost.
-    Raises ValueError where there are none."""
+    """Return the fewest single steps of ``who`` from one state to the other, one at least, whatever they
+    cost. Raises ValueError where there are none."""
     goal, start = after[1:], before[1:]
     known: set[State] = set()
     waiting: deque[tuple[State, list[Event]]] = deque([(start, [])])
@@ -127,7 +128,8 @@ def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
 def _in_step(
     cell: KafkaCell, setup: Setup, releases: CodeReleases, events: Sequence[Event], clause: str
 ) -> tuple[Seen, Disagreement | None]:
-    """What is seen in a run in which both agree, open where it cannot be done; and where they do not."""
+    """Return what is seen in a run in which both agree, open where it cannot be done; and where they do
+    not."""
     built = consumer_machine(setup)
     lockstep = ServedLockstep(cell, setup, built, releases)
     if (failed := lockstep.begin()) is not None:
@@ -151,7 +153,7 @@ def _in_step(
 
 
 def _possible(built: Machine, state: State, event: Event) -> Iterator[tuple[Event, Outcome]]:
-    """The event's outcome, or one of the same action: Kafka chooses the target."""
+    """Yield the event's outcome, or one of the same action: Kafka chooses the target."""
     outcome = built.outcome(state, event)
     if outcome is not None:
         yield event, outcome

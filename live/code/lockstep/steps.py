@@ -99,7 +99,8 @@ class LockSteps(RareSteps):
             self._gives_up(self._member(step))
 
     def within_poll(self, step: ReplayStep) -> bool:
-        """Whether a member of before Kafka 3.2 commits, or has committed, in a poll that sends JoinGroup."""
+        """Check whether a member of before Kafka 3.2 commits, or has committed, in a poll that sends
+        JoinGroup."""
         commits = step.member().committing or step.event.who in self.committed
         return commits and self.waits(self._member(step))
 
@@ -228,7 +229,7 @@ class LockSteps(RareSteps):
             self.group.do("poll", member=step.event.who)
 
     def _rests(self, step: ReplayStep) -> bool:
-        """Whether its heartbeat thread does not look at the clock (before KAFKA-10134)."""
+        """Check whether its heartbeat thread does not look at the clock (before KAFKA-10134)."""
         member = step.member()
         config = self.setup.consumers[step.event.who].stages[member.stage]
         return member.state is MemberState.COMPLETING and "no_heartbeat_in_completing" in config.decisions
@@ -289,26 +290,26 @@ class LockSteps(RareSteps):
 
 
 def can_enforce(releases: CodeReleases, slot: int) -> bool:
-    """Whether a member's consumer has ``enforceRebalance()`` (KIP-568)."""
+    """Check whether a member's consumer has ``enforceRebalance()`` (KIP-568)."""
     return version(releases.of(slot)) >= (2, 6)
 
 
 def who_fails(step: ReplayStep) -> bool:
-    """Whether the application of the step's member gives up in it."""
+    """Check whether the application of the step's member gives up in it."""
     return step.event.who >= 0 and step.member(after=True).life is Life.FAILED is not step.member().life
 
 
 def commit_of_no_group(step: ReplayStep) -> bool:
-    """Whether a late commit arrives where there is no group any more."""
+    """Check whether a late commit arrives where there is no group any more."""
     late = step.stray() if step.event.action == "late request arrives" else None
     return isinstance(late, Late) and late.api == "commit" and step.group().state is GroupState.DEAD
 
 
 def lost(wire: Wire) -> bool:
-    """Whether a request, or its answer, went with its connection."""
+    """Check whether a request, or its answer, went with its connection."""
     return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
 
 
 def _retriable(wire: Wire) -> bool:
-    """Whether an answer makes the client forget its coordinator, and end the connection to it."""
+    """Check whether an answer makes the client forget its coordinator, and end the connection to it."""
     return isinstance(wire, Refused) and wire.error in RETRIABLE

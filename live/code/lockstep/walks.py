@@ -114,7 +114,7 @@ class LockstepResult:
 
     @property
     def verdict(self) -> Verdict:
-        """What the walks say."""
+        """Return what the walks say."""
         if self.disagreement is not None:
             return Verdict.VIOLATION if self.seen_again else Verdict.INCONCLUSIVE
         return Verdict.INCONCLUSIVE if self.interrupted or self.stopped else Verdict.CONFORMANT
@@ -148,7 +148,7 @@ class LockstepResult:
 
 
 def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
-    """The scenario for walks: each member and the coordinator as its release is known to be.
+    """Return the scenario for walks: each member and the coordinator as its release is known to be.
 
     Raises ScenarioError for what does not fit or a release does not have, ValueError for a release without a
     profile.
@@ -172,7 +172,7 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
 
 
 def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
-    """The same for a consumer group (KIP-848), whose target is Kafka's to choose."""
+    """Return the same for a consumer group (KIP-848), whose target is Kafka's to choose."""
     for side, oldest in (
         ("a coordinator", releases.coordinator),
         ("a consumer", min(releases.consumers, key=version)),
@@ -192,7 +192,7 @@ def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
 
 
 def as_then(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
-    """What a coordinator of this release decides otherwise, with what is no mistake."""
+    """Return what a coordinator of this release decides otherwise, with what is no mistake."""
     if coordinator in A_HEARTBEAT_LATER:
         decisions |= {"own_pending_is_unreleased"}
     if version(coordinator) < version(KEEPS_ITS_EPOCH):
@@ -249,7 +249,7 @@ def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], AnyLockstep]:
 
 @contextlib.contextmanager
 def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
-    """What does one part of the walks, up to its first disagreement."""
+    """Yield what does one part of the walks, up to its first disagreement."""
     with _cell(plan) as cell:
         fresh = _fresh(plan, cell)
 
@@ -267,7 +267,7 @@ def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
 
 
 def drawn(seed: int, number: int) -> Random:
-    """What walk ``number`` of those of ``seed`` draws from."""
+    """Return what walk ``number`` of those of ``seed`` draws from."""
     return Random(f"{seed}/{number}")
 
 
@@ -310,7 +310,8 @@ def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | No
 def _drawn(
     possible: Options, config: SwarmConfig, random: Random, unforced: Set[Event], times: Counter[str] | None
 ) -> tuple[Event, Outcome] | None:
-    """One of the steps that are possible and are not known to be ``unforced``, None where there is none.
+    """Return one of the steps that are possible and are not known to be ``unforced``, None where there is
+    none.
 
     Which faults there are is asked when there is to be one. ``times``: how often each action was possible
     when somebody looked; given, one of those with the least is taken.
@@ -339,7 +340,7 @@ def _drawn(
 
 
 def again(lockstep: AnyLockstep, events: Sequence[Event]) -> Disagreement | None:
-    """Those of ``events`` that are possible, up to the first disagreement."""
+    """Return those of ``events`` that are possible, up to the first disagreement."""
     if (failed := lockstep.begin()) is not None:
         return failed
     for event in events:
@@ -358,7 +359,7 @@ def again(lockstep: AnyLockstep, events: Sequence[Event]) -> Disagreement | None
 
 
 def shortened(fresh: Callable[[], AnyLockstep], first: Disagreement) -> Disagreement:
-    """A disagreement of the same cause with as few events as leaving out parts of it comes to.
+    """Return a disagreement of the same cause with as few events as leaving out parts of it comes to.
 
     ``fresh`` makes a new Lockstep of the same group.
     """
@@ -377,6 +378,6 @@ def shortened(fresh: Callable[[], AnyLockstep], first: Disagreement) -> Disagree
 
 
 def lines_of(found: Disagreement) -> list[str]:
-    """A disagreement as lines."""
+    """Return a disagreement as lines."""
     lines = [f"{number:3} {event_text(event)}" for number, event in enumerate(found.events, 1)]
     return [*lines, *(f"    {sentence}" for sentence in found.sentences)]

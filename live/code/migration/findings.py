@@ -52,7 +52,7 @@ class ShownFinding:
 
 @cache
 def findings() -> tuple[MigrationFinding, ...]:
-    """All of them, in the order of the file."""
+    """Return all of them, in the order of the file."""
     text = (
         resources.files("rebalance_verifier.live.code.migration").joinpath("findings.toml").read_text("utf-8")
     )
@@ -71,7 +71,7 @@ def shown(cell: KafkaCell, finding: MigrationFinding, coordinator: str) -> Shown
 
 
 def readable(log: list[str]) -> tuple[str, ...]:
-    """The log of a group from where it was last at rest before something was done, as one reads it."""
+    """Return the log of a group from where it was last at rest before something was done, as one reads it."""
     rests = [number for number, line in enumerate(log) if line == "# settle"]
     begin = rests[-1] if rests else 0
     while begin + 1 < len(log) and rests and not log[begin + 1].startswith("# "):

@@ -140,13 +140,13 @@ class MigrationGroup:
         return self._of_classic(verb, who)
 
     def _has_double(self, who: str) -> bool:
-        """Whether another process with its ``group.instance.id`` runs."""
+        """Check whether another process with its ``group.instance.id`` runs."""
         own = self.plan.instances.get(who)
         others = (one for one in self.letters if one != who and self.plan.instances.get(one) == own)
         return own is not None and any(map(self.is_up, others))
 
     def is_up(self, who: str) -> bool:
-        """Whether the process of a member runs, and is in the group or on its way into it."""
+        """Check whether the process of a member runs, and is in the group or on its way into it."""
         if who not in self.played:
             return who in self.up
         return self.played[who].up and not self.played[who].gone
@@ -229,7 +229,7 @@ class MigrationGroup:
         return True
 
     def _expire(self, who: str) -> bool:
-        """The coordinator's session timer of a member fires, whatever has been heard of it."""
+        """Fire the coordinator's session timer of a member, whatever has been heard of it."""
         member = self.id_of(who)
         keys = [k for k in self.state.coordinator.timers if member and k.endswith(member)]
         session = [k for k in keys if k.startswith(("session-timeout-", "heartbeat-"))]
@@ -239,7 +239,7 @@ class MigrationGroup:
         return bool(session)
 
     def _run(self, who: str) -> bool:
-        """All that a member does until nothing of it is under way; if it is played, one heartbeat."""
+        """Do all that a member does until nothing of it is under way; if it is played, one heartbeat."""
         slot, moved = self.letters.index(who), False
         if who in self.played:
             self._of_played("reconcile", who)
@@ -273,7 +273,7 @@ class MigrationGroup:
             return False
 
     def settle(self, rounds: int = QUIET_ROUNDS) -> bool:
-        """The group is left alone: everybody does what is to be done, round by round, and time passes."""
+        """Leave the group alone: everybody does what is to be done, round by round, and time passes."""
         rests = 0
         for _ in range(rounds):
             before = self._standing()
@@ -295,7 +295,7 @@ class MigrationGroup:
         return (known.state, known.generation, known.consumer, self.owners(), self.converted)
 
     def _all_known(self) -> bool:
-        """Whether whoever is registered is there, so that no session has still to end."""
+        """Check whether whoever is registered is there, so that no session has still to end."""
         known = self.state.coordinator
         ids = {one.id for one in (known.consumer.members if known.consumer else known.members)}
         if known.pending_joins:
@@ -328,7 +328,7 @@ class MigrationGroup:
             self.log.append(shown(event, self.who(event.member), self._names))
 
     def who(self, slot: int) -> str:
-        """The letter of a member."""
+        """Return the letter of a member."""
         return self.letters[slot] if slot < len(self.letters) else "probe"
 
     def _of(self, slot: int) -> list[int]:
@@ -353,28 +353,28 @@ class MigrationGroup:
     # --- who owns what -------------------------------------------------------------------------------------
 
     def id_of(self, who: str) -> str:
-        """The member id that a member has, "" before it has one."""
+        """Return the member id that a member has, "" before it has one."""
         if who in self.played:
             return self.played[who].member_id
         consumer = self.state.members[self.letters.index(who)]
         return consumer.member_id if consumer else ""
 
     def generation_of(self, who: str) -> int:
-        """Its generation, or its member epoch."""
+        """Return its generation, or its member epoch."""
         if who in self.played:
             return self.played[who].epoch
         consumer = self.state.members[self.letters.index(who)]
         return consumer.generation if consumer else -1
 
     def owned(self, who: str) -> Partitions:
-        """What a member would read now."""
+        """Return what a member would read now."""
         if who in self.played:
             return self.played[who].owned
         consumer = self.state.members[self.letters.index(who)]
         return consumer.owned if consumer else frozenset()
 
     def accepted(self, who: str) -> bool:
-        """Whether the coordinator knows the member in the generation or epoch that it has."""
+        """Check whether the coordinator knows the member in the generation or epoch that it has."""
         member, generation, known = self.id_of(who), self.generation_of(who), self.state.coordinator
         if known.consumer is not None:
             return any(one.id == member and one.epoch == generation for one in known.consumer.members)
@@ -390,7 +390,7 @@ class MigrationGroup:
         return found
 
     def owned_twice(self) -> tuple[str, ...]:
-        """Partitions with two owners whose commits the coordinator takes."""
+        """Return partitions with two owners whose commits the coordinator takes."""
         return tuple(
             partition
             for partition, owners in sorted(self.owners().items())
@@ -398,8 +398,8 @@ class MigrationGroup:
         )
 
     def overlaps(self) -> tuple[str, ...]:
-        """Partitions with two owners, of whom no session has ended: one was given what another had not yet
-        given up."""
+        """Return partitions with two owners, of whom no session has ended: one was given what another had not
+        yet given up."""
         return tuple(
             partition
             for partition, owners in sorted(self.owners().items())
@@ -407,11 +407,12 @@ class MigrationGroup:
         )
 
     def unowned(self) -> tuple[str, ...]:
-        """Partitions that nobody who is there owns."""
+        """Return partitions that nobody who is there owns."""
         return tuple(partition for partition, owners in sorted(self.owners().items()) if not owners)
 
     def commit(self, who: str, partition: str) -> str:
-        """The error with which the coordinator answers a commit of this member; NONE if it takes it."""
+        """Return the error with which the coordinator answers a commit of this member; NONE if it takes
+        it."""
         slot = len(self.letters)
         fields: JsonLine = {"member_id": self.id_of(who), "generation": self.generation_of(who)}
         fields |= {"partitions": [partition], "instance": self.plan.instances.get(who)}
@@ -426,7 +427,7 @@ class MigrationGroup:
 
 
 def shown(event: CellEvent, who: str, names: Mapping[str, str]) -> str:
-    """A message or a callback in a line; ``names``: member ids and their letters."""
+    """Return a message or a callback in a line; ``names``: member ids and their letters."""
     match event:
         case CellRequest():
             facts = [] if event.generation is None else [f"epoch {event.generation}"]
@@ -452,7 +453,7 @@ def shown(event: CellEvent, who: str, names: Mapping[str, str]) -> str:
 
 
 def parts(partitions: Iterable[str]) -> str:
-    """The indexes of partitions of one topic, in braces.
+    """Return the indexes of partitions of one topic, in braces.
 
     >>> parts(["t-1", "t-0"])
     '{0,1}'

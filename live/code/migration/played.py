@@ -44,11 +44,11 @@ class PlayedConsumer:
 
     @property
     def can_send(self) -> bool:
-        """Whether it would send a heartbeat now."""
+        """Check whether it would send a heartbeat now."""
         return self.up and not (self.waiting or self.dead or self.gone)
 
     def heartbeat(self) -> JsonLine:
-        """The next heartbeat, as the command ``send`` has it."""
+        """Return the next heartbeat, as the command ``send`` has it."""
         self.waiting = True
         fields: JsonLine = {"member_id": self.member_id, "generation": self.epoch, "instance": self.instance}
         if self.whole or self.epoch == 0:
@@ -59,7 +59,7 @@ class PlayedConsumer:
         return fields
 
     def leave(self) -> JsonLine:
-        """Its last heartbeat: what it owns is given up first."""
+        """Return its last heartbeat: what it owns is given up first."""
         self.owned = self.target = frozenset()
         self.gone = True
         leaving = LEAVE if self.instance is None else LEAVE_STATIC
@@ -91,7 +91,7 @@ class PlayedConsumer:
 
     @property
     def can_reconcile(self) -> bool:
-        """Whether it was assigned other than what it owns."""
+        """Check whether it was assigned other than what it owns."""
         return self.up and not self.gone and not self.dead and self.target != self.owned
 
     def reconcile(self) -> None:

@@ -58,7 +58,7 @@ class MigrationRun:
 
 
 def plan_of(name: str, coordinator: str, partitions: int = 4) -> GroupPlan:
-    """The plan of this name. Raises KeyError."""
+    """Return the plan of this name. Raises KeyError."""
     members = PLANS[name]
     instances = {who: INSTANCES[who] for who in members} if name.startswith("static") else {}
     return GroupPlan(
@@ -110,7 +110,7 @@ def play(
 
 
 def at_end(group: MigrationGroup, found: Callable[[str], bool]) -> tuple[str, str]:
-    """What is broken in a group that was left alone: kind and what; empty where nothing is."""
+    """Return what is broken in a group that was left alone: kind and what; empty where nothing is."""
     dead = [who for who, one in group.played.items() if one.dead]
     there = [who for who in group.letters if group.is_up(who) and who not in dead]
     if found(DEAD) and dead:
@@ -132,7 +132,7 @@ def at_end(group: MigrationGroup, found: Callable[[str], bool]) -> tuple[str, st
 
 
 def drawn(cell: KafkaCell, plan: GroupPlan, seed: str, length: int = 40) -> MigrationRun:
-    """A run that follows from ``seed``: an opening, then single steps, with one fault at most."""
+    """Return a run that follows from ``seed``: an opening, then single steps, with one fault at most."""
     draw = Seeded(seed)
     opening = [step for step in pick(draw, OPENINGS) if step.partition(" ")[2] in ("", *plan.members)]
     group = MigrationGroup(cell, plan)
@@ -162,7 +162,7 @@ def drawn(cell: KafkaCell, plan: GroupPlan, seed: str, length: int = 40) -> Migr
 
 
 def _next(draw: Seeded, group: MigrationGroup, may_fail: bool, victim: str, waits: bool) -> str:
-    """A step that may be possible."""
+    """Return a step that may be possible."""
     who = pick(draw, [one for one in group.letters if one != victim or not waits])
     if may_fail and draw.integer(0, 9) == 0:
         fault, whose = pick(draw, FAULTS), pick(draw, group.letters)
@@ -190,7 +190,8 @@ def _next(draw: Seeded, group: MigrationGroup, may_fail: bool, victim: str, wait
 
 
 def smaller(cell: KafkaCell, run: MigrationRun, tries: int = 300) -> MigrationRun:
-    """The same breach by fewer steps: parts are left out as long as what is broken is of the same kind."""
+    """Return the same breach by fewer steps: parts are left out as long as what is broken is of the same
+    kind."""
     best, left = run, tries
     size = max(1, len(best.steps) // 2)
     while size:
@@ -213,7 +214,7 @@ def smaller(cell: KafkaCell, run: MigrationRun, tries: int = 300) -> MigrationRu
 
 
 def _error(run: MigrationRun) -> str:
-    """What a client or the coordinator throws, without whose it is."""
+    """Return what a client or the coordinator throws, without whose it is."""
     return run.what.rpartition(": ")[2] if run.kind in (DEAD, THROWN, BROKEN) else ""
 
 

@@ -22,7 +22,7 @@ TRIES = 3
 
 
 def peer(name: str) -> ClientProfile | CodeReleases:
-    """What ``--on`` names: a client, or releases of Kafka's code: ``code:4.4.0``, or its parts,
+    """Return what ``--on`` names: a client, or releases of Kafka's code: ``code:4.4.0``, or its parts,
     ``coordinator:4.4.0,consumer:2.8.1``. Raises ValueError.
     """
     if name.startswith(("code:", "coordinator:", "consumer:")):

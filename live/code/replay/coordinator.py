@@ -51,13 +51,13 @@ class CoordinatorWatch(RunNames):
         self._requests: dict[int, CellRequest] = {}
 
     def copied(self) -> CoordinatorWatch:
-        """One that goes on by itself."""
+        """Return one that goes on by itself."""
         found = CoordinatorWatch(self.setup, self.at_work)
         found.silent, found._requests = self.silent, dict(self._requests)
         return found
 
     def views(self, known: CoordinatorState) -> dict[str, Any]:
-        """What the clauses about states ask of the coordinator."""
+        """Return what the clauses about states ask of the coordinator."""
         values: dict[str, Any] = {"group": group_state(known)}
         for slot in self.setup.slots:
             mine = [one for one in known.members if slot_of(one) == slot]
@@ -73,7 +73,7 @@ class CoordinatorWatch(RunNames):
         after: CoordinatorState,
         events: Iterable[CellEvent],
     ) -> Iterator[Any]:
-        """The observations of one command."""
+        """Yield the observations of one command."""
         events = tuple(events)
         self._requests |= {one.id: one for one in events if isinstance(one, CellRequest)}
         request = self._requests.get(arguments["id"]) if command == "deliver" else None
@@ -98,7 +98,7 @@ class CoordinatorWatch(RunNames):
         after: CoordinatorState,
         answer: CellResponse | None,
     ) -> Iterator[Any]:
-        """A JoinGroup arrived."""
+        """Note that a JoinGroup arrived."""
         who = Slot(request.member)
         old = {one.id for one in before.members}
         rebalances = after.state == "PREPARING_REBALANCE" or after.generation > before.generation
@@ -152,17 +152,17 @@ class CoordinatorWatch(RunNames):
 
 
 def slot_of(one: RegisteredMember) -> Slot:
-    """Whose member id it is."""
+    """Return whose member id it is."""
     return Slot(ord(one.client[-1]) - ord("A"))
 
 
 def group_state(known: CoordinatorState) -> GroupState:
-    """The state of the group in the model's terms."""
+    """Return the state of the group in the model's terms."""
     return _STATES.get(known.state or "", GroupState.DEAD)
 
 
 def assignors(claims: Iterable[CellClaim]) -> tuple[str, ...]:
-    """The list of assignors that a member sent."""
+    """Return the list of assignors that a member sent."""
     return tuple(one.protocol for one in claims)
 
 

@@ -79,7 +79,7 @@ class CodeReleases:
     consumers: tuple[str, ...]
 
     def of(self, slot: int) -> str:
-        """The release of a member."""
+        """Return the release of a member."""
         return self.consumers[slot % len(self.consumers)]
 
     def __str__(self) -> str:
@@ -175,12 +175,12 @@ class CodeGroup(RunNames):
         self.state = self.cell.state()
 
     def broker(self, *, limited: bool) -> JsonLine:
-        """The config of a coordinator, and whether it has the group.max.size of the setup."""
+        """Return the config of a coordinator, and whether it has the group.max.size of the setup."""
         size = self.setup.max_size if limited else None
         return GROUP if size is None else GROUP | {"group.max.size": size}
 
     def settings(self, slot: int, stage: int, client: str) -> CellMember:
-        """Those of a consumer in a stage of an upgrade."""
+        """Return those of a consumer in a stage of an upgrade."""
         consumer = self.setup.consumers[slot]
         return CellMember(
             release=self.releases.of(slot),
@@ -195,7 +195,7 @@ class CodeGroup(RunNames):
         )
 
     def views(self, member: CodeMember) -> Mapping[str, Any]:
-        """What the clauses about states ask of a member, as Kafka has it."""
+        """Return what the clauses about states ask of a member, as Kafka has it."""
         name, consumer = letter(member.slot), self.state.members[member.slot]
         owned = self.owned(member.slot)
         joined = consumer is not None and consumer.generation != NONE and consumer.member_id in self._ids()
@@ -209,13 +209,13 @@ class CodeGroup(RunNames):
         }  # fmt: skip
 
     def _commits(self, member: CodeMember) -> bool:
-        """Whether it polls on while the commit before a revocation is under way."""
+        """Check whether it polls on while the commit before a revocation is under way."""
         consumer, commit = self.state.members[member.slot], member.open.get("OffsetCommit")
         own = commit is not None and commit.id not in member.asked_for
         return own and consumer is not None and not consumer.prepared
 
     def fetchable(self, slot: int) -> int:
-        """What a consumer may read of what it has."""
+        """Return what a consumer may read of what it has."""
         consumer = self.state.members[slot]
         return self.bits(consumer.fetchable) if consumer else 0
 
@@ -223,16 +223,16 @@ class CodeGroup(RunNames):
         return [one.id for one in self.state.coordinator.members]
 
     def owned(self, slot: int) -> int:
-        """What a consumer has, as it was looked at last."""
+        """Return what a consumer has, as it was looked at last."""
         consumer = self.state.members[slot]
         return self.bits(consumer.owned) if consumer else 0
 
     def do(self, name: str, **arguments: Any) -> tuple[CellEvent, ...]:
-        """One command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
+        """Return one command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
         return self.run({"do": name, **arguments})
 
     def run(self, *commands: JsonLine) -> tuple[CellEvent, ...]:
-        """Several commands in one line, none but the first of which can be refused; see `do`."""
+        """Return several commands in one line, none but the first of which can be refused; see `do`."""
         before = self.state.coordinator
         events, self.state = self.cell.step(*commands)
         for event in events:
@@ -312,7 +312,7 @@ class CodeGroup(RunNames):
         self.do("deliver", id=request.id)
 
     def respond(self, member: CodeMember, api: str) -> CellResponse:
-        """The response is handed over and looked at, without a poll of the application.
+        """Hand over the response and look at it, without a poll of the application.
 
         Raises WentAnotherWay when there is none.
         """
@@ -382,7 +382,7 @@ class CodeGroup(RunNames):
 def led_to(
     group: CodeGroup, leader: CodeMember, sync: CellRequest, own_gen: Callable[[Slot, str], int]
 ) -> Decided:
-    """What a leader decided with its SyncGroup, on the claims that the coordinator has.
+    """Return what a leader decided with its SyncGroup, on the claims that the coordinator has.
 
     ``own_gen``: the generation in which a slot, by its member id, was assigned what it claims.
     """
@@ -415,7 +415,7 @@ def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Complet
 
 
 def told_to_lead(config: ConsumerConfig, answer: JoinOk) -> bool:
-    """Whether an answer names the member as the leader: not to a client that cannot skip (KIP-814)."""
+    """Check whether an answer names the member as the leader: not to a client that cannot skip (KIP-814)."""
     return answer.leader and not (answer.skip and "static_leader_returns_as_follower" in config.decisions)
 
 
@@ -431,8 +431,9 @@ _APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
 def answered_by(
     member: CodeMember, response: CellResponse, before: ConsumerState, after: ConsumerState
 ) -> Answered | None:
-    """What a consumer made of an error response, by its state before and after; None of an unknown error,
-    and of one that ends the consumer, which poll throws. Who has no member id has no membership to lose."""
+    """Return what a consumer made of an error response, by its state before and after; None of an unknown
+    error, and of one that ends the consumer, which poll throws. Who has no member id has no membership to
+    lose."""
     if response.error not in Error.__members__ or response.error in FATAL:
         return None
     sent = member.sent[response.id]
@@ -448,7 +449,7 @@ def answered_by(
 def made_of(
     member: CodeMember, api: str, error: Error, before: ConsumerState, after: ConsumerState, *, same: bool
 ) -> Answered:
-    """What a consumer made of an error, by its state before and after."""
+    """Return what a consumer made of an error, by its state before and after."""
     keeps_id = not before.member_id or after.member_id == before.member_id
     return Answered(
         who=member.slot,

@@ -163,7 +163,7 @@ AT_ONCE = 10
 
 
 def observe(runs: Sequence[SavedRun], releases: CodeReleases, cell: KafkaCell) -> Observation:
-    """What the runs of one switch say of one release: it is enough that one of them shows it."""
+    """Return what the runs of one switch say of one release: it is enough that one of them shows it."""
     results: list[Replayed] = []
     for run in runs:
         results.append(replay_on_code(run, beside(run, releases), cell))
@@ -178,7 +178,7 @@ def observe(runs: Sequence[SavedRun], releases: CodeReleases, cell: KafkaCell) -
 
 
 def beside(run: SavedRun, releases: CodeReleases) -> CodeReleases:
-    """The same releases, but those that the run needs for some of its members."""
+    """Return the same releases, but those that the run needs for some of its members."""
     needed: Mapping[str, str] = run.origin.get("beside") or {}
     if not needed:
         return releases
@@ -193,7 +193,7 @@ def observe_part(
     other: str = "",
     progress: Callable[[str], None] = lambda line: None,
 ) -> Observations:
-    """What came of the runs that show each switch, in each of the releases of a part
+    """Return what came of the runs that show each switch, in each of the releases of a part
     (``model.bugs.observed``) that a cell can have, with ``other`` of what it works with ("": the
     same as in ``observed.toml``). Raises ToolError.
     """
@@ -223,7 +223,7 @@ def _needed(run: SavedRun) -> Iterator[str]:
 
 
 def repeated(run: SavedRun) -> SavedRun:
-    """The run with its loop taken several times, if it has one."""
+    """Return the run with its loop taken several times, if it has one."""
     if run.loop is None or run.loop == len(run.events):
         return run
     built = machine(run.setup)
@@ -240,7 +240,7 @@ def repeated(run: SavedRun) -> SavedRun:
 
 
 def _parting(run: SavedRun, steps: Sequence[ReplayStep]) -> int | None:
-    """Where the first switch that the run was made with matters, if it says which."""
+    """Return where the first switch that the run was made with matters, if it says which."""
     switches = run.origin.get("switches") or ()
     return parting(steps, without(run.setup, switches[0])) if switches else None
 
@@ -249,8 +249,8 @@ def _parting(run: SavedRun, steps: Sequence[ReplayStep]) -> int | None:
 
 
 def unrest(group: CodeGroup, last: ReplayStep) -> str:
-    """Why the group does not settle although every message arrives, everybody who is up polls, and time
-    passes where nothing else happens; "" when it does."""
+    """Return why the group does not settle although every message arrives, everybody who is up polls, and
+    time passes where nothing else happens; "" when it does."""
     lives = {member.slot: last.member(after=True, name=letter(member.slot)).life for member in group.members}
     running = [member for member in group.members if lives[member.slot] is Life.UP]
     hung = [member for member in group.members if lives[member.slot] is Life.HUNG]
@@ -287,7 +287,8 @@ def _arrives(group: CodeGroup, member: CodeMember, only: Sequence[str] = ()) -> 
 
 
 def _time_passes(group: CodeGroup, there: Sequence[CodeMember]) -> bool:
-    """One timer of the coordinator fires that a group at work does not prevent; False when there is none."""
+    """Fire one timer of the coordinator that a group at work does not prevent; return False when there is
+    none."""
     alive = {one.member_id for member in there if (one := group.state.members[member.slot]) is not None}
     known = group.state.coordinator
     gone = [one for one in (*(m.id for m in known.members), *known.pending_joins) if one not in alive]
@@ -299,7 +300,7 @@ def _time_passes(group: CodeGroup, there: Sequence[CodeMember]) -> bool:
 
 
 def _alike(group: CodeGroup, before: object) -> bool:
-    """Whether the round has changed nothing but the time."""
+    """Check whether the round has changed nothing but the time."""
     now = group.state
     assert isinstance(before, type(now))
     one, other = now.coordinator, before.coordinator
@@ -309,7 +310,7 @@ def _alike(group: CodeGroup, before: object) -> bool:
 
 
 def _unsettled(group: CodeGroup, running: Sequence[CodeMember]) -> str:
-    """What is not as it should be in the end, "" for nothing."""
+    """Return what is not as it should be in the end, "" for nothing."""
     known = group.state.coordinator
     there = [(member, one) for member in running if (one := group.state.members[member.slot]) and one.topics]
     if not there:

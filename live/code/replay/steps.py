@@ -170,7 +170,7 @@ class CodeSteps:
             self.group.do("fetched", member=member.slot, partition=owned[0 if after.noise else -1])
 
     def _claims(self, step: ReplayStep, request: CellRequest) -> None:
-        """Whether it claims as much as in the trace, and says so as old."""
+        """Check whether it claims as much as in the trace, and says so as old."""
         wire = step.wire(after=True)
         if not isinstance(wire, Join) or not request.claims:
             return
@@ -363,7 +363,7 @@ class CodeSteps:
             self._claims(step, member.open["JoinGroup"])
 
     def waits(self, member: CodeMember) -> bool:
-        """Whether its poll goes on until the commit before a join is answered."""
+        """Check whether its poll goes on until the commit before a join is answered."""
         return version(self.group.releases.of(member.slot)) < WAITS_NOT
 
     def _prepare(self, step: ReplayStep) -> None:
@@ -468,10 +468,10 @@ class CodeSteps:
 
 
 def gives_up(step: ReplayStep) -> bool:
-    """Whether the step leaves a JoinGroup behind that nobody waits for any more."""
+    """Check whether the step leaves a JoinGroup behind that nobody waits for any more."""
     return step.event.who >= 0 and isinstance(step.stray(after=True), Join) and step.stray() is None
 
 
 def _counts(grants: Iterable[Grant]) -> dict[Slot, int]:
-    """How many partitions each member is given: which they are may differ by their names."""
+    """Return how many partitions each member is given: which they are may differ by their names."""
     return {one.id.slot: one.parts.bit_count() for one in grants}

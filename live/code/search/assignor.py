@@ -20,7 +20,7 @@ _CLIENTS = "org/apache/kafka/clients/consumer/KafkaConsumer.class"
 
 
 def without_clients(jars: Sequence[str]) -> tuple[str, tuple[str, ...]]:
-    """The release of kafka-clients on a class path, and the class path without it.
+    """Return the release of kafka-clients on a class path, and the class path without it.
 
     Raises ToolError where there is none.
     """

@@ -61,12 +61,12 @@ class CodeChoice:
 
     @property
     def key(self) -> tuple[str, int, str]:
-        """What it is, whatever it is called."""
+        """Return what it is, whatever it is called."""
         return key(self.event)
 
 
 def key(event: Event) -> tuple[str, int, str]:
-    """What an event is, whatever it is called: a run of one release is played on another by it."""
+    """Return what an event is, whatever it is called: a run of one release is played on another by it."""
     if event.action in _PHASE:
         return ("rebalance" if event.choice != "sync" else "sync"), NOBODY, ""
     act = _ACTS.get(event.action, event.action)
@@ -74,8 +74,8 @@ def key(event: Event) -> tuple[str, int, str]:
 
 
 def choices(group: SearchedGroup, faults: Sequence[str]) -> list[CodeChoice]:
-    """All that can happen; of what goes wrong, the kinds in ``faults``. What is known to change nothing as
-    things are is left out."""
+    """Return all that can happen; of what goes wrong, the kinds in ``faults``. What is known to change
+    nothing as things are is left out."""
     found = [*_members(group, faults), *_coordinator(group, faults), *_cluster(group.setup, group, faults)]
     futile = group.memory.futile
     return [one for one in found if one.event not in futile and (not one.fault or one.event.action in faults)]
@@ -141,7 +141,7 @@ def _application(group: SearchedGroup, slot: int, consumer: ConsumerState) -> It
 
 
 def polled(group: SearchedGroup, slot: int, consumer: ConsumerState) -> str:
-    """What a poll of a member is called: what it is about to do."""
+    """Return what a poll of a member is called: what it is about to do."""
     if group.joins(slot):
         return "poll"
     if consumer.joining and consumer.state == "STABLE" and consumer.generation != NONE:
@@ -150,7 +150,7 @@ def polled(group: SearchedGroup, slot: int, consumer: ConsumerState) -> str:
 
 
 def beat(group: SearchedGroup, slot: int) -> object:
-    """What a heartbeat asks about."""
+    """Return what a heartbeat asks about."""
     known, consumer = group.state.coordinator, group.state.members[slot]
     assert consumer is not None
     ids = tuple(one.id for one in known.members)
@@ -158,7 +158,7 @@ def beat(group: SearchedGroup, slot: int) -> object:
 
 
 def _trouble(group: SearchedGroup, slot: int, consumer: ConsumerState) -> Iterator[CodeChoice]:
-    """What may go wrong with a member, and what its application may ask for."""
+    """Yield what may go wrong with a member, and what its application may ask for."""
     config = group.setup.consumers[slot]
     queue = [one for one in group.queue(slot) if one.api != FOUND]
     for name in ("crash", "close"):
@@ -212,7 +212,7 @@ def _coordinator(group: SearchedGroup, faults: Sequence[str]) -> Iterator[CodeCh
 
 
 def _phase(phase: str, group: SearchedGroup, missing: Sequence[str]) -> CodeChoice:
-    """The end of the time that members have to join, or to sync."""
+    """Return the end of the time that members have to join, or to sync."""
     busy = [one for one in missing if group.at_work(one)]
     if not missing and phase == "join":
         return CodeChoice("rebalance", Event("join phase ends"))
@@ -236,11 +236,11 @@ def _cluster(setup: Setup, group: SearchedGroup, faults: Sequence[str]) -> Itera
 
 
 def actions(setup: Setup) -> list[tuple[str, int, bool]]:
-    """All names that choices of a group have, by member: what a mood is about."""
+    """Return all names that choices of a group have, by member: what a mood is about."""
     everybody = [NOBODY, *setup.slots]
     return [(name, who, name in FAULTS) for name in (*STEPS, *FAULTS) for who in everybody]
 
 
 def title(event: Event) -> str:
-    """Who and what, without the choice."""
+    """Return who and what, without the choice."""
     return event.action if event.who == NOBODY else f"{letter(event.who)} {event.action}"

@@ -39,7 +39,7 @@ SPLIT, SHARES = 2, 16
 
 
 def footprint(group: SearchedGroup, choice: CodeChoice) -> Footprint:
-    """What a choice reads and changes."""
+    """Return what a choice reads and changes."""
     everything = frozenset((*group.setup.slots, THE_COORDINATOR))
     if choice.act == "arrive" and choice.event.action != "leave request":
         return frozenset((THE_COORDINATOR,))
@@ -85,7 +85,7 @@ class Everything:
         self._from(0, self.faults, frozenset())
 
     def _mine(self, deep: int) -> bool:
-        """Whether what follows is of this share: so many steps deep the runs are dealt out."""
+        """Check whether what follows is of this share: so many steps deep the runs are dealt out."""
         self._met += deep == SPLIT
         turn = self._met if deep == SPLIT else 0
         return self.share is None or turn % SHARES == self.share
@@ -130,14 +130,14 @@ class Everything:
 def search_everything(
     plan: CodeSearchPlan, progress: Callable[[Searched], None] = lambda _: None
 ) -> CodeSearchResult:
-    """All runs of ``plan.depth`` steps; see ``search_walks``. Raises CannotStart."""
+    """Return all runs of ``plan.depth`` steps; see ``search_walks``. Raises CannotStart."""
     plan = plan.begun()
     return gathered(plan, lambda: _searching(plan), SHARES, progress)
 
 
 @contextlib.contextmanager
 def _searching(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched]]]:
-    """What does one share."""
+    """Yield what does one share."""
     with contextlib.ExitStack() as stack:
         playing = plan.playing(stack.enter_context(plan.cell()))
 

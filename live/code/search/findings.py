@@ -33,7 +33,7 @@ class CodeFinding:
 
     @property
     def in_peace(self) -> bool:
-        """Whether it shows only when nothing goes wrong any more."""
+        """Check whether it shows only when nothing goes wrong any more."""
         return self.breach.clause == CONVERGES.id
 
 
@@ -79,7 +79,7 @@ class Searched:
 
 
 def found_in(run: PlayedOnCode) -> list[CodeFinding]:
-    """What a run breaks."""
+    """Return what a run breaks."""
     return [
         CodeFinding(
             breach=breach, events=tuple(run.events[: run.peace if breach.clause == CONVERGES.id else at])
@@ -100,9 +100,9 @@ def worst_first(findings: Iterable[CodeFinding]) -> list[CodeFinding]:
 def shortened(
     playing: CodePlaying, finding: CodeFinding, plays: int = 1 << 30, until: float = math.inf
 ) -> CodeFinding:
-    """The finding with as few events as leaving out parts of it comes to, in so many ``plays`` and ``until``
-    that moment of ``time.monotonic``: all of a member, all of a kind, then chunks. ``playing`` keeps steps.
-    Raises CellDied."""
+    """Return the finding with as few events as leaving out parts of it comes to, in so many ``plays`` and
+    ``until`` that moment of ``time.monotonic``: all of a member, all of a kind, then chunks. ``playing``
+    keeps steps. Raises CellDied."""
 
     def may_go_on() -> bool:
         return plays > 0 and time.monotonic() < until

@@ -71,7 +71,7 @@ class SearchMemory:
     responses: dict[int, CellResponse] = field(default_factory=dict)
 
     def copied(self) -> SearchMemory:
-        """One that changes on its own."""
+        """Return one that changes on its own."""
         return replace(
             self,
             ids=dict(self.ids), gens=dict(self.gens), topics=dict(self.topics),
@@ -121,7 +121,7 @@ class SearchedGroup(CodeGroup):
             self._created = True
 
     def at_work(self, member_id: str) -> bool:
-        """Whether some process goes by a member id, or is about to learn that it does."""
+        """Check whether some process goes by a member id, or is about to learn that it does."""
         if member_id not in self.memory.ids:
             return False
         slot = self.slot(member_id)
@@ -136,7 +136,7 @@ class SearchedGroup(CodeGroup):
         return first and self.number(member_id) == newest
 
     def settings(self, slot: int, stage: int, client: str) -> CellMember:
-        """Those of a consumer; all have the assignor of somebody's own, if there is one."""
+        """Return those of a consumer; all have the assignor of somebody's own, if there is one."""
         usual = super().settings(slot, stage, client)
         if self.assignor is None:
             return usual
@@ -183,53 +183,53 @@ class SearchedGroup(CodeGroup):
                 memory.ids[one] = slot, 1 + sum(owner == slot for owner, _ in memory.ids.values())
 
     def slot(self, member_id: str) -> int:
-        """Whose member id it is. Raises KeyError for one that the coordinator has not given."""
+        """Return whose member id it is. Raises KeyError for one that the coordinator has not given."""
         return self.memory.ids[member_id][0]
 
     def number(self, member_id: str) -> int:
-        """The how manyth id of its owner it is."""
+        """Return the how manyth id of its owner it is."""
         return self.memory.ids[member_id][1]
 
     # -- what is under way ---------------------------------------------------------------------------------
 
     def queue(self, slot: int) -> list[CellRequest]:
-        """The requests on a member's connections that have not arrived, the oldest first."""
+        """Return the requests on a member's connections that have not arrived, the oldest first."""
         sent = self.members[slot].sent
         return [sent[one.id] for one in self.state.requests if one.member == slot and not one.abandoned]
 
     def strays(self, slot: int) -> list[CellRequest]:
-        """Those on connections that have ended."""
+        """Return those on connections that have ended."""
         sent = self.members[slot].sent
         return [sent[one.id] for one in self.state.requests if one.member == slot and one.abandoned]
 
     def arrived(self, slot: int) -> list[CellResponse]:
-        """The answers that a member has not looked at, the oldest first."""
+        """Return the answers that a member has not looked at, the oldest first."""
         known = self.memory.responses
         return [known[one.id] for one in self.state.responses if one.member == slot and not one.abandoned]
 
     def waits(self, slot: int) -> CellRequest | None:
-        """The request of a member that the coordinator has and does not answer yet."""
+        """Return the request of a member that the coordinator has and does not answer yet."""
         found = self.memory.pending.get(slot)
         return None if found is None else self.members[slot].sent[found]
 
     def joins(self, slot: int) -> bool:
-        """Whether a JoinGroup or SyncGroup of a member is under way."""
+        """Check whether a JoinGroup or SyncGroup of a member is under way."""
         waited = self.waits(slot)
         sent = [*self.queue(slot), *([waited] if waited else [])]
         return any(one.api in JOINING for one in sent) or any(o.api in JOINING for o in self.arrived(slot))
 
     def subscribed(self, slot: int) -> int:
-        """The partitions that there are of the topics that a member subscribes to now."""
+        """Return the partitions that there are of the topics that a member subscribes to now."""
         consumer = self.state.members[slot]
         topics = sum(1 << self.topics.index(name) for name in (consumer.topics if consumer else ()))
         return self.setup.parts(Topics(topics)) & self.memory.exist
 
     def look(self) -> tuple[Any, ...]:
-        """All that can be seen: two steps that come to the same did the same."""
+        """Return all that can be seen: two steps that come to the same did the same."""
         return self.state, self.memory.exist, self.memory.stale, [m.believed for m in self.members]
 
     def sight(self) -> Hashable:
-        """What can be seen but the numbers of messages, which tell in which order they were sent."""
+        """Return what can be seen but the numbers of messages, which tell in which order they were sent."""
         state = self.state
         under_way = sorted((one.member, one.abandoned) for one in (*state.requests, *state.responses))
         timers = tuple(sorted(state.coordinator.timers.items()))
@@ -240,7 +240,7 @@ class SearchedGroup(CodeGroup):
     # -- the way back --------------------------------------------------------------------------------------
 
     def mark(self) -> GroupMark:
-        """Where it stands."""
+        """Return where it stands."""
         members = tuple(copy(member) for member in self.members)
         for member in members:
             member.open, member.sent = dict(member.open), dict(member.sent)

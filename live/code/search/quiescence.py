@@ -56,7 +56,7 @@ class Peace:
         return Ending.NOT_YET
 
     def _busy(self) -> bool:
-        """Everything that happens without time passing, once; whether anything changed."""
+        """Do everything that happens without time passing, once; return whether anything changed."""
         changed = False
         for one in choices(self.group, ()):
             if (
@@ -72,7 +72,7 @@ class Peace:
         return self.step(choice)
 
     def _time_passes(self) -> bool:
-        """The first timer whose end changes anything.
+        """Fire the first timer whose end changes anything.
 
         A join phase ends before a JoinGroup times out, which the client gives five seconds more; a SyncGroup
         has only request.timeout.ms, far less than the coordinator waits for it. What waits longest is first.
@@ -93,7 +93,7 @@ class Peace:
                 yield CodeChoice("disconnect", Event("disconnect", slot, ARRIVES if queue else ""), True)
 
     def _misses(self, one: CodeChoice) -> bool:
-        """Whether who is at work lets a timer pass: heartbeats of who polls keep its session."""
+        """Check whether who is at work lets a timer pass: heartbeats of who polls keep its session."""
         consumer = self.group.state.members[one.event.who]
         beats = consumer is not None and consumer.heartbeats and consumer.coordinator_known
         return one.act != "session" or not beats

@@ -26,7 +26,7 @@ def player(
     log_dir: Path | None = None,
     report_progress: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Callable[[SavedRun], Replayed]]:
-    """What plays a run on ``on``, with one cell for all runs on Kafka's code.
+    """Yield what plays a run on ``on``, with one cell for all runs on Kafka's code.
 
     Raises ToolError when that cannot be had.
     """

@@ -107,7 +107,7 @@ class CodePlaying:
         self._causes = set()
 
     def copied(self) -> PlayedOnCode:
-        """What was played so far, to `resume` it."""
+        """Return what was played so far, to `resume` it."""
         run = self.played
         return replace(run, events=list(run.events), breaches=dict(run.breaches), steps=list(run.steps))
 
@@ -118,7 +118,7 @@ class CodePlaying:
         self._causes = {(one.clause, one.cause) for one in run.breaches}
 
     def choices(self) -> list[CodeChoice]:
-        """What can happen now; nothing does any more after Kafka's code threw where nobody sees it."""
+        """Return what can happen now; nothing does any more after Kafka's code threw where nobody sees it."""
         if self._over():
             return []
         return choices(self.group, self.faults)
@@ -165,7 +165,7 @@ class CodePlaying:
         return ending
 
     def _over(self) -> bool:
-        """Whether Kafka's code has failed where nobody sees it: nothing that follows says anything."""
+        """Check whether Kafka's code has failed where nobody sees it: nothing that follows says anything."""
         return any(one.clause == BROKEN for one in self.played.breaches)
 
     def _judge(self, event: Event) -> None:
@@ -205,7 +205,7 @@ class CodePlaying:
 
 
 def committed(group: SearchedGroup, arrived: CellRequest | None) -> dict[str, Any]:
-    """The partitions of a commit that has just been accepted, as views of the members."""
+    """Return the partitions of a commit that has just been accepted, as views of the members."""
     views = {f"commits {letter(slot)}": Parts(0) for slot in group.setup.slots}
     if arrived is not None and arrived.api == "OffsetCommit":
         answer = group.memory.responses.get(arrived.id)
@@ -215,14 +215,15 @@ def committed(group: SearchedGroup, arrived: CellRequest | None) -> dict[str, An
 
 
 def rebalances(seen: Sequence[Any]) -> list[tuple[Any, ...]]:
-    """What was seen, apart where one poll ends a rebalance and prepares for the next one."""
+    """Return what was seen, apart where one poll ends a rebalance and prepares for the next one."""
     ends = [at for at, one in enumerate(seen, 1) if isinstance(one, Completed)]
     parts = [tuple(seen[begin:end]) for begin, end in pairwise([0, *ends, len(seen)])]
     return [part for part in parts if part]
 
 
 def played(playing: CodePlaying, events: Sequence[Event], *, peace: bool) -> PlayedOnCode:
-    """A whole run from its beginning, in the end left in peace if ``peace``. Raises CellDied, CellRefused."""
+    """Return a whole run from its beginning, in the end left in peace if ``peace``. Raises CellDied,
+    CellRefused."""
     playing.begin()
     playing.play(events)
     if peace:

@@ -21,7 +21,7 @@ MOST_IN_PEACE = 60
 
 
 def saved_run(finding: CodeFinding, plan: CodeSearchPlan, origin: Mapping[str, Any]) -> SavedRun | None:
-    """The run of a finding; None of one that is about no clause."""
+    """Return the run of a finding; None of one that is about no clause."""
     if finding.breach.clause not in CLAUSES:
         return None
     count = len(finding.events)

@@ -32,7 +32,8 @@ def code_machine(
     releases: CodeReleases,
     clauses: Sequence[str] = (*ASKED, CONVERGES.id),
 ) -> type[Any]:
-    """A RuleBasedStateMachine whose runs are those of a group on ``cell``, which has to have these releases.
+    """Return a RuleBasedStateMachine whose runs are those of a group on ``cell``, which has to have these
+    releases.
 
     Each step is one of what can happen; after the last one the group is left in peace. Raises
     CodeBreachError from a step that breaks one of ``clauses``, and when the group does not settle. To say

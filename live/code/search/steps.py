@@ -47,7 +47,7 @@ class SearchSteps:
         }  # fmt: skip
 
     def found(self, event: Event, faults: Sequence[str]) -> CodeChoice | None:
-        """The choice that an event is now, by whatever name; None where it cannot be."""
+        """Return the choice that an event is now, by whatever name; None where it cannot be."""
         wanted = key(event)
         return next((one for one in choices(self.group, faults) if one.key == wanted), None)
 

@@ -57,11 +57,11 @@ class CodeSearchPlan:
     """When to begin no other run, in the time of ``time.monotonic``: a part of the work may take long."""
 
     def begun(self) -> CodeSearchPlan:
-        """The plan as of now: its time runs."""
+        """Return the plan as of now: its time runs."""
         return self if self.time_limit is None else replace(self, latest=time.monotonic() + self.time_limit)
 
     def cell(self) -> KafkaCell:
-        """A cell of its releases. Raises ToolError, CellDied."""
+        """Return a cell of its releases. Raises ToolError, CellDied."""
         paths = self.assignor.classpath if self.assignor else ()
         coordinators = [self.releases.coordinator]
         cell = KafkaCell(coordinators, self.releases.consumers, classpath=paths)
@@ -73,7 +73,7 @@ class CodeSearchPlan:
         return cell
 
     def playing(self, cell: KafkaCell, *, keeps: bool = False) -> CodePlaying:
-        """What plays its runs on a cell."""
+        """Return what plays its runs on a cell."""
         return CodePlaying(
             cell, self.setup, self.releases, keeps=keeps, assignor=self.assignor, clauses=self.clauses
         )
@@ -90,7 +90,7 @@ class CodeSearchResult:
 
     @property
     def interrupted(self) -> bool:
-        """Whether it was Ctrl-C."""
+        """Check whether it was Ctrl-C."""
         return self.stopped == "interrupted"
 
     @property
@@ -106,7 +106,7 @@ class CodeSearchResult:
         return [one for one in CLAUSES if one not in self.plan.clauses]
 
     def data(self, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-        """The result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
+        """Return the result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
         plan, seen = self.plan, self.searched
         return {
             "verdict": self.verdict.value,
@@ -153,7 +153,8 @@ def gathered(
     parts: int,
     progress: Callable[[Searched], None],
 ) -> CodeSearchResult:
-    """What ``parts`` pieces of work come to, in their order, the findings made short: see search_walks."""
+    """Return what ``parts`` pieces of work come to, in their order, the findings made short: see
+    search_walks."""
     result = CodeSearchResult(plan=plan)
     found: dict[int, Searched] = {}
     work = stream(working, parts, plan.jobs)
@@ -201,7 +202,7 @@ def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
 
 @contextlib.contextmanager
 def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched]]]:
-    """What does one part of the walks."""
+    """Yield what does one part of the walks."""
     with contextlib.ExitStack() as stack:
         playing = plan.playing(stack.enter_context(plan.cell()))
 
@@ -217,7 +218,8 @@ def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched
 
 
 def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
-    """A random run of at most ``steps`` steps that change anything, then left in peace. Raises CellDied."""
+    """Return a random run of at most ``steps`` steps that change anything, then left in peace. Raises
+    CellDied."""
     playing.begin()
     config = drawn_config(random, actions(playing.setup), FAULTS_IN)
     left = playing.setup.budget

@@ -27,7 +27,8 @@ def _unheard(me: MemberContext) -> Iterator[Outcome]:
 
 
 def _stopped(seen: FindingContext) -> bool:
-    """The earlier owner was stopped at some time, and has joined since with the member id from before."""
+    """Check whether the earlier owner was stopped at some time, and has joined since with the member id from
+    before."""
     earlier = seen.finding["consumers"][0]
     stopped = any(step["do"] == "stop" and step.get("member") == earlier for step in seen.run["steps"])
     known = [e.get("member") for e in seen.before(earlier, "assigned")][-1:]

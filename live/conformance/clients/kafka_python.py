@@ -38,14 +38,14 @@ def _somebody_went(seen: FindingContext) -> bool:
 
 
 def _unsubscribed_leader(seen: FindingContext) -> bool:
-    """A live member does not subscribe to the topic that has no owner."""
+    """Check whether a live member does not subscribe to the topic that has no owner."""
     topic = str(seen.finding["partition"]).rpartition("-")[0]
     subscriptions = [seen.before(name, "subscribed") for name in seen.finding["consumers"]]
     return any(events and topic not in events[-1].get("topics", ()) for events in subscriptions)
 
 
 def _abandoned(seen: FindingContext) -> bool:
-    """A member that runs sent JoinGroup, or was answered, and was not heard of again."""
+    """Check whether a member that runs sent JoinGroup, or was answered, and was not heard of again."""
     for name in seen.finding["consumers"]:
         moves = [e["event"] for e in seen.before(name, "joining", "joined", "synced", "reset", "closed")]
         if moves and moves[-1] in ("joining", "joined", "reset"):
@@ -54,7 +54,8 @@ def _abandoned(seen: FindingContext) -> bool:
 
 
 def _one_round(seen: FindingContext) -> bool:
-    """The owner gives the partition away in the generation in which the other one is given it."""
+    """Check whether the owner gives the partition away in the generation in which the other one is given
+    it."""
     after = seen.finding["generations"][1]
     return after is not None and seen.finding["detail"].endswith(f"revoked in generation {after}")
 

@@ -88,7 +88,8 @@ def _loses_late(me: MemberContext, member: Member) -> Iterator[Outcome]:
 
 
 def _lost_and_silent(seen: FindingContext) -> bool:
-    """A live member was told that it lost partitions after it subscribed to others, and did nothing since."""
+    """Check whether a live member was told that it lost partitions after it subscribed to others, and did
+    nothing since."""
     for name in seen.finding["consumers"]:
         moves = [e for e in seen.before(name) if e["event"] not in ("synced", "assigned", "reset")][-2:]
         if [e["event"] for e in moves] == ["subscribed", "lost"]:
@@ -97,7 +98,8 @@ def _lost_and_silent(seen: FindingContext) -> bool:
 
 
 def _left_owning(seen: FindingContext) -> bool:
-    """The earlier owner left the group by itself while it owned, and was not told that it lost anything."""
+    """Return the earlier owner left the group by itself while it owned, and was not told that it lost
+    anything."""
     earlier = seen.finding["consumers"][0]
     moves = [e["event"] for e in seen.before(earlier, "leaving", "lost", "assigned", "reset")]
     return bool(moves) and moves[-1] in ("leaving", "reset")

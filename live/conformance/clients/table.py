@@ -39,7 +39,8 @@ DIAGNOSES: tuple[Diagnosis, ...] = tuple(
 
 
 def client_of(profile: str) -> ClientTraits:
-    """Whose traits a release profile has: ``librdkafka-1.6`` librdkafka's; one without any where nobody's."""
+    """Return whose traits a release profile has: ``librdkafka-1.6`` librdkafka's; one without any where
+    nobody's."""
     return next(
         (one for one in CLIENTS if profile == one.name or profile.startswith(f"{one.name}-")),
         ClientTraits(name=profile),
@@ -47,5 +48,5 @@ def client_of(profile: str) -> ClientTraits:
 
 
 def diagnosis(seen: FindingContext) -> Diagnosis | None:
-    """The reviewed cause of a finding; without one it is a question for people."""
+    """Return the reviewed cause of a finding; without one it is a question for people."""
     return next((one for one in BY_RECORDER[seen.client].diagnoses if one.explains(seen)), None)

@@ -49,7 +49,7 @@ class Deviation:
     """Seconds after it in which the consumer tells nothing."""
 
     def step(self, me: MemberContext) -> Action:
-        """The step of one member."""
+        """Return the step of one member."""
         names = tuple(me.name(part) for part in self.parts)
         return Action(
             name=self.id,
@@ -75,7 +75,8 @@ class FindingContext:
     run: Mapping[str, Any]
 
     def before(self, consumer: str, *kinds: str) -> list[Mapping[str, Any]]:
-        """Events of a consumer up to the finding, the last ones last; of ``kinds``, if any are named."""
+        """Return events of a consumer up to the finding, the last ones last; of ``kinds``, if any are
+        named."""
         began = self.finding["began"]
         return [
             event
@@ -95,7 +96,8 @@ class FindingContext:
 
     @property
     def in_group_without_polls(self) -> bool:
-        """Whether a consumer without polls is in the group: it synced last, or owns, and has not left."""
+        """Check whether a consumer without polls is in the group: it synced last, or owns, and has not
+        left."""
         return any(all(e["event"] != "leaving" for e in self.before(name)[-4:]) for name in self.away)
 
 
@@ -116,11 +118,11 @@ class Diagnosis:
 
     @property
     def blame(self) -> Literal["client", "mock cluster"]:
-        """Whose defect it is."""
+        """Return whose defect it is."""
         return "mock cluster" if self.on_mock else "client"
 
     def explains(self, seen: FindingContext) -> bool:
-        """Whether it is the cause of a finding."""
+        """Check whether it is the cause of a finding."""
         cluster = not self.on_mock or seen.cluster == "mock"
         return cluster and seen.finding["check"] in self.checks and self.fits(seen)
 
@@ -173,7 +175,7 @@ Fits = Callable[[FindingContext], bool]
 
 
 def read_client(module: str, steps: Mapping[str, Run], tests: Mapping[str, Fits | Diagnosis]) -> ClientTraits:
-    """What is known of the client of ``module``, a file; ``steps`` and ``tests`` as below."""
+    """Return what is known of the client of ``module``, a file; ``steps`` and ``tests`` as below."""
     traits = _rows(module)["traits"]
     return ClientTraits(
         **traits,
@@ -183,13 +185,14 @@ def read_client(module: str, steps: Mapping[str, Run], tests: Mapping[str, Fits 
 
 
 def read_deviations(module: str, steps: Mapping[str, Run], client: str = "") -> tuple[Deviation, ...]:
-    """The deviations in the TOML file beside ``module``, in its order; ``steps`` by id."""
+    """Return the deviations in the TOML file beside ``module``, in its order; ``steps`` by id."""
     rows = _rows(module)["deviation"]
     return tuple(Deviation(id=id_, run=steps[id_], client=client, **row) for id_, row in rows.items())
 
 
 def read_diagnoses(module: str, tests: Mapping[str, Fits | Diagnosis]) -> tuple[Diagnosis, ...]:
-    """The diagnoses in the TOML file beside ``module``, or of others, in the order of ``tests``, by id."""
+    """Return the diagnoses in the TOML file beside ``module``, or of others, in the order of ``tests``, by
+    id."""
     rows = _rows(module).get("diagnosis", {})
     return tuple(
         fits if isinstance(fits, Diagnosis) else Diagnosis(id=id_, fits=fits, **rows[id_])

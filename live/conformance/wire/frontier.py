@@ -23,17 +23,17 @@ class Items:
         self.more = more
 
     def again(self) -> Items:
-        """The same, of another step."""
+        """Return the same, of another step."""
         return Items(self._lanes, self._counts, self.more)
 
     def next(self, lane: Lane, ahead: int = 0) -> Item | None:
-        """The next item of a lane."""
+        """Return the next item of a lane."""
         number = self._counts[lane] + self._taken.get(lane, 0) + ahead
         several = self._lanes[lane]
         return several[number] if number < len(several) else None
 
     def take(self, lane: Lane, kind: str) -> Item | None:
-        """The next item of a lane, if it is of this kind: it is shown."""
+        """Return the next item of a lane, if it is of this kind: it is shown."""
         found = self.next(lane)
         if found is None or found.kind != kind:
             return None
@@ -41,7 +41,8 @@ class Items:
         return found
 
     def same(self, epoch: int, theirs: int) -> bool:
-        """Whether an epoch of the model is Kafka's; the first of a group says how many that counts more."""
+        """Check whether an epoch of the model is Kafka's; the first of a group says how many that counts
+        more."""
         if epoch == NONE:
             return theirs <= 0
         if self.more is None:
@@ -50,7 +51,7 @@ class Items:
 
     @property
     def shows(self) -> tuple[tuple[Lane, int], ...]:
-        """What is taken."""
+        """Return what is taken."""
         return tuple(self._taken.items())
 
 
@@ -62,14 +63,14 @@ class Partitions:
     topics: Mapping[str, int]
 
     def bits(self, names: Iterable[str]) -> int:
-        """The partitions ``names``; those that the group does not have are beyond all."""
+        """Return the partitions ``names``; those that the group does not have are beyond all."""
         beyond = 1 << len(self.numbers)
         return sum({1 << self.numbers[name] if name in self.numbers else beyond for name in names})
 
     def spell(self, parts: int) -> str:
-        """Partitions as text."""
+        """Return partitions as text."""
         return " ".join(name for name, number in self.numbers.items() if parts >> number & 1) or "-"
 
     def subscribed(self, names: Iterable[str]) -> int:
-        """The topics ``names``."""
+        """Return the topics ``names``."""
         return sum({1 << self.topics[name] for name in names if name in self.topics})

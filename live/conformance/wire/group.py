@@ -79,22 +79,22 @@ class WireGroup:
     # -- parts of a state ----------------------------------------------------------------------------------
 
     def part(self, state: State, part: str, slot: int) -> Any:
-        """A component of a slot."""
+        """Return a component of a slot."""
         return self.machine.value(state, f"{part} {letter(slot)}")
 
     def book(self, state: State) -> tuple[ConsumerRecords, ...]:
-        """The records of every slot."""
+        """Return the records of every slot."""
         return tuple(self.part(state, "record", slot) for slot in self.setup.slots)
 
     def group(self, state: State) -> ConsumerGroup:
-        """The group."""
+        """Return the group."""
         found: ConsumerGroup = self.machine.value(state, "group")
         return found
 
     # -- steps -------------------------------------------------------------------------------------------
 
     def steps(self, state: State, items: Items) -> Iterator[WireStep]:
-        """What can happen in ``state`` that shows the next items, or nothing."""
+        """Yield what can happen in ``state`` that shows the next items, or nothing."""
         for slot in self.setup.slots:
             member = self.part(state, "member", slot)
             yield from self._inputs(state, items, slot, member)
@@ -109,7 +109,7 @@ class WireGroup:
         yield from self._of_group(state, items)
 
     def outcomes(self, state: State, name: str, who: int) -> Iterator[tuple[Event, Outcome, State]]:
-        """What an action can do in ``state``, and where that leads."""
+        """Yield what an action can do in ``state``, and where that leads."""
         action = self.machine.by_name.get((name, who))
         if action is None:
             return
@@ -122,7 +122,7 @@ class WireGroup:
         return WireStep(event, after, more, items.shows)
 
     def _callbacks(self, outcome: Outcome, items: Items, slot: int) -> bool:
-        """Whether what the listener is called with is what it was; empty calls are left out."""
+        """Check whether what the listener is called with is what it was; empty calls are left out."""
         for seen in outcome.seen:
             if isinstance(seen, Callback) and seen.parts:
                 item = items.take(("app", slot), seen.call.value)
@@ -133,7 +133,7 @@ class WireGroup:
     # -- what the driver does -------------------------------------------------------------------------------
 
     def _life(self, items: Items, slot: int) -> int:
-        """How many times a consumer has been started so far."""
+        """Return how many times a consumer has been started so far."""
         lane, number = self.recording.lanes["app", slot], 0
         nearest = items.next(("app", slot))
         for item in lane:
@@ -201,8 +201,8 @@ class WireGroup:
                 yield self._made(event, after, mine)
 
     def _leaves(self, state: State, outcome: Outcome, after: State, items: Items, slot: int) -> bool:
-        """Whether a consumer that leaves shows what it did: callbacks, its request, what the coordinator
-        logs. What it is answered meanwhile it does not heed."""
+        """Check whether a consumer that leaves shows what it did: callbacks, its request, what the
+        coordinator logs. What it is answered meanwhile it does not heed."""
         if not self._callbacks(outcome, items, slot):
             return False
         wire: Lane = ("wire", slot)
@@ -250,7 +250,7 @@ class WireGroup:
                     yield self._made(event, after, mine)
 
     def _unheard(self, state: State, items: Items, slot: int) -> Iterator[WireStep]:
-        """An answer to a process that is gone."""
+        """Yield an answer to a process that is gone."""
         coming = items.next(("wire", slot))
         if coming is not None and (coming.kind.endswith("answer") or coming.kind == "heartbeat"):
             mine = items.again()
@@ -260,7 +260,7 @@ class WireGroup:
     # -- the coordinator -----------------------------------------------------------------------------------
 
     def _converts(self, state: State, after: State, items: Items) -> bool:
-        """Whether a conversion of the group is logged where there is one."""
+        """Check whether a conversion of the group is logged where there is one."""
         before, now = self.group(state), self.group(after)
         if not self._logged or before.kind is now.kind or GroupKind.NONE in (before.kind, now.kind):
             return True
@@ -270,7 +270,7 @@ class WireGroup:
         return item is not None and item.data["detail"] == now.kind.value
 
     def _handled(self, state: State, outcome: Outcome, after: State, items: Items, slot: int) -> bool:
-        """Whether the coordinator has logged what a request of a consumer group makes it do."""
+        """Check whether the coordinator has logged what a request of a consumer group makes it do."""
         if not self._logged:
             return True
         if self.group(after).kind is not GroupKind.CONSUMER:
@@ -342,15 +342,16 @@ class WireGroup:
                     yield self._made(event, after, mine)
 
     def _stays_classic(self, state: State, beat: Beat, items: Items) -> bool:
-        """Whether a broker does not convert the group for who joins, for what its leader has assigned."""
+        """Check whether a broker does not convert the group for who joins, for what its leader has
+        assigned."""
         group = self.group(state)
         classic = group.kind is GroupKind.CLASSIC and any(self.book(state)) and items.more is not None
         joins = beat.kind is BeatKind.JOIN
         return classic and joins and group.epoch + (items.more or 0) in self.recording.custom
 
     def _seen(self, slot: int, member: ConsumerMember, beat: Beat, item: Item, items: Items) -> Beat | None:
-        """The heartbeat as it was sent, None if the model's client sends none like it. Which fields one has
-        that need not be there is the client's own affair."""
+        """Return the heartbeat as it was sent, None if the model's client sends none like it. Which fields
+        one has that need not be there is the client's own affair."""
         data = item.data
         joins = data["generation"] == 0
         if joins is not (beat.kind is BeatKind.JOIN) or not items.same(beat.epoch, data["generation"]):
@@ -425,7 +426,7 @@ class WireGroup:
             yield WireStep(Event("join again", slot), state, mine.more, mine.shows)
 
     def _response(self, wire: ClassicMessage, items: Items, lane: Lane) -> bool:
-        """Whether the answer to JoinGroup or to SyncGroup is the model's."""
+        """Check whether the answer to JoinGroup or to SyncGroup is the model's."""
         coming = items.next(lane)
         if coming is None or coming.kind not in ("join answer", "sync answer"):
             return False
@@ -442,7 +443,7 @@ class WireGroup:
         return items.same(wire.generation, data["generation"])
 
     def _syncs(self, wire: ClassicMessage, items: Items, lane: Lane) -> bool:
-        """Whether a SyncGroup that arrives was sent: a leader may think between the answer and that."""
+        """Check whether a SyncGroup that arrives was sent: a leader may think between the answer and that."""
         if wire.step is not ClassicStep.SYNC:
             return True
         sync = items.take(lane, "sync")
@@ -451,7 +452,7 @@ class WireGroup:
     def _beats(
         self, state: State, items: Items, slot: int, member: ClassicMember, item: Item
     ) -> Iterator[WireStep]:
-        """A heartbeat of the classic protocol and its answer."""
+        """Yield a heartbeat of the classic protocol and its answer."""
         mine = items.again()
         mine.take(("wire", slot), "heartbeat")
         theirs = item.data["error"]
@@ -483,7 +484,7 @@ class WireGroup:
             yield self._made(event, after, items.again())
 
     def _planned(self, after: State, items: Items) -> bool:
-        """Whether the leader has assigned what its SyncGroup says."""
+        """Check whether the leader has assigned what its SyncGroup says."""
         if items.more is None:
             return False
         plan = self.recording.plans.get(self.group(after).epoch + items.more)
@@ -497,7 +498,7 @@ class WireGroup:
 
 
 def _steps_on(before: ConsumerRecord | None, after: ConsumerRecord, kind: GroupKind) -> bool:
-    """Whether a record has taken a step; a conversion of the group alone is none."""
+    """Check whether a record has taken a step; a conversion of the group alone is none."""
     if before is None:
         return True
     if kind is not GroupKind.CONSUMER:

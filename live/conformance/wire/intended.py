@@ -27,7 +27,7 @@ class IntendedTargets:
 
     @cached_property
     def _plans(self) -> tuple[Mapping[int, tuple[int, ...]], ...]:
-        """What was assigned at any time, by slot: targets, and what leaders have decided."""
+        """Return what was assigned at any time, by slot: targets, and what leaders have decided."""
         logged = (item.data["plan"] for item in self.recording.lanes[COORDINATOR] if item.kind == "target")
         found: dict[tuple[tuple[int, tuple[int, ...]], ...], None] = {}
         for plan in chain(logged, self.recording.plans.values()):
@@ -53,7 +53,7 @@ class IntendedTargets:
 
 
 def _worth(members: Sequence[TargetMember], parts: Sequence[Parts]) -> tuple[int, int]:
-    """How good a target is: how even, then how much of it stays."""
+    """Return how good a target is: how even, then how much of it stays."""
     sizes = [some.bit_count() for some in parts]
     kept = sum((some & member.before).bit_count() for member, some in zip(members, parts, strict=True))
     return min(sizes, default=0) - max(sizes, default=0), kept

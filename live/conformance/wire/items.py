@@ -51,17 +51,17 @@ class WireRecording:
 
     @property
     def items(self) -> int:
-        """How many there are."""
+        """Return how many there are."""
         return sum(map(len, self.lanes.values()))
 
 
 def has_messages(log: RecordedLog) -> bool:
-    """Whether ``rebalance record`` has kept what the group sent."""
+    """Check whether ``rebalance record`` has kept what the group sent."""
     return (log.path.parent / FILE).is_file()
 
 
 def read_wire(log: RecordedLog) -> WireRecording:
-    """The lanes of a recording. Raises LogError for what is none."""
+    """Return the lanes of a recording. Raises LogError for what is none."""
     names = tuple(dict.fromkeys(line.consumer for line in log.lines if line.consumer))
     slots = {name: slot for slot, name in enumerate(names)}
     lines = list(messages(log.path.parent / FILE, log.group))
@@ -130,7 +130,7 @@ UNSEEN = (
 
 
 def _paired(lines: Sequence[tuple[LogLine, Mapping[str, Any]]]) -> Iterator[Item]:
-    """The messages and the coordinator's lines as items."""
+    """Yield the messages and the coordinator's lines as items."""
     answers = {data["number"]: data for _, data in lines if data["event"] == ANSWER}
     unseen = {number for number, data in answers.items() if data["error"] in UNSEEN}
     asks: dict[int, Mapping[str, Any]] = {}
@@ -162,7 +162,7 @@ def _kind(request: Mapping[str, Any]) -> str:
 
 
 def _of_application(line: LogLine, leaves: Sequence[float]) -> Item | None:
-    """What a consumer's own line is about, None for what the wire shows better."""
+    """Return what a consumer's own line is about, None for what the wire shows better."""
     kind = line.event
     if kind in CALLBACKS:
         return Item(kind, line.at, {"partitions": line.partitions or ()}, line) if line.partitions else None

@@ -59,7 +59,7 @@ NEEDED: Mapping[tuple[str, str], tuple[str, ...]] = {
 
 
 def messages(path: Path, group: str) -> Iterator[tuple[LogLine, Mapping[str, Any]]]:
-    """The lines of ``group``, as people see them and as they are; without fields that are null.
+    """Yield the lines of ``group``, as people see them and as they are; without fields that are null.
 
     Raises LogError for what is no message, and where there is none.
     """
@@ -90,7 +90,7 @@ def _checked(data: Mapping[str, Any], where: str) -> Mapping[str, Any]:
 
 
 def _line(number: int, data: Mapping[str, Any]) -> LogLine:
-    """The line as people see it."""
+    """Return the line as people see it."""
     what = " ".join(filter(None, (data.get("api", ""), data["event"])))
     parts = [f"from {data['previous']}" if "previous" in data else "", data.get("state", "")]
     parts += [data["error"] if data.get("error", "NONE") != "NONE" else ""]

@@ -50,8 +50,8 @@ class WireQuestion(LogQuestion):
 
 
 def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion:
-    """The model of a recorded group. Raises LogError for what the recording lacks, ValueError for a profile
-    that does not exist."""
+    """Return the model of a recorded group. Raises LogError for what the recording lacks, ValueError for a
+    profile that does not exist."""
     recording = read_wire(recorded)
     if not recording.names:
         raise LogError(f"{recorded.path}: no event of group {recorded.group} is of a consumer")
@@ -129,7 +129,7 @@ def _slot(recorded: RecordedLog, choices: Choices, name: str, assignors: tuple[s
 
 
 def _broker(run: Mapping[str, Any], where: str) -> str:
-    """The profile of the broker, which is its release's."""
+    """Return the profile of the broker, which is its release's."""
     release = checked(checked(run, "cluster", OBJECT, where), "version", TEXT, where)
     return profile_of_code("broker", release)
 
@@ -137,7 +137,8 @@ def _broker(run: Mapping[str, Any], where: str) -> str:
 def _topics(
     recorded: RecordedLog, recording: WireRecording, choices: Choices, least: int
 ) -> tuple[tuple[str, int], ...]:
-    """The topics that somebody subscribes to, and how many partitions each comes to have at ``least``."""
+    """Return the topics that somebody subscribes to, and how many partitions each comes to have at
+    ``least``."""
     counts = {
         str(step.get("topic")): step.get("partitions", 0)
         for step in recorded.run.get("steps", ())
@@ -155,7 +156,7 @@ def _topics(
 def _subscriptions(
     recording: WireRecording, name: str, topics: Sequence[tuple[str, int]]
 ) -> tuple[Topics, ...]:
-    """What a consumer subscribes to, first what it starts with."""
+    """Return what a consumer subscribes to, first what it starts with."""
     numbers = {topic: number for number, (topic, _) in enumerate(topics)}
     lane: Sequence[Item] = recording.lanes["app", recording.names.index(name)]
     listed = (item.data["topics"] for item in lane if item.kind == "subscribed")

@@ -45,7 +45,7 @@ class WireSearch:
         self._best: Pair | None = None
 
     def run(self, progress: Progress | None = None) -> Conformance:
-        """The search."""
+        """Return the search."""
         deadline = None if self.seconds is None else time.process_time() + self.seconds
         self._add(Pair((0,) * len(self.lanes), self.group.machine.initial[0], None), None)
         count = 0
@@ -118,18 +118,19 @@ class WireSearch:
         )
 
     def _allowed(self) -> tuple[tuple[str, int], ...]:
-        """What the model has under way in the states that explain most, with how many of them have it."""
+        """Return what the model has under way in the states that explain most, with how many of them have
+        it."""
         most = sum(self._reached.counts)
         furthest = {(one.state, one.more) for one in self._parents if sum(one.counts) == most}
         shown = Counter(text for state, more in furthest for text in {*under_way(self.group, state, more)})
         return tuple(sorted(shown.items(), key=lambda one: (-one[1], one[0])))
 
     def number(self, item: object) -> int:
-        """The number of an item among all, lane by lane."""
+        """Return the number of an item among all, lane by lane."""
         return next(n for n, one in enumerate(self.listed()) if one is item)
 
     def listed(self) -> list[object]:
-        """All items, lane by lane."""
+        """Return all items, lane by lane."""
         return [item for lane in self.lanes for item in self._items[lane]]
 
     def _witness(self, pair: Pair) -> list[Explained]:

@@ -13,7 +13,7 @@ from rebalance_verifier.model.machine import State
 
 
 def under_way(group: WireGroup, state: State, more: int | None) -> Iterator[str]:
-    """What the coordinator has answered and nobody has heard, and what it would do next."""
+    """Yield what the coordinator has answered and nobody has heard, and what it would do next."""
     spell = group.partitions.spell
     for slot, name in enumerate(group.recording.names):
         wire = group.part(state, "wire", slot)

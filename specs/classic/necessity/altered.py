@@ -35,7 +35,7 @@ RunFunction = Callable[..., Iterator[Outcome]]
 
 
 def _results(change: Callable[[Action, tuple[Value, ...], Outcome], Mapping[str, Value]]) -> Any:
-    """An action that writes what ``change`` says in place of what it would: by component."""
+    """Return an action that writes what ``change`` says in place of what it would: by component."""
 
     def wrap(action: Action) -> RunFunction:
         def run(*values: Value) -> Iterator[Outcome]:
@@ -50,7 +50,7 @@ def _results(change: Callable[[Action, tuple[Value, ...], Outcome], Mapping[str,
 
 
 def _reads(change: Callable[[Action, dict[str, Value]], Mapping[str, Value]]) -> Any:
-    """An action that reads what ``change`` says in place of what is there: by component."""
+    """Return an action that reads what ``change`` says in place of what is there: by component."""
 
     def wrap(action: Action) -> RunFunction:
         def run(*values: Value) -> Iterator[Outcome]:
@@ -115,7 +115,8 @@ ASSIGNMENT_NOT_LOGGED = Altered({"leader sync": _results(_unassigned)})
 
 
 def _commits(*, member: bool, generation: bool) -> Callable[[Member, Stray, Group, Records], Parts]:
-    """The view ``commits`` of a coordinator that asks only for membership, or only for the generation."""
+    """Return the view ``commits`` of a coordinator that asks only for membership, or only for the
+    generation."""
 
     def commits(m: Member, stray: Stray, group: Group, records: Records) -> Parts:
         sent = [Late("commit", m.id, m.generation, m.owned)] if m.state is MemberState.STABLE else []

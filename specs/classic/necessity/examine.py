@@ -106,7 +106,7 @@ class Variation:
 
     @property
     def stated(self) -> bool:
-        """Whether something else is to be proved, so that every obligation is another one."""
+        """Check whether something else is to be proved, so that every obligation is another one."""
         return bool(self.invariants or self.properties or self.calm)
 
     @property
@@ -151,8 +151,8 @@ class VariationFinding:
 
 
 def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
-    """What has to be proved anew: the invariants after each action that differs, and the properties where
-    something that they follow from, or they themselves, differ."""
+    """Return what has to be proved anew: the invariants after each action that differs, and the properties
+    where something that they follow from, or they themselves, differ."""
     spec = variation.specification
     names = [action.name for action in variation.varied]
     stated = variation.invariants or variation.properties
@@ -173,7 +173,7 @@ def theorems_of(variation: Variation) -> tuple[Theorem, ...]:
 def outcomes_of(
     variation: Variation, limit: int = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
 ) -> tuple[ProofOutcome, ...]:
-    """What becomes of these obligations, and of theorems ``beyond``: ``limit`` units for each;
+    """Return what becomes of these obligations, and of theorems ``beyond``: ``limit`` units for each;
     ``spread`` does the work."""
     selected = (*theorems_of(variation), *beyond)
     found = [outcome for case in prove(selected, limit=limit, spread=spread) for outcome in case]
@@ -184,7 +184,7 @@ def outcomes_of(
 
 
 def steps_of(path: str) -> list[tuple[int, str]]:
-    """A path as (consumer, action); the consumer is NOBODY for what is of the group.
+    """Return a path as (consumer, action); the consumer is NOBODY for what is of the group.
 
     >>> steps_of('''B: start join
     ... -: join_phase_ends''')
@@ -199,9 +199,9 @@ def steps_of(path: str) -> list[tuple[int, str]]:
 
 
 def counterexample(variation: Variation, within: Specification | None = None) -> SearchAnswer:
-    """A run along the path to a state that breaks the goal, of a group that the model can have: everybody
-    is honest and subscribes to everything, assignors differ in what they can do. ``within``: a protocol that
-    has the variation among others."""
+    """Return a run along the path to a state that breaks the goal, of a group that the model can have:
+    everybody is honest and subscribes to everything, assignors differ in what they can do. ``within``: a
+    protocol that has the variation among others."""
     refutation, spec = variation.refutation, within or variation.specification
     assert refutation is not None
     unrolling = Unrolling(StepRelations(spec, {**FEW, **refutation.sizes}))
@@ -227,22 +227,22 @@ def counterexample(variation: Variation, within: Specification | None = None) ->
 
 
 def wanted(variation: Variation, within: Specification | None = None) -> Term:
-    """What the refutation breaks: a property or an invariant, closed."""
+    """Return what the refutation breaks: a property or an invariant, closed."""
     assert variation.refutation is not None
     spec = within or variation.specification
     return {**spec.invariants, **spec.properties}[variation.refutation.goal]
 
 
 def deviation(run: SpecRun, specified: Specification) -> int:
-    """The number of the first step that the protocol as specified does not allow; of the last, if it allows
-    them all."""
+    """Return the number of the first step that the protocol as specified does not allow; of the last, if it
+    allows them all."""
     found = first_deviation(run, specified.actions)
     return found[0] if found else len(run.steps)
 
 
 def replay_of(variation: Variation, run: SpecRun, besides: Besides | None = None) -> Replay:
-    """The run on the executable model, with what differs ``besides``. Raises ReplayError when it does not
-    follow."""
+    """Return the run on the executable model, with what differs ``besides``. Raises ReplayError when it does
+    not follow."""
     refutation = variation.refutation
     assert refutation is not None
     whose = [who for who, _ in steps_of(refutation.path)]
@@ -254,7 +254,7 @@ def replay_of(variation: Variation, run: SpecRun, besides: Besides | None = None
 def examine(
     variation: Variation, limit: int = LIMIT, beyond: Sequence[Theorem] = (), spread: Spread = in_turn
 ) -> VariationFinding:
-    """Everything that is to be known of a variation; see ``outcomes_of``.
+    """Return everything that is to be known of a variation; see ``outcomes_of``.
 
     Raises ReplayError when the model does not follow the run.
     """
@@ -277,7 +277,7 @@ def examine(
 
 
 def table(findings: Sequence[VariationFinding], width: int = 0) -> Iterator[str]:
-    """One line for each finding: what breaks and after how many steps, or what it is kept for.
+    """Yield one line for each finding: what breaks and after how many steps, or what it is kept for.
 
     ``width``: of the names at least.
     """
@@ -294,7 +294,7 @@ def table(findings: Sequence[VariationFinding], width: int = 0) -> Iterator[str]
 
 
 def summary(finding: VariationFinding) -> Iterator[str]:
-    """A finding in a few lines: what was varied, what fails, the run, the replay."""
+    """Yield a finding in a few lines: what was varied, what fails, the run, the replay."""
     variation = finding.variation
     yield f"{variation.name}: {finding.verdict}"
     yield f"  what if      {variation.sentence}"
@@ -319,7 +319,7 @@ def summary(finding: VariationFinding) -> Iterator[str]:
 
 
 def in_full(finding: VariationFinding) -> Iterator[str]:
-    """The same with each counterexample, the run and the replay in full."""
+    """Yield the same with each counterexample, the run and the replay in full."""
     yield from summary(finding)
     for outcome in finding.failed:
         if outcome.counterexample is not None:
@@ -345,7 +345,7 @@ def in_full(finding: VariationFinding) -> Iterator[str]:
 
 
 def data(finding: VariationFinding) -> dict[str, Any]:
-    """A finding as plain JSON values."""
+    """Return a finding as plain JSON values."""
     variation, played = finding.variation, finding.replay
     return {
         "variation": variation.name,

@@ -271,13 +271,13 @@ def _variations() -> Iterator[Variation]:
 
 
 def _written(name: str) -> Effect:
-    """The function that the file names."""
+    """Return the function that the file names."""
     module = variations_member if hasattr(variations_member, name) else variations_group
     return cast("Effect", getattr(module, name))
 
 
 def _spelled(written: Mapping[str, str]) -> dict[str, str]:
-    """The paths that others are written with, in full."""
+    """Return the paths that others are written with, in full."""
     paths: dict[str, str] = {}
     for name, path in written.items():
         paths[name] = path.format_map(paths)

@@ -96,7 +96,7 @@ class ShippedProof:
 
     @property
     def interrupted(self) -> bool:
-        """Whether not all of it is there."""
+        """Check whether not all of it is there."""
         return any(one.interrupted for one in self.findings)
 
     @property
@@ -118,7 +118,7 @@ def examine_shipped(
     report: Callable[[int], None] = lambda done: None,
     names: Collection[str] = (),
 ) -> ShippedFindings:
-    """All theorems about the protocol, or those of these ``names`` and what they rest upon.
+    """Return all theorems about the protocol, or those of these ``names`` and what they rest upon.
 
     ``report`` gets how many obligations are done; Ctrl-C ends it with what is known by then. Raises
     ValueError for a theorem that is not there.
@@ -155,7 +155,7 @@ class _Bench:
         return self._protocols[mended]
 
     def theorems(self, mended: Mended, dropped: frozenset[str] = frozenset()) -> dict[str, Theorem]:
-        """All theorems by name, without the invariants that are ``dropped``."""
+        """Return all theorems by name, without the invariants that are ``dropped``."""
         if (mended, dropped) not in self._made:
             protocol = replace(self.protocol(mended), dropped=dropped)
             every = proof(protocol.contract, protocol.build, protocol.calm)
@@ -188,7 +188,7 @@ class _Bench:
         return [self._outcomes[key] for key in keys.values()]
 
     def _touching(self, name: str, case: ProofCase, mended: Mended) -> tuple[str, ...]:
-        """The variations that have to do with a case: without one of them it is another formula."""
+        """Return the variations that have to do with a case: without one of them it is another formula."""
         every = case.action is None and name not in (INVARIANTS, *self._protocol.specification.properties)
         return tuple(
             variation.name
@@ -197,7 +197,7 @@ class _Bench:
         )
 
     def failures(self, name: str, mended: Mended) -> list[ProofOutcome]:
-        """Why the theorem is not proved; nothing if it is."""
+        """Return why the theorem is not proved; nothing if it is."""
         theorem = self.theorems(mended)[name]
         upon = [one for other in theorem.upon for one in self._unproved(other, mended)]
         return [*upon, *self._unproved(name, mended)]
@@ -209,7 +209,8 @@ class _Bench:
         return [one for one in outcomes if one.verdict is not ProofVerdict.PROVED]
 
     def weaker(self, name: str, mended: Mended) -> frozenset[str]:
-        """The invariants to leave out so that the others hold and the theorem follows; none if it fails."""
+        """Return the invariants to leave out so that the others hold and the theorem follows; none if it
+        fails."""
         dropped: frozenset[str] = frozenset()
         while failed := self._unproved(INVARIANTS, mended, dropped):
             dropped |= {one.goal for one in failed}
@@ -218,7 +219,8 @@ class _Bench:
         return dropped
 
     def idle(self) -> tuple[str, ...]:
-        """What is not known to be possible, such as an action: what is proved of it may say nothing."""
+        """Return what is not known to be possible, such as an action: what is proved of it may say
+        nothing."""
         found = self.outcomes(POSSIBILITY, frozenset())
         names = [one.goal for one in found if one.verdict is not ProofVerdict.PROVED]
         return tuple(name.removesuffix(" can be taken") for name in names)
@@ -226,13 +228,13 @@ class _Bench:
     # -- runs ------------------------------------------------------------------------------------------
 
     def run(self, name: str, mended: Mended) -> ShippedRun | None:
-        """The shortest known run that breaks the theorem."""
+        """Return the shortest known run that breaks the theorem."""
         found = [self._run_of(one, mended) for one in self.protocol(mended).variations if one.refutation]
         breaking = [run for run in found if run is not None and name in run.breaks]
         return min(breaking, key=lambda run: len(run.replay.events), default=None)
 
     def _needed(self, name: str) -> Mended:
-        """The variations each of which breaks it alone, or what it rests upon."""
+        """Return the variations each of which breaks it alone, or what it rests upon."""
         every = frozenset(one.name for one in self._protocol.variations)
         wanted = {name, *self.theorems(frozenset())[name].upon}
         return frozenset(
@@ -278,7 +280,7 @@ class _Bench:
     # -- verdicts --------------------------------------------------------------------------------------
 
     def judged(self, name: str) -> ShippedTheorem:
-        """What became of a theorem, and how to mend it."""
+        """Return what became of a theorem, and how to mend it."""
         theorem, nothing = self.theorems(frozenset())[name], frozenset[str]()
         failures = self.failures(name, nothing)
         if not failures:
@@ -298,8 +300,8 @@ class _Bench:
         )
 
     def _mended(self, name: str) -> Mended | None:
-        """A set without which the theorem is proved: what breaks it alone if that will do, else what is left
-        when all that can be is left out. None if as specified it is not known to hold either."""
+        """Return a set without which the theorem is proved: what breaks it alone if that will do, else what
+        is left when all that can be is left out. None if as specified it is not known to hold either."""
         needed, names = self._needed(name), [one.name for one in self._protocol.variations]
         if not self.failures(name, needed):
             return needed

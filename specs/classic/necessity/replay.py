@@ -105,7 +105,7 @@ class Replay:
 
     @property
     def requests(self) -> int:
-        """How many JoinGroup and SyncGroup requests the coordinator handles."""
+        """Return how many JoinGroup and SyncGroup requests the coordinator handles."""
         return sum(event.action in ("join request", "sync request", "leader sync") for event in self.events)
 
 
@@ -142,7 +142,7 @@ class PrescribedAssignor:
 def setup_of(
     run: SpecRun, assignor: PrescribedAssignor, switches: Sequence[str], faults: Sequence[str]
 ) -> Setup:
-    """The group of a run: its consumers, in one topic that has all partitions."""
+    """Return the group of a run: its consumers, in one topic that has all partitions."""
     universe = run.universe
     states = [run.initial, *(after for _, _, after in run.steps)]
     preferred = dict.fromkeys(
@@ -188,7 +188,7 @@ class Turn(NamedTuple):
 
 
 def turns(run: SpecRun, whose: Sequence[int], events: Mapping[str, str]) -> list[Turn]:
-    """Those steps of the run that are events of the model."""
+    """Return those steps of the run that are events of the model."""
     return [
         Turn(events[name], who, after)
         for who, (name, _, after) in zip(whose, run.steps, strict=True)
@@ -235,7 +235,8 @@ def play(
 def _follow(
     run: SpecRun, setup: Setup, assignor: PrescribedAssignor, judged: _Judged, due: Sequence[Turn]
 ) -> tuple[Event, ...]:
-    """The events that are due; where one has several outcomes, those by which the run ends in a breach."""
+    """Return the events that are due; where one has several outcomes, those by which the run ends in a
+    breach."""
     built, far = judged.built, 0
 
     def go(state: State, events: tuple[Event, ...]) -> tuple[Event, ...] | None:
@@ -279,7 +280,8 @@ def _outcomes(built: Machine, state: State, name: str, who: int) -> Iterator[tup
 def _alike(
     run: SpecRun, turn: Turn, event: Event, built: Machine, state: State, prescribed: tuple[Parts, ...] | None
 ) -> bool:
-    """Where the logic and the model both choose, they choose alike: leader, assignor, assignment, request."""
+    """Check that the logic and the model choose alike where both choose: leader, assignor, assignment,
+    request."""
     universe, after = run.universe, turn.after
     if prescribed is not None:
         [wire] = built.read(state, [f"wire {letter(turn.who)}"])
@@ -295,7 +297,7 @@ def _alike(
 
 
 def _answer(run: SpecRun, setup: Setup, built: Machine, state: State, turn: Turn) -> tuple[Parts, ...]:
-    """What the assignor says in the run, for each member that the model's leader asks about."""
+    """Return what the assignor says in the run, for each member that the model's leader asks about."""
     universe, me = run.universe, MemberContext(Slot(turn.who), setup)
     member, group, *records = built.read(
         state, [me.name("member"), "group", *(f"record {letter(slot)}" for slot in setup.slots)]
@@ -325,7 +327,7 @@ class _Judged:
         self.built, self._rules, self._clause = built, required, clause
 
     def broken(self, event: Event, outcome: Outcome, state: State, clause: str = "") -> str | None:
-        """What the clause says of a step and of the state that it leads to."""
+        """Return what the clause says of a step and of the state that it leads to."""
         rules_about = self._rules.about(clause or self._clause)
         found = (
             *rules_about.at_step(event, outcome.seen),
@@ -334,7 +336,7 @@ class _Judged:
         return next((sentence for _, sentence in found), None)
 
     def _play(self, events: Sequence[Event]) -> Iterator[tuple[Event, Outcome, State]]:
-        """Each event with its outcome and the state after, as far as they are possible."""
+        """Yield each event with its outcome and the state after, as far as they are possible."""
         state = self.built.initial[0]
         for event in events:
             outcomes = (o for e, o in _outcomes(self.built, state, event.action, event.who) if e == event)
@@ -345,14 +347,15 @@ class _Judged:
             yield event, outcome, state
 
     def breach(self, events: Sequence[Event]) -> str:
-        """What the clause says at the end of the events. Raises ReplayError when it does so before."""
+        """Return what the clause says at the end of the events. Raises ReplayError when it does so before."""
         sentences = [self.broken(*played) for played in self._play(events)]
         if len(sentences) < len(events) or sentences[-1] is None or any(sentences[:-1]):
             raise ReplayError(f"{self._clause} does not break at the end, and only there")
         return sentences[-1]
 
     def holds(self, events: Sequence[Event]) -> str:
-        """What becomes of the events where the clause has to hold. Raises ReplayError when it does not."""
+        """Return what becomes of the events where the clause has to hold. Raises ReplayError when it does
+        not."""
         played = list(self._play(events))
         if any(self.broken(*one) for one in played):
             raise ReplayError(f"{self._clause} breaks without the variation too")
@@ -361,7 +364,8 @@ class _Judged:
         return f"all {len(events)} events are possible, and {self._clause} holds"
 
     def noticed(self, events: Sequence[Event]) -> str:
-        """Which clause about the leader breaks on the way, if any: then it is the assignor that is wrong."""
+        """Return which clause about the leader breaks on the way, if any: then it is the assignor that is
+        wrong."""
         for number, played in enumerate(self._play(events), 1):
             for clause in ("leader/grant", "leader/withhold", "leader/stale"):
                 if (sentence := self.broken(*played, clause)) is not None:

@@ -59,13 +59,13 @@ class ShippedProtocol:
 
     @cached_property
     def altered(self) -> tuple[Altered, ...]:
-        """What the model does otherwise where it has no switch."""
+        """Return what the model does otherwise where it has no switch."""
         refutations = (one.refutation for one in self.variations if one.everywhere)
         return tuple(one.altered for one in refutations if one is not None and one.altered is not None)
 
     @cached_property
     def contract(self) -> Mapping[str, ContractClause]:
-        """What is left of the contract of the assignor."""
+        """Return what is left of the contract of the assignor."""
         left: dict[str, ContractClause | None] = {**SAFETY}
         for variation in self.variations:
             for name, clause in SAFETY.items():
@@ -74,7 +74,7 @@ class ShippedProtocol:
         return {name: clause for name, clause in left.items() if clause is not None}
 
     def build(self, *instead: Effect, contract: Mapping[str, ContractClause]) -> Specification:
-        """The protocol, with actions ``instead`` of others besides."""
+        """Return the protocol, with actions ``instead`` of others besides."""
         varied = (effect for variation in self.variations for effect in variation.instead)
         spec = specification(*together((*varied, *instead)), contract=contract)
         close = VOCABULARY.close
@@ -95,7 +95,7 @@ class ShippedProtocol:
 
     @property
     def calm(self) -> Mapping[str, Term]:
-        """What holds of a calm group."""
+        """Return what holds of a calm group."""
         instead = (variation.calm for variation in self.variations)
         return {**CALM, **{name: formula for one in instead for name, formula in one.items()}}
 
@@ -105,14 +105,14 @@ class ShippedProtocol:
         return self.build(contract=self.contract)
 
     def refutation(self, variation: Variation) -> Variation:
-        """The variation as it is to be refuted in this group."""
+        """Return the variation as it is to be refuted in this group."""
         refutation = variation.refutation
         if refutation is None or not self.dynamic:
             return variation
         return replace(variation, refutation=replace(refutation, path=refutation.dynamic))
 
     def mended(self, names: Collection[str]) -> ShippedProtocol:
-        """The same without the variations of these names, and without their switches."""
+        """Return the same without the variations of these names, and without their switches."""
         kept = tuple(one for one in self.variations if one.name not in names)
         gone = {switch for one in self.variations if one.name in names for switch in one.switches}
         switches = tuple(switch for switch in self.switches if switch not in gone)
@@ -129,7 +129,7 @@ def client_and_broker(names: Sequence[str]) -> tuple[str, str]:
 
 
 def released(member: str, coordinator: str, *, dynamic: bool = False) -> ShippedProtocol:
-    """The protocol of a release of a client and one of the broker, by the names of their profiles.
+    """Return the protocol of a release of a client and one of the broker, by the names of their profiles.
 
     What they decide in the consumer protocol (KIP-848) the logic knows nothing of. Raises ValueError that
     lists those there are.
@@ -141,7 +141,7 @@ def released(member: str, coordinator: str, *, dynamic: bool = False) -> Shipped
 
 
 def shipped(switches: Iterable[str], *, dynamic: bool = False) -> ShippedProtocol:
-    """The protocol of releases that have these switches."""
+    """Return the protocol of releases that have these switches."""
     has = frozenset(switches)
     variations = tuple(
         one

@@ -77,7 +77,7 @@ class VacuityCheck:
 def checks(
     spec: Specification, contract: Mapping[str, ContractClause] = {**SAFETY, **LIVENESS}
 ) -> tuple[VacuityCheck, ...]:
-    """Everything that is asked of a specification whose assignors keep ``contract``."""
+    """Return everything that is asked of a specification whose assignors keep ``contract``."""
     return (
         VacuityCheck("assumption", ASSUMED, lambda: assumptions(spec)),
         *actions(spec),
@@ -93,7 +93,7 @@ def checks(
 def of_protocol(
     spec: Specification, witnesses: Mapping[str, str], besides: Mapping[str, Term] = {}
 ) -> tuple[VacuityCheck, ...]:
-    """What is asked of a protocol with these runs; ``besides`` are invariants that rest on its own."""
+    """Return what is asked of a protocol with these runs; ``besides`` are invariants that rest on its own."""
     invariants = [*spec.invariants.values()]
     assumed = {"axioms": [], "initial state": [spec.initial], "invariants": invariants}
     rows: list[tuple[str, Mapping[str, Term], Mapping[str, Term]]] = [
@@ -115,7 +115,7 @@ def of_protocol(
 def examined(
     asked_of: Sequence[VacuityCheck], *, spread: Spread = in_turn
 ) -> Iterator[tuple[int, tuple[Vacuity, ...]]]:
-    """The number of each check and what came of it, as they come."""
+    """Yield the number of each check and what came of it, as they come."""
     for number, rows in spread(lambda i: tuple(asked_of[i].ask()), len(asked_of)):
         check = asked_of[number]
         lost = (Vacuity(check.kind, name, VacuityFinding.UNKNOWN) for name in check.names)
@@ -129,7 +129,7 @@ ASSUMED = ("axioms", "initial state", "invariants", "contract")
 
 
 def assumptions(spec: Specification) -> Iterator[Vacuity]:
-    """The axioms, alone and with what is assumed besides."""
+    """Yield the axioms, alone and with what is assumed besides."""
     lead, invariants = spec.action("lead"), [*spec.invariants.values()]
     asked_first = [lead.guard, lead.where(spec.vocabulary)]
     besides = (list[Term](), [spec.initial], invariants, [*invariants, *asked_first])
@@ -188,7 +188,7 @@ def _never(spec: Specification, name: str, lemmas: tuple[str, ...]) -> Iterator[
 
 
 def impossible(spec: Specification, action: SpecAction, lemmas: tuple[str, ...]) -> bool:
-    """Whether the lemmas, with the invariants, exclude the action in groups of any size."""
+    """Check whether the lemmas, with the invariants, exclude the action in groups of any size."""
     known = {**spec.invariants, **{name: spec.vocabulary.close(LEMMAS[name]) for name in lemmas}}
     case = spec.case(IMPLIES, {action.name: lambda: z3.BoolVal(False)}, action=action, given=known)
     return all(answer.verdict is ProofVerdict.PROVED for answer in discharge(spec.vocabulary, case))
@@ -240,8 +240,8 @@ def formulas(
 def implied(
     spec: Specification, formula: Term, others: Mapping[str, Term], limit: int = LIMIT
 ) -> tuple[str, ...] | None:
-    """Those of the others that imply the formula in states of any size, none too many; None if they do not,
-    or nobody knows."""
+    """Return those of the others that imply the formula in states of any size, none too many; None if they do
+    not, or nobody knows."""
 
     def follows(names: list[str]) -> list[str] | None:
         context = z3.Context()  # of its own, so that nothing that was asked before changes the core
@@ -269,8 +269,8 @@ TOGETHER = "all together"
 
 
 def clauses(spec: Specification, contract: Mapping[str, ContractClause]) -> Iterator[Vacuity]:
-    """An assignor that offers something can keep the whole contract where it is asked; and each clause
-    forbids something that all others would allow."""
+    """State that an assignor that offers something can keep the whole contract where it is asked, and that
+    each clause forbids something that all others would allow."""
     offer = z3.Function("offer?", Member, Partition, z3.BoolSort())
     state = spec.vocabulary.state()
     kept = {name: spec.vocabulary.close(clause(state, offer)) for name, clause in contract.items()}
@@ -303,7 +303,7 @@ class _SmallGroup:
             self._finite.add(z3.Implies(self._marks[name], formula))
 
     def possible(self, *formulas: Term, holding: Iterable[str] = ()) -> bool:
-        """Whether there is such a group; False also if the solver does not know."""
+        """Check whether there is such a group; False also if the solver does not know."""
         marks = [self._marks[name] for name in holding]
         with self._finite.supposing(*formulas):
             return self._finite.possible(Budget(LIMIT), *marks)

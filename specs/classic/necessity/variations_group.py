@@ -41,14 +41,14 @@ from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 
 def max_generation_only(s: State, offer: Offer) -> Term:
-    """Of claims only those of the newest generation that anybody claims count (2.8.1 to 3.4.0)."""
+    """State that only claims of the newest generation count (2.8.1 to 3.4.0)."""
     older = Exists([L, Q], And(s.member(L), lt(s.claim(N, P), s.claim(L, Q))))
     other = And(s.member(N), M != N, s.claim(N, P) != none, Not(older))
     return Implies(And(s.chosen(A), cooperative(A), offer(M, P), other), lt(s.claim(N, P), s.claim(M, P)))
 
 
 def trusted_once(s: State, offer: Offer) -> Term:
-    """A partition is offered to one member, or to several that all claim it (2.5.1 to 2.8.0)."""
+    """State that a partition is offered to one member, or to several that all claim it (2.5.1 to 2.8.0)."""
     both = And(s.claim(M, P) != none, s.claim(N, P) != none)
     return Implies(And(offer(M, P), offer(N, P)), Or(M == N, both))
 

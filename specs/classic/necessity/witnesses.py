@@ -39,7 +39,7 @@ WITNESSES: Mapping[str, str] = json.loads(Path(__file__).with_name("witnesses.js
 
 
 def path_to(action: str, witnesses: Mapping[str, str] = WITNESSES) -> tuple[str, ...]:
-    """The whole run, without the action itself.
+    """Return the whole run, without the action itself.
 
     >>> path_to("join")
     ('start', 'partitions_lost')

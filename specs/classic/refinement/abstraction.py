@@ -87,7 +87,7 @@ LEAST = StructureSize()
 
 
 def needed(values: Iterable[Value]) -> StructureSize:
-    """The least size in which all of these values of components have a picture."""
+    """Return the least size in which all of these values of components have a picture."""
     ids, generations = 1, 1
     for value in values:
         for name, number in _numbers(value):
@@ -99,7 +99,7 @@ def needed(values: Iterable[Value]) -> StructureSize:
 
 
 def _numbers(value: object) -> Iterator[tuple[str, int]]:
-    """All numbers in ``value``, with the names of their fields."""
+    """Yield all numbers in ``value``, with the names of their fields."""
     if isinstance(value, tuple):
         for name, part in zip(getattr(value, "_fields", repeat("")), value, strict=False):
             if isinstance(part, int):
@@ -123,12 +123,12 @@ class Local:
 
     @property
     def gone(self) -> bool:
-        """Whether no process runs."""
+        """Check whether no process runs."""
         return self.member.life in (Life.DOWN, Life.FAILED)
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way. A disconnect that nobody is there to be told of is nothing."""
+        """Check whether nothing is under way. A disconnect that nobody is there to be told of is nothing."""
         answer = self.wire
         return answer is None or (
             self.gone and isinstance(answer, Refused) and answer.error is Error.DISCONNECT
@@ -173,13 +173,13 @@ class Abstraction:
     # -- elements ----------------------------------------------------------------------------------------
 
     def id(self, slot: int, incarnation: int) -> int:
-        """The element of a member id."""
+        """Return the element of a member id."""
         if incarnation not in self.ids:
             raise ValueError(f"{self.size} has no id number {incarnation}")
         return slot * self.size.ids + incarnation - 1
 
     def generation(self, number: int) -> int:
-        """The element of a generation."""
+        """Return the element of a generation."""
         if number >= self.size.generations:
             raise ValueError(f"{self.size} has no generation {number}")
         return number + 1 if number != NONE else 0
@@ -190,7 +190,7 @@ class Abstraction:
     # -- the state ---------------------------------------------------------------------------------------
 
     def structure(self, shared: Entries, locals_: Sequence[Entries]) -> Structure:
-        """A whole state, of ``shared`` and of what ``local`` says of each slot."""
+        """Return a whole state, of ``shared`` and of what ``local`` says of each slot."""
         return tuple(
             [
                 shared[symbol.name]
@@ -201,7 +201,7 @@ class Abstraction:
         )
 
     def blank(self) -> Structure:
-        """The state in which nothing has happened."""
+        """Return the state in which nothing has happened."""
         nothing = [
             Local(
                 slot=slot,
@@ -218,11 +218,11 @@ class Abstraction:
         return self.structure(self.shared(Group(), Group()), [self.local(here) for here in nothing])
 
     def shared(self, group: Group, log: Group) -> Entries:
-        """The symbols of the group as a whole."""
+        """Return the symbols of the group as a whole."""
         return {**self._group(group), **{f"log_{name}": entry for name, entry in self._group(log).items()}}
 
     def local(self, here: Local) -> Entries:
-        """All other symbols, at the places of one slot."""
+        """Return all other symbols, at the places of one slot."""
         return {
             **self._member(here),
             **self._wire(here),
@@ -323,7 +323,8 @@ class Abstraction:
         }
 
     def _behind(self, here: Local) -> Entries:
-        """The bag of what was left behind: what all of its JoinGroups under one id come to, and so on."""
+        """Return the bag of what was left behind: what all of its JoinGroups under one id come to, and so
+        on."""
         requests = [request for connection in here.behind for request in connection]
         requests += [here.stray] if isinstance(here.stray, Join) else []  # its sender gave up on it
         joins = [request for request in requests if isinstance(request, Join)]
@@ -376,7 +377,7 @@ class Abstraction:
         return {name: entries[name.removeprefix("log_")] for name in LOGGED}
 
     def _recorded(self, members: Sequence[MemberRecord | None]) -> Entries:
-        """What the coordinator was told by the members of one slot, and has assigned them."""
+        """Return what the coordinator was told by the members of one slot, and has assigned them."""
         metas = [None if record is None else record.meta for record in members]
         return {
             "claim": _flat(map(self._claimed, metas)),
@@ -398,7 +399,8 @@ class Abstraction:
         return tuple([generation if parts >> p & 1 else 0 for p in self.partitions])
 
     def _claimed(self, meta: Metadata | None) -> Entry:
-        """What a JoinGroup claims, since when: the generationId field says it, or else its user data."""
+        """Return what a JoinGroup claims, since when: the generationId field says it, or else its user
+        data."""
         if meta is None:
             return self._claims(0, NONE)
         return self._claims(meta.owned, meta.own_gen if meta.label == NONE else meta.label)

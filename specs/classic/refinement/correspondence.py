@@ -45,7 +45,7 @@ from rebalance_verifier.specs.classic.refinement.moves import (
 
 
 def steps(move: Move) -> list[SpecStep]:
-    """The actions of the logic that ``move`` stands for, the witnesses read off from both states.
+    """Return the actions of the logic that ``move`` stands for, the witnesses read off from both states.
 
     Raises NoCounterpartError when there are none.
     """
@@ -59,7 +59,8 @@ def _nothing(move: Move) -> Iterable[SpecStep]:
 
 
 def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
-    """What was under way for a process that is gone is lost or left behind; ``late``: what is late, too."""
+    """Lose or leave behind what was under way for a process that is gone; ``late``: what is late,
+    too."""
     if len(move.new.behind) > len(move.old.behind):
         yield from _left_behind(move)
     elif not move.old.idle and move.new.idle:
@@ -69,7 +70,8 @@ def _gone(move: Move, *, late: bool) -> Iterator[SpecStep]:
 
 
 def _stray_lost(move: Move) -> Iterator[SpecStep]:
-    """What was late is lost, or a JoinGroup that its sender gave up on; nothing if it is still there."""
+    """Lose what was late, or a JoinGroup that its sender gave up on; nothing if it is still
+    there."""
     if move.old.stray is not None and move.new.stray is None:
         yield ("left_lost", ()) if isinstance(move.old.stray, Join) else ("stray_lost", (move.c,))
 
@@ -188,7 +190,7 @@ def _start(move: Move) -> Iterator[SpecStep]:
 
 
 def _left_behind(move: Move) -> Iterator[SpecStep]:
-    """What is under way stays so on a connection that broke."""
+    """Leave requests under way on a connection that broke."""
     request = move.old.wire
     if isinstance(request, Sync):
         generation = move.map.generation(request.generation)
@@ -214,7 +216,7 @@ def _leave_lost(move: Move) -> Iterator[SpecStep]:
 
 
 def _arrived(move: Move) -> Join | Sync | LeaveGroup:
-    """Which of the requests that were left behind has arrived: the first of its connection."""
+    """Return which of the requests that were left behind has arrived: the first of its connection."""
     return move.old.behind[connection_of(move.event.choice)][0]
 
 

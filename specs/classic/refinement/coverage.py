@@ -42,7 +42,7 @@ NOTHING = SampleCoverage()
 
 
 def wanted(machine: Machine) -> SampleCoverage:
-    """What a machine has, but for what it cannot come to."""
+    """Return what a machine has, but for what it cannot come to."""
     faults = dict.fromkeys(action.name for action in machine.actions if costs(action))
     return SampleCoverage(
         actions=frozenset(action.name for action in machine.actions) - NEVER,
@@ -51,18 +51,19 @@ def wanted(machine: Machine) -> SampleCoverage:
 
 
 def enough(met: SampleCoverage, wanted: SampleCoverage) -> bool:
-    """Whether a sample that met so much says that a model does what the logic does: every action is there,
-    and of the pairs of faults at most one in ten is missing. Some of these are rare, and some impossible."""
+    """Check whether a sample that met so much says that a model does what the logic does: every action is
+    there, and of the pairs of faults at most one in ten is missing. Some of these are rare, and some
+    impossible."""
     return wanted.actions <= met.actions and len(met.pairs & wanted.pairs) >= ENOUGH * len(wanted.pairs)
 
 
 def costs(action: Action) -> bool:
-    """Whether it is a fault that the budget pays for."""
+    """Check whether it is a fault that the budget pays for."""
     return action.fault and "budget" in action.reads
 
 
 def pair(one: str, other: str) -> Pair:
-    """The two in order."""
+    """Return the two in order."""
     return (one, other) if one < other else (other, one)
 
 
@@ -75,7 +76,7 @@ class CoverageSoFar:
     kinds: set[Hashable] = field(default_factory=set)
 
     def meets(self, action: str, fault: bool, before: Iterable[str]) -> bool:
-        """An action is possible after these faults; whether there is anything new in that."""
+        """Note that an action is possible after these faults; return whether that is new."""
         pairs = {pair(action, one) for one in before if one != action} if fault else set[Pair]()
         new = action not in self.actions or not pairs <= self.pairs
         self.actions.add(action)
@@ -83,17 +84,17 @@ class CoverageSoFar:
         return new
 
     def kind(self, kind: Hashable) -> bool:
-        """A step of that kind is possible; whether it is the first one."""
+        """Note that a step of that kind is possible; return whether it is the first one."""
         new = kind not in self.kinds
         self.kinds.add(kind)
         return new
 
     def taken(self) -> SampleCoverage:
-        """All of it but for the kinds of states."""
+        """Return all of it but for the kinds of states."""
         return SampleCoverage(actions=frozenset(self.actions), pairs=frozenset(self.pairs))
 
     def lacking(self, wanted: SampleCoverage) -> list[Pair]:
-        """The pairs that are missing, in order."""
+        """Return the pairs that are missing, in order."""
         return sorted(wanted.pairs - self.pairs)
 
 
@@ -109,7 +110,7 @@ class Course:
     at: int = 0
 
     def next(self, found: Sequence[tuple[bool, Transition]]) -> Transition | None:
-        """The step to take of those that are possible; None if any will do."""
+        """Return the step to take of those that are possible; None if any will do."""
         if self.fault and self.at >= self.since:
             for _, step in found:
                 if step.event.action == self.fault:

@@ -34,7 +34,7 @@ TakenStep = tuple[Structure, SpecStep, Structure]
 
 
 def seen_by(observations: Iterable[Hashable]) -> tuple[ListenerCall, ...]:
-    """The callbacks among what was seen of a step of the model."""
+    """Return the callbacks among what was seen of a step of the model."""
     return tuple(
         [
             ((seen.call,), seen.parts, seen.owned, seen.believed)
@@ -45,7 +45,7 @@ def seen_by(observations: Iterable[Hashable]) -> tuple[ListenerCall, ...]:
 
 
 def called_by(universe: Universe, path: Iterable[TakenStep]) -> Iterator[ListenerCall]:
-    """The callbacks of actions of the logic."""
+    """Yield the callbacks of actions of the logic."""
     for before, (name, parameters), after in path:
         if name in CALLS:
             c = parameters[0]
@@ -58,7 +58,7 @@ def called_by(universe: Universe, path: Iterable[TakenStep]) -> Iterator[Listene
 
 
 def differs(setup: Setup, seen: Iterable[ListenerCall], called: Iterable[ListenerCall]) -> str | None:
-    """None if these are the same callbacks; else how they differ."""
+    """Return None if these are the same callbacks; else how they differ."""
     listed, expected = list(seen), list(called)
     for have, want in zip(listed, expected, strict=False):
         if have[0][0] not in want[0] or have[1:] != want[1:]:

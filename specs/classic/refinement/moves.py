@@ -50,7 +50,7 @@ class Move:
         return MemberContext(Slot(self.c), self.map.setup)
 
     def id(self, incarnation: int) -> int:
-        """The element of a member id of the slot."""
+        """Return the element of a member id of the slot."""
         return self.map.id(self.c, incarnation)
 
 
@@ -62,22 +62,22 @@ Name = str | Callable[[Move], str]
 
 
 def of(name: Name, *elements: Callable[[Move], int]) -> Counterpart:
-    """One action, with these parameters."""
+    """Return one action, with these parameters."""
     return lambda move: [
         (name if isinstance(name, str) else name(move), tuple(element(move) for element in elements))
     ]
 
 
 def consumer(move: Move) -> int:
-    """Whose step it is."""
+    """Return whose step it is."""
     return move.c
 
 
 def requested(move: Move) -> int:
-    """The member id in the request that is under way."""
+    """Return the member id in the request that is under way."""
     return move.id(move.old.wire.id)
 
 
 def changed(move: Move) -> int:
-    """The member id whose record is another one now, or gone."""
+    """Return the member id whose record is another one now, or gone."""
     return move.id(next(record.id for record in move.old.records if record not in move.new.records))

@@ -234,7 +234,7 @@ class Refinement:
         return RefinementFailure(event_text(event), *wrong) if wrong else None
 
     def judge(self, state: Numbers, event: str = "") -> RefinementFailure | None:
-        """The first invariant or property that does not hold in ``state``."""
+        """Return the first invariant or property that does not hold in ``state``."""
         self.fit(state)
         try:
             appearance = self._appearance(state)
@@ -252,7 +252,7 @@ class Refinement:
         return broken(self._stepper, self._formulas, structure, event)
 
     def breach(self, state: Numbers, event: str = "") -> RefinementFailure | None:
-        """The first property that does not hold in ``state``; None also where nothing shows it."""
+        """Return the first property that does not hold in ``state``; None also where nothing shows it."""
         self.fit(state)
         try:
             structure = self._structure(self._appearance(state))
@@ -268,7 +268,7 @@ class Refinement:
         after: Structure,
         calls: tuple[ListenerCall, ...] | None,
     ) -> tuple[str, str] | None:
-        """The first action that is not possible, or the last one if it ends elsewhere; and why."""
+        """Return the first action that is not possible, or the last one if it ends elsewhere; and why."""
         universe, taken = self.map.universe, list[TakenStep]()
         for n, (name, parameters) in enumerate(path):
             last = n == len(path) - 1
@@ -294,18 +294,18 @@ class Refinement:
         return (final, why) if why else None
 
     def _remembering(self, state: Structure) -> Structure:
-        """The structure with that in its log which is in memory."""
+        """Return the structure with that in its log which is in memory."""
         positions = self.map.universe.positions
         live = {name: state[positions[name.removeprefix("log_")]] for name in LOG}
         return tuple([live.get(name, entry) for name, entry in zip(positions, state, strict=True)])
 
     def _forgetful(self, state: Structure) -> Structure:
-        """The structure with nothing in its log."""
+        """Return the structure with nothing in its log."""
         symbols = self.map.universe.positions
         return tuple([self._log.get(name, entry) for name, entry in zip(symbols, state, strict=True)])
 
     def kind(self, transition: Transition) -> Hashable:
-        """The action, and what of the states before of its consumer and of the group is no number."""
+        """Return the action, and what of the states before of its consumer and of the group is no number."""
         before, event, *_ = transition
         try:
             appearance = self._appearance(before)
@@ -340,7 +340,7 @@ class Refinement:
         return (shared, *parts)
 
     def _part(self, slot: int, numbers: Numbers) -> int:
-        """The number of the entries for some components: of one slot, or of what all share."""
+        """Return the number of the entries for some components: of one slot, or of what all share."""
         known = self._view.parts.get((slot, numbers))
         if known is None:
             if slot < 0:
@@ -400,7 +400,7 @@ class Refinement:
 def broken(
     stepper: Stepper, formulas: Mapping[str, Term], structure: Structure, event: str
 ) -> RefinementFailure | None:
-    """The first of the closed formulas that does not hold, and for whom."""
+    """Return the first of the closed formulas that does not hold, and for whom."""
     holds = stepper.holds
     name = next((name for name, formula in formulas.items() if not holds(formula, structure)), None)
     if name is None:

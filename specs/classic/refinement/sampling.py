@@ -169,8 +169,8 @@ class _Sampling:
         return Course(rare=rare, fault=one, since=self.random.randrange(len(ways) + 1), route=ways)
 
     def _checked(self, state: Numbers) -> list[tuple[bool, Transition]]:
-        """Every step from the state, and whether it is new. Of faults those are checked that are so for the
-        first time; now and then all."""
+        """Return every step from the state, and whether it is new. Of faults those are checked that are so
+        for the first time; now and then all."""
         few = len(self.wanted.pairs) <= FEW
         found, every = [], few or self.random.randrange(THOROUGH) == 0
         for transition in self.refinement.numbered.steps(state):
@@ -253,7 +253,7 @@ def sampled_by(sample: ModelSample, refinement: ChecksSteps) -> SampledModel:
 
 
 def shares(samples: Sequence[ModelSample], steps: int, parts: Sequence[int] = ()) -> tuple[ModelSample, ...]:
-    """The samples with as many ``steps`` together, by their ``parts``; evenly without any."""
+    """Return the samples with as many ``steps`` together, by their ``parts``; evenly without any."""
     parts = parts or [1] * len(samples)
     ends = [steps * part // sum(parts) for part in accumulate(parts, initial=0)]
     return tuple(

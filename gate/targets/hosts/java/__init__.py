@@ -56,12 +56,13 @@ class JavaTarget:
 
     @property
     def promised(self) -> tuple[Promise, ...]:
-        """What it is asked for: what the spec says, or what is known of Kafka's own; nothing of others."""
+        """Return what it is asked for: what the spec says, or what is known of Kafka's own; nothing of
+        others."""
         return self.promises or tuple(sorted(JAVA_PROMISES.get(self.class_name, ())))
 
 
 def parse(spec: str) -> JavaTarget:
-    """The parts of a ``java:`` spec. Raises ToolError, also where it names no jar."""
+    """Return the parts of a ``java:`` spec. Raises ToolError, also where it names no jar."""
     target = _parsed(spec)
     if not target.where:
         raise ToolError(
@@ -100,8 +101,8 @@ def spelled(
 
 
 def command(spec: str) -> tuple[str, ...]:
-    """What hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge if that was
-    not done before, and loads nothing of the target's. Raises ToolError."""
+    """Return what hosts the assignor of a ``java:`` spec: downloads with Maven and compiles the bridge if
+    that was not done before, and loads nothing of the target's. Raises ToolError."""
     target = parse(spec)
     jars = maven.class_path(target.where)
     sources = ["Bridge.java", *(["ServerSide.java"] if jvm.holds(jars, _SERVER_SIDE) else [])]

@@ -30,7 +30,7 @@ class ClassSource:
 
 
 def source_of(class_bytes: bytes, method: str) -> ClassSource:
-    """Where a class is, and its method ``method``, or else the first of its methods.
+    """Return where a class is, and its method ``method``, or else the first of its methods.
 
     Raises ValueError for what is no class.
     """
@@ -41,7 +41,7 @@ def source_of(class_bytes: bytes, method: str) -> ClassSource:
 
 
 def class_bytes(name: str, where: Iterable[Path]) -> bytes | None:
-    """The class ``name``, with dots, in the first of the directories and jars that has it."""
+    """Return the class ``name``, with dots, in the first of the directories and jars that has it."""
     inside = f"{name.replace('.', '/')}.class"
     for path in where:
         if path.is_dir() and (path / inside).is_file():
@@ -98,7 +98,7 @@ def _source(data: bytes, method: str) -> ClassSource:
 
 
 def _texts(read: _Bytes) -> dict[int, str]:
-    """The constants that are text, by number."""
+    """Return the constants that are text, by number."""
     texts, number, count = {}, 1, read.number("H")
     while number < count:
         tag = read.number("B")
@@ -117,7 +117,7 @@ def _attributes(read: _Bytes, texts: dict[int, str]) -> Iterator[tuple[str, byte
 
 
 def _first_line(code: bytes, texts: dict[int, str]) -> int:
-    """The least line of a method's code."""
+    """Return the least line of a method's code."""
     read = _Bytes(code)
     read.bytes(4)
     read.bytes(read.number("I"))

@@ -88,7 +88,7 @@ class Recorder:
             self.write("joined")
 
     def noting(self, event: str) -> Callable[[object], None]:
-        """What writes ``event`` whenever it is called, as `LogTap` wants it."""
+        """Return what writes ``event`` whenever it is called, as `LogTap` wants it."""
         return lambda _: self.write(event)
 
     def callback(self, event: str, partitions: Iterable[Any]) -> None:
@@ -118,10 +118,10 @@ class Client(ABC):
 
     @abstractmethod
     def poll(self, seconds: float) -> Ranges:
-        """What was read; runs callbacks."""
+        """Return what was read; runs callbacks."""
 
     def owned(self) -> Iterable[str]:
-        """What the client says is assigned to it."""
+        """Yield what the client says is assigned to it."""
         return map(named, self.consumer.assignment())
 
     @abstractmethod
@@ -253,7 +253,7 @@ def named(partition: Any) -> str:
 
 
 def listener(base: Any, recorder: Recorder) -> Any:
-    """A listener of a client whose interface of it is ``base``."""
+    """Return a listener of a client whose interface of it is ``base``."""
 
     class Listener(base):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Any) -> None:
@@ -269,7 +269,7 @@ def listener(base: Any, recorder: Recorder) -> Any:
 
 
 def collected(polled: Mapping[Any, Iterable[Any]]) -> Ranges:
-    """What a poll returned as ranges; ``polled``: TopicPartition -> records."""
+    """Return what a poll returned as ranges; ``polled``: TopicPartition -> records."""
     ranges: Ranges = {}
     for partition, records in polled.items():
         for record in records:

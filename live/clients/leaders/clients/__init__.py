@@ -65,7 +65,8 @@ class Leading:
     prompt: str = ""
 
     def is_slow(self, release: str) -> bool:
-        """Whether a process of this release is better asked once; one that is no number is taken for new."""
+        """Check whether a process of this release is better asked once; one that is no number is taken for
+        new."""
         with contextlib.suppress(ValueError):
             return bool(self.prompt) and version(release) < version(self.prompt)
         return False
@@ -208,7 +209,7 @@ def released(client: Leading, release: str) -> str:
 
 
 def promised(client: str, assignor: str) -> list[str]:
-    """What it is asked for."""
+    """Return what it is asked for."""
     nothing = frozenset[Promise]()
     every = PROMISES.get(assignor, nothing) | MORE_PROMISES.get(client, {}).get(assignor, nothing)
     return sorted(promise.value for promise in every)
