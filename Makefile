@@ -142,6 +142,6 @@ $(STAMP): pyproject.toml | $(BIN)/python
 	@touch $(REQUIRED) $@
 
 # mypy cannot see the import hook of the editable installation, but it follows links.
-PACKAGES := base model properties explore specs live gate pipeline traces report cli
+PACKAGES := base model properties explore specs live gate pipeline traces report api cli
 .ns/rebalance_verifier:
 	@mkdir -p $@ && ln -sfn $(addprefix ../../,$(PACKAGES)) $(addprefix ../../rebalance_verifier/,__init__.py __main__.py py.typed) $@/

@@ -22,6 +22,13 @@ from urllib.request import url2pathname
 
 NAME = "rebalance-verifier"
 
+OF_EXTRAS = {
+    **dict.fromkeys(("pyspark", "py4j", "pyarrow", "pandas"), "spark"),
+    "duckdb": "audit",
+    **dict.fromkeys(("kafka", "aiokafka", "confluent_kafka"), "targets"),
+}
+"""Packages that are not required -> the extra that brings them."""
+
 
 @dataclass(frozen=True, slots=True)
 class Installation:

@@ -29,6 +29,17 @@ class Unparsed(Unreadable):
     """Raised for a regular file that holds something else."""
 
 
+def reason(error: Exception) -> str:
+    """Return the text of an error that is about what a user gave: of a file its name and the trouble with it.
+
+    >>> reason(FileNotFoundError(2, "No such file or directory", "a.log"))
+    'a.log: No such file or directory'
+    """
+    if isinstance(error, OSError) and error.filename and error.strerror:
+        return f"{error.filename}: {error.strerror}"
+    return str(error.args[0] if error.args and not isinstance(error, OSError) else error)
+
+
 def contents(path: Path, most: int = MOST_BYTES) -> bytes:
     """Return the bytes of a regular file of at most so many. Raises Unreadable, FileNotFoundError."""
     with regular(path) as file:

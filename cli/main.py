@@ -47,13 +47,6 @@ COMMANDS = (
     init,
 )
 
-OF_EXTRAS = {
-    **dict.fromkeys(("pyspark", "py4j", "pyarrow", "pandas"), "spark"),
-    "duckdb": "audit",
-    **dict.fromkeys(("kafka", "aiokafka", "confluent_kafka"), "targets"),
-}
-"""Packages that are not required -> the extra that brings them."""
-
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``base.verdict.Exit``)."""
@@ -94,7 +87,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _not_ours(error: Exception) -> str:
     """Return what is wrong where it is with the installation or with a disk; "" where the suite is."""
-    from rebalance_verifier.base.installation import how_to_get
+    from rebalance_verifier.base.installation import OF_EXTRAS, how_to_get
 
     if isinstance(error, ImportError):
         package = (error.name or "").partition(".")[0]

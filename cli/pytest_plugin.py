@@ -1,6 +1,6 @@
 """pytest plugin: one line turns an assignor into a set of clause tests with stable ids.
 
-    from rebalance_verifier.cli.pytest_plugin import conformance
+    from rebalance_verifier import conformance
 
     test_contract = conformance("my_package.assignors:MyAssignor")
 
@@ -238,27 +238,16 @@ def _shared(request: pytest.FixtureRequest, target: Any) -> tuple[Result | _NotJ
 
 
 def _check(config: pytest.Config, target: Any) -> Result | _NotJudged:
+    from rebalance_verifier.api.checking import run_check
+    from rebalance_verifier.api.judgement import CannotJudge
     from rebalance_verifier.gate.search import counterexamples
     from rebalance_verifier.gate.search.judgement import allow
-    from rebalance_verifier.gate.search.search import check, describe
-    from rebalance_verifier.gate.targets.hosts.hosted import TargetError
-    from rebalance_verifier.gate.targets.hosts.inside import InProcess
-    from rebalance_verifier.gate.targets.resolve import resolve, shared_path
-    from rebalance_verifier.gate.targets.session import Session
 
-    spec = target if isinstance(target, str) else _name(target)
     try:
-        with (
-            shared_path(),
-            Session(resolve(target)) if isinstance(target, str) else InProcess(target) as session,
-        ):
-            info = describe(spec, session.hello)
-            with _progress(config, isinstance(target, str)) as shown:
-                result = check(_plan(config), session, info, fresh=session.close, **shown)
-    except TargetError as error:
+        with _progress(config, isinstance(target, str)) as shown:
+            result = run_check(target, _plan(config), **shown)
+    except CannotJudge as error:
         return _NotJudged(str(error))
-    if result.interrupted:
-        raise KeyboardInterrupt
     result = allow(result, _failing(config), (), date.today())
     with contextlib.suppress(OSError):  # a read-only checkout still gets its verdict
         result = counterexamples.save_all(result, Path(_option(config, "report-dir")))
@@ -283,12 +272,6 @@ def _progress(config: pytest.Config, apart: bool) -> Iterator[dict[str, Any]]:
         reporter.ensure_newline()
         with polled(argparse.Namespace(no_progress=False), stages.line):
             yield progress_of(stages)
-
-
-def _name(target: Any) -> str:
-    """Return an object as ``module:attribute``, the way ``rebalance replay`` may find it again."""
-    named = target if hasattr(target, "__qualname__") else type(target)
-    return f"{named.__module__}:{named.__qualname__}"
 
 
 def _settle_search(result: Result) -> None:

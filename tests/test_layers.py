@@ -35,7 +35,7 @@ OPTIONAL = CLIENTS | SPARK | {"jsonschema"}
 
 FLOORS = (
     *("base", "model", "properties", "explore", "specs", "live", "gate", "pipeline", "traces", "report"),
-    "cli",
+    *("api", "cli"),
 )
 """The folders from the ground up; each imports those before it, as far as it has need of them."""
 
@@ -48,6 +48,7 @@ INSTALLED = {
     "specs": {"z3"},
     "gate": {"hypothesis"},
     "pipeline": {"pyspark", "numpy", "pyarrow", "duckdb"},
+    "api": {"hypothesis"},
     "cli": {"pytest"},
 }
 LAZILY = {
@@ -97,6 +98,7 @@ ORDER = {
     ),
     "traces": ("traces",),
     "report": ("report", "report.diagram", "report.terminal", "report.html", "report.ci"),
+    "api": ("api",),
     "cli": ("cli.console", "cli.shared", "cli.init", "cli.commands", "cli"),
 }
 """The packages of each folder, each importing only those before it."""

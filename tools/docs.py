@@ -13,12 +13,16 @@ they have commands of their own; of released.md that is `make code`, which write
 from __future__ import annotations
 
 import argparse
+import ast
 import importlib
+import inspect
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
+from itertools import chain
 from pathlib import Path
+from textwrap import indent
 
 from rebalance_verifier.cli.init import workflows
 from rebalance_verifier.cli.init.workflows import Project
@@ -138,6 +142,102 @@ def meaning(parser: argparse.ArgumentParser, action: argparse.Action) -> str:
     """The help of an option, its default in place."""
     values = vars(action) | {"prog": parser.prog}
     return (action.help or "") % values
+
+
+# -- reference/api.md ------------------------------------------------------------------------------------
+
+API = {
+    "To judge": ("check", "explore", "audit", "Judgement", "JudgedFinding", "Verdict", "CannotJudge"),
+    "Groups": ("scenario", "SizedScenario", "group_machine", "find_run", "runs", "setups", "code_machine"),
+    "Tests of an assignor": ("conformance", "assert_conforms", "histories", "play"),
+    "What an assignor is given and returns": (
+        *("Assignor", "Cluster", "Subscription", "GroupSubscription", "GroupAssignment", "TopicPartition"),
+    ),
+    "The proxy": ("Proxy", "ProxyRule"),
+}
+"""The public names, as the page has them; `__version__` is the version as text."""
+
+
+def public_api() -> str:
+    """Return every public name with its signature and its docstring."""
+    import rebalance_verifier
+
+    if left := set(rebalance_verifier.__all__) ^ {"__version__", *chain(*API.values())}:
+        raise ValueError(
+            f"API of tools/docs.py and rebalance_verifier.__all__ differ: {', '.join(sorted(left))}"
+        )
+    return "\n".join(
+        section(title, "", "\n".join(f"### {name}\n\n{_described(name)}" for name in names))
+        for title, names in API.items()
+    )
+
+
+def _described(name: str) -> str:
+    """Return the signature of a public name and its docstring as Markdown; of an alias the text behind it."""
+    import rebalance_verifier
+
+    found = getattr(rebalance_verifier, name)
+    if not (inspect.isclass(found) or inspect.isfunction(found)):
+        module = importlib.import_module(f"rebalance_verifier.{rebalance_verifier._MODULES[name]}")
+        body = ast.parse(inspect.getsource(module)).body
+        at = next(i for i, node in enumerate(body) if ast.unparse(node).startswith(f"{name} = "))
+        return f"```python\n{ast.unparse(body[at])}\n```\n\n{ast.literal_eval(ast.unparse(body[at + 1]))}\n"
+    if inspect.isclass(found):
+        members = [
+            f"**{name}.{member}**{_taken(value)}{': ' * bool(inspect.getdoc(value))}"
+            f"{prose(inspect.getdoc(value) or '')}"
+            for member, value in vars(found).items()
+            if member[0] != "_" and (isinstance(value, property | classmethod) or inspect.isfunction(value))
+        ]
+        return "\n".join([prose(inspect.getdoc(found) or ""), *members])
+    parameters = inspect.signature(found).parameters.values()
+    lines = [f"    {_unquoted(one)}," for one in parameters]
+    if any(one.kind is one.KEYWORD_ONLY for one in parameters):
+        first = next(n for n, one in enumerate(parameters) if one.kind is one.KEYWORD_ONLY)
+        lines.insert(first, "    *,")
+    head = "\n".join([f"def {name}(", *lines, f") -> {inspect.signature(found).return_annotation}"])
+    return f"```python\n{head}\n```\n\n{prose(inspect.getdoc(found) or '')}"
+
+
+def _unquoted(parameter: inspect.Parameter) -> str:
+    """Return a parameter as it is written, its annotation without quotes."""
+    return re.sub(rf"^(\**{parameter.name}): '(.*?)'(?= = |$)", r"\1: \2", str(parameter))
+
+
+def _taken(member: object) -> str:
+    """Return the parameters of a method as code; none of a property."""
+    if isinstance(member, property):
+        return ""
+    function = member.__func__ if isinstance(member, classmethod) else member
+    names = list(inspect.signature(function).parameters)[1:]  # type: ignore[arg-type]
+    return f"`({', '.join(names)})`"
+
+
+def prose(text: str) -> str:
+    """Return a docstring as Markdown: its parameters as a list.
+
+    >>> print(prose("Do it.\\n\\nArgs:\\n    a: this,\\n        or that.\\n    b: more."))
+    Do it.
+    <BLANKLINE>
+    - `a`: this, or that.
+    - `b`: more.
+    <BLANKLINE>
+    """
+    lines: list[str] = []
+    listed = False
+    for line in re.sub(r"(?m)^(>>> .*(?:\n.+)*)", lambda m: indent(m[1], "    "), text).splitlines():
+        if line in ("Args:", "Attributes:"):
+            listed = True
+        elif listed and (item := re.fullmatch(r"    (\w+): (.*)", line)):
+            lines.append(f"- `{item[1]}`: {item[2]}")
+        elif listed and line.startswith("        "):
+            lines[-1] += f" {line.strip()}"
+        elif listed and lines[-1].startswith("- ") and not line:
+            listed = False
+            lines.append("")
+        else:
+            lines.append(line.replace("``", "`"))
+    return "\n".join(lines) + "\n"
 
 
 # -- reference/clauses.md --------------------------------------------------------------------------------
@@ -386,6 +486,7 @@ GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     },
     "docs/how-to/run-tlc.md": {"": tlc},
     "docs/paper/paper.md": {**tables.PARTS, "contract": contract, "tlc": tlc},
+    "docs/reference/api.md": {"": public_api},
     "docs/reference/clauses.md": {"": clauses},
     "docs/reference/command-line.md": {"": command_line},
     "docs/reference/log-formats.md": {"": log_formats},

@@ -7,10 +7,8 @@ import contextlib
 import json
 import re
 import time
-import zoneinfo
 from collections.abc import Sequence
 from dataclasses import fields, replace
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -214,17 +212,21 @@ def _storm(text: str) -> tuple[int, float]:
 
 
 def _zone(text: str) -> str:
-    if re.fullmatch(r"[+-]\d\d:\d\d", text) or text == "UTC":
-        return text
-    with contextlib.suppress(KeyError, ValueError, OSError):
-        return zoneinfo.ZoneInfo(text).key
-    raise argparse.ArgumentTypeError(f"{text!r} is no time zone, such as Europe/Berlin or +02:00")
+    from rebalance_verifier.pipeline.audit.result import InputError, zone_of
+
+    try:
+        return zone_of(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _date(text: str) -> str:
-    with contextlib.suppress(ValueError):
-        return date.fromisoformat(text).isoformat()
-    raise argparse.ArgumentTypeError(f"{text!r} is not a day, such as 2026-11-21")
+    from rebalance_verifier.pipeline.audit.result import InputError, day_of
+
+    try:
+        return day_of(text)
+    except InputError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 # -- running -------------------------------------------------------------------------------------------

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -233,21 +232,11 @@ def _with_assignor(
     options: argparse.Namespace, chosen: NamedScenario, size: Any
 ) -> tuple[NamedScenario, Any]:
     """Return the scenario with the target wherever it lists an assignor of the same protocol."""
-    from rebalance_verifier.explore.groups.scenarios import ScenarioError
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
-    from rebalance_verifier.gate.targets.plugged import plugged
-    from rebalance_verifier.model.bugs.switches import SWITCHES
+    from rebalance_verifier.gate.targets.plugged import led_by
 
     with usage_errors(TargetError):
-        plug = plugged(options.target)
-    if on := [switch for switch in options.switch if switch in SWITCHES]:
-        raise UsageError(
-            f"--switch {on[0]} is one of assignors: write --target NAME+{on[0]}, or leave one out"
-        )
-    try:
-        return chosen.led_by(plug.replaces), replace(size, factory=plug)
-    except ScenarioError as error:
-        raise UsageError(f"--target {options.target} {error}") from error
+        return led_by(options.target, chosen, size)
 
 
 def _refuse(options: argparse.Namespace) -> None:

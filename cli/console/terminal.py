@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rebalance_verifier.base.reading import reason
 from rebalance_verifier.base.text import NARROWEST, fitted, page_width
 from rebalance_verifier.base.text import clean as clean_line
 from rebalance_verifier.base.verdict import Exit
@@ -114,10 +115,7 @@ def usage_errors(*kinds: type[Exception], option: str = "") -> Iterator[None]:
     try:
         yield
     except kinds as error:
-        message: Any = error.args[0] if error.args else error
-        if isinstance(error, OSError):
-            message = f"{error.filename}: {error.strerror}" if error.filename and error.strerror else error
-        raise UsageError(f"{option}: {message}" if option else str(message)) from error
+        raise UsageError(f"{option}: {reason(error)}" if option else reason(error)) from error
 
 
 def answer(options: argparse.Namespace, document: Callable[[], Any], text: Callable[[], str]) -> None:

@@ -20,17 +20,23 @@ class _Drawn:
         return self._draw(st.integers(low, high)) if low < high else low
 
 
-def scenarios(
-    protocol: RebalanceProtocol = RebalanceProtocol.COOPERATIVE,
+def histories(
+    protocol: RebalanceProtocol | str = "cooperative",
     dimensions: Iterable[str] | None = None,
     size: Size = SMALL,
 ) -> st.SearchStrategy[Scenario]:
-    """Return scenarios along the named dimensions of the input space; ``None``: any combination of them."""
-    return _scenarios(protocol, None if dimensions is None else tuple(dimensions), size)
+    """Draw histories of a group as an assignor sees it: members that come and go, claims that become stale.
+
+    Args:
+        protocol: "eager" or "cooperative".
+        dimensions: what varies, such as ["stale", "racks"]; any combination where none is named.
+        size: the largest group.
+    """
+    return _histories(RebalanceProtocol(protocol), None if dimensions is None else tuple(dimensions), size)
 
 
 @st.composite
-def _scenarios(
+def _histories(
     draw: st.DrawFn, protocol: RebalanceProtocol, dimensions: tuple[str, ...] | None, size: Size
 ) -> Scenario:
     if dimensions is None:

@@ -182,6 +182,19 @@ def save_all(result: Result, root: Path) -> Result:
     return replace(result, clauses=tuple(_saved(row, result, root / FAILURES) for row in result.clauses))
 
 
+def identified(result: Result) -> Result:
+    """Return a result whose findings have the ids of their traces, none of which is written."""
+
+    def named(row: ClauseResult) -> ClauseResult:
+        found = [
+            replace(one, trace_id=trace_id(one.clause.id, result.target.spec, one.scenario))
+            for one in row.findings
+        ]
+        return replace(row, finding=found[0], others=tuple(found[1:])) if found else row
+
+    return replace(result, clauses=tuple(map(named, result.clauses)))
+
+
 def _saved(row: ClauseResult, result: Result, directory: Path) -> ClauseResult:
     saved = []
     for finding in row.findings:
@@ -226,7 +239,7 @@ def as_pytest(trace: Trace) -> str:
     comment = "\n".join(f"# {line}".rstrip() for line in story)
     return f'''"""The counterexample in trace {trace.id}, as a test."""
 
-from rebalance_verifier.gate.search import assert_conforms
+from rebalance_verifier import assert_conforms
 
 {comment}
 

@@ -7,16 +7,17 @@ what it is asked. Programs that speak JSON lines are too slow for this and are j
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
+from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
 from rebalance_verifier.gate.targets.hosts.host import ask, ask_user_data
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError, describe, load, look_here
 from rebalance_verifier.gate.targets.resolve import resolve
 from rebalance_verifier.model.assignor import Assignor
 from rebalance_verifier.model.assignors import NAMES
-from rebalance_verifier.model.bugs.switches import switched
+from rebalance_verifier.model.bugs.switches import SWITCHES, switched
 from rebalance_verifier.model.values import (
     Cluster,
     GroupAssignment,
@@ -58,6 +59,22 @@ def plugged(spec: str) -> Plugged:
     if RebalanceProtocol.COOPERATIVE in assignor.protocols:
         return Plugged(spec, "cooperative-sticky")
     return Plugged(spec, "sticky" if assignor.writes else "range")
+
+
+def led_by(spec: str, scenario: NamedScenario, size: ScenarioSize) -> tuple[NamedScenario, ScenarioSize]:
+    """Return the scenario and its size with the target wherever it lists an assignor of the same protocol.
+
+    Raises TargetError, and ScenarioError where the two do not go together.
+    """
+    plug = plugged(spec)
+    if on := [switch for switch in size.switches if switch in SWITCHES]:
+        raise ScenarioError(
+            f"--switch {on[0]} is one of assignors: write --target NAME+{on[0]}, or leave one out"
+        )
+    try:
+        return scenario.led_by(plug.replaces), replace(size, factory=plug)
+    except ScenarioError as error:
+        raise ScenarioError(f"--target {spec} {error}") from error
 
 
 @cache

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
+import zoneinfo
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date as Day
@@ -28,6 +30,22 @@ from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Not
 
 class InputError(ValueError):
     """Logs that cannot be read; the text says which and why."""
+
+
+def zone_of(text: str) -> str:
+    """Return the name of a time zone, or an offset such as +02:00, as it is given. Raises InputError."""
+    if re.fullmatch(r"[+-]\d\d:\d\d", text) or text == "UTC":
+        return text
+    with contextlib.suppress(KeyError, ValueError, OSError):
+        return zoneinfo.ZoneInfo(text).key
+    raise InputError(f"{text!r} is no time zone, such as Europe/Berlin or +02:00")
+
+
+def day_of(text: str) -> str:
+    """Return a day as YYYY-MM-DD. Raises InputError."""
+    with contextlib.suppress(ValueError):
+        return Day.fromisoformat(text).isoformat()
+    raise InputError(f"{text!r} is not a day, such as 2026-11-21")
 
 
 NO_OWNERS = "no line says who owns which partition"
@@ -60,6 +78,8 @@ class AuditPlan:
 
     paths: tuple[str, ...]
     out: Path
+    keeps: bool = True
+    """False where ``out`` is for temporary files."""
     data: str = ""
     master: str = ""
     memory: str = ""

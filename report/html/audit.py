@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from importlib.metadata import version
 
-from rebalance_verifier.base.saved import TraceError
 from rebalance_verifier.base.text import span
 from rebalance_verifier.pipeline.audit import advice
 from rebalance_verifier.pipeline.audit.diagnosis import sentences
@@ -24,7 +23,6 @@ from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, text
 from rebalance_verifier.report.terminal.audit import headline
 from rebalance_verifier.report.times import certainty, lasted, moment
-from rebalance_verifier.traces import recordings
 
 MOST_FINDINGS = 200
 MOST_CHARTS = 40
@@ -127,12 +125,9 @@ def _explained(found: Audited, one: LogFinding) -> Markup:
 
 
 def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str]) -> Markup:
-    """The chart of a finding, from its trace, and the ``raw`` lines behind it; nothing without a trace."""
-    if one.id not in found.traces:
-        return Markup("")
-    try:
-        recording = recordings.load(found.plan.out / "traces" / one.file_name)
-    except TraceError:
+    """The chart of a finding and the ``raw`` lines behind it; nothing where no recording was made."""
+    recording = next((known for known in found.recordings if known.finding.id == one.id), None)
+    if recording is None:
         return Markup("")
     title = " ".join(filter(None, (one.check, one.about, "of group", one.group, span(one.seconds))))
     drawn = page.figure(f"Chart of {one.id}", partial(of_recording, recording), f"c{one.id}", steps=True)

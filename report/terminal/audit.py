@@ -290,7 +290,8 @@ def _clocks(found: Audited) -> list[str]:
 
 def _saved(found: Audited) -> list[str]:
     plan = found.plan
-    lines = _labelled("saved", f"{plan.out}" + (f", tables in {plan.data}" if plan.data else ""))
+    tables = f", tables in {plan.data}" if plan.data else ""
+    lines = _labelled("saved", f"{plan.out}{tables}") if plan.keeps else []
     if found.traces:
         first = next(one for one in found.findings if one.id in found.traces)
         total = sum(tally.findings for tally in found.tallies)
@@ -320,8 +321,8 @@ def data(found: Audited) -> dict[str, Any]:
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
         "paths": list(plan.paths),
-        "out": str(plan.out),
-        "data": plan.data or str(plan.out),
+        "out": str(plan.out) if plan.keeps else "",
+        "data": plan.data or (str(plan.out) if plan.keeps else ""),
         "level": plan.level,
         "thresholds": asdict(plan.thresholds),
         "verdict": found.verdict.value,

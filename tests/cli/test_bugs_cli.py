@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
+from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.groups import matrix
 from rebalance_verifier.explore.groups.bugs import SHOWN, shown_by
 from rebalance_verifier.explore.groups.reproduction import reproduce
@@ -81,7 +82,7 @@ def test_one_of_an_assignor_is_found_by_the_check(rebalance):
 
 
 def test_a_switch_names_its_entry_and_a_story_runs_nothing(rebalance, monkeypatch):
-    monkeypatch.setattr("rebalance_verifier.explore.engine.fast.explore", None)
+    monkeypatch.setattr(fast, "explore", None)
     ran = rebalance("bugs", "static_replace_drops_revocation", "J22", "--story")
     assert ran.code == 0
     assert "U9  A static member returns" in ran.out

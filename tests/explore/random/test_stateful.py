@@ -9,6 +9,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from rebalance_verifier.explore.groups.bugs import SHOWN
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.liveness.lasso import Lasso, confirm
+from rebalance_verifier.explore.random import swarm
 from rebalance_verifier.explore.random.group_machine import (
     BreachError,
     StatefulFinding,
@@ -319,7 +320,7 @@ def test_a_state_is_judged_when_what_it_is_judged_by_changes():
 
 
 def test_what_never_settles_within_the_bound_is_a_breach(monkeypatch):
-    monkeypatch.setattr("rebalance_verifier.explore.random.swarm.BOUND", 0)
+    monkeypatch.setattr(swarm, "BOUND", 0)
     random_run = _play(SCENARIOS["dynamic"].setup(ScenarioSize(members=1, partitions=1, budget=0)))
     random_run.step(1)
     random_run.settle()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, DIMENSIONS, SMALL, Size
-from rebalance_verifier.gate.scenarios.strategies import scenarios
+from rebalance_verifier.gate.scenarios.strategies import histories
 from rebalance_verifier.model.values import RebalanceProtocol
 from rebalance_verifier.properties.assignors.scenarios import Fault, FaultKind, Scenario
 
@@ -15,7 +15,7 @@ QUICK = settings(max_examples=60, deadline=None, suppress_health_check=[HealthCh
 SEARCH = settings(max_examples=2000, deadline=None, database=None, derandomize=True)
 
 
-@given(st.sampled_from(RebalanceProtocol).flatmap(scenarios))
+@given(st.sampled_from(RebalanceProtocol).flatmap(histories))
 @QUICK
 def test_scenarios_are_valid_and_within_their_size(scenario: Scenario):
     ids = [m.id for m in scenario.members]
@@ -27,7 +27,7 @@ def test_scenarios_are_valid_and_within_their_size(scenario: Scenario):
     assert all(scenario.protocol in BY_NAME[d].protocols for d in scenario.dimensions)
 
 
-@given(scenarios(COOPERATIVE, ["claims"], Size((1, 2), (1, 1), (0, 3), 1)))
+@given(histories(COOPERATIVE, ["claims"], Size((1, 2), (1, 1), (0, 3), 1)))
 @QUICK
 def test_dimensions_and_size_are_obeyed(scenario: Scenario):
     assert scenario.dimensions == ("claims",)
@@ -36,7 +36,7 @@ def test_dimensions_and_size_are_obeyed(scenario: Scenario):
     assert scenario.rounds == ((),)
 
 
-@given(scenarios(COOPERATIVE, iter(["claims"])))
+@given(histories(COOPERATIVE, iter(["claims"])))
 @settings(QUICK, max_examples=10)
 def test_dimensions_may_be_any_iterable(scenario: Scenario):
     assert scenario.dimensions == ("claims",), "also in the second example"
@@ -44,7 +44,7 @@ def test_dimensions_may_be_any_iterable(scenario: Scenario):
 
 def test_an_unknown_dimension_is_an_error():
     with pytest.raises(ValueError, match="no dimension is called 'claim'"):
-        find(scenarios(COOPERATIVE, ["claim"]), lambda s: True)
+        find(histories(COOPERATIVE, ["claim"]), lambda s: True)
 
 
 def test_any_combination_is_drawn_where_none_is_named():
@@ -54,7 +54,7 @@ def test_any_combination_is_drawn_where_none_is_named():
         seen.update(scenario.dimensions)
         return seen == set(BY_NAME)
 
-    find(scenarios(), collect, settings=SEARCH)
+    find(histories(), collect, settings=SEARCH)
     assert seen == {d.name for d in DIMENSIONS}
 
 
@@ -68,12 +68,12 @@ def test_any_combination_is_drawn_where_none_is_named():
     ids=["members", "partitions", "claims"],
 )
 def test_shrinks_to_what_is_needed(wanted, size):
-    assert find(scenarios(), wanted, settings=SEARCH).size == size
+    assert find(histories(), wanted, settings=SEARCH).size == size
 
 
 def test_shrinks_events_too():
     def lost(scenario: Scenario) -> bool:
         return any(isinstance(e, Fault) and e.kind is FaultKind.LOST_JOIN for r in scenario.rounds for e in r)
 
-    small = find(scenarios(COOPERATIVE, ["faults"]), lost, settings=SEARCH)
+    small = find(histories(COOPERATIVE, ["faults"]), lost, settings=SEARCH)
     assert small.size == (1, 0, 0, 3)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, SMALL
-from rebalance_verifier.gate.scenarios.strategies import scenarios
+from rebalance_verifier.gate.scenarios.strategies import histories
 from rebalance_verifier.model.values import NO_GENERATION, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
@@ -98,7 +98,7 @@ def test_round_trip_of_everything():
     assert list(again.topics) == list(FULL.topics), "nor is this order, which is an input"
 
 
-@given(scenarios())
+@given(histories())
 @settings(max_examples=60, deadline=None)
 def test_round_trip_of_cooperative_scenarios(scenario: Scenario):
     again = round_trip(scenario)
@@ -107,7 +107,7 @@ def test_round_trip_of_cooperative_scenarios(scenario: Scenario):
     assert again.dimensions == scenario.dimensions
 
 
-@given(scenarios(RebalanceProtocol.EAGER, tuple(BY_NAME), SMALL))
+@given(histories(RebalanceProtocol.EAGER, tuple(BY_NAME), SMALL))
 @settings(max_examples=20, deadline=None)
 def test_round_trip_of_eager_scenarios_along_all_dimensions(scenario: Scenario):
     assert round_trip(scenario) == scenario
