@@ -32,7 +32,7 @@ from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Machine
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
-from rebalance_verifier.properties.group.own import WORST, gravity, milder, outranked, rules
+from rebalance_verifier.properties.group.own import WORST, gravity, outranked, rules
 from rebalance_verifier.properties.group.rules import Rules
 
 
@@ -166,8 +166,7 @@ def run_exploration(
     ``checkpoint``: what an unfinished search of the fast engine is saved to, and goes on from.
     """
     built, required = machine(plan.setup), plan.rules
-    # Depth first a state is searched again and again beyond a breach: minutes where breadth takes seconds.
-    mild = (outranked if plan.strategy == "breadth" else milder)(required.broken_by)
+    mild = outranked(required.broken_by)
     plan = replace(plan, limits=replace(plan.limits, mild=mild))
     if plan.strategy != "breadth":
         return _walked(plan, built, required, report_progress)
@@ -293,8 +292,8 @@ def saved_run(setup: Setup, origin: Mapping[str, Any], clause: str, trace: Model
 def _walked(
     plan: ExplorationPlan, built: Machine, required: Rules, report_progress: ReportSearch | None
 ) -> Explored:
-    """Walks, until the first that breaks something of the worst level (or all of them with ``go_on``), then
-    made short."""
+    """Walks, until the first that breaks what nothing outranks (or all of them with ``go_on``), then made
+    short."""
     last: list[Coverage] = []
 
     def note(coverage: Coverage) -> None:
@@ -312,7 +311,13 @@ def _walked(
 
     if plan.strategy == "depth":
         found = walks.depth_first(
-            built, required, plan.steps, states=plan.limits.states, mild=plan.limits.mild, progress=note
+            built,
+            required,
+            plan.steps,
+            states=plan.limits.states,
+            mild=plan.limits.mild,
+            search_on=None if plan.limits.go_on else walks.SEARCH_ON,
+            progress=note,
         )
     else:
         found = walks.swarm(

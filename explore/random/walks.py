@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import NamedTuple
 
-from rebalance_verifier.explore.engine.search import SEARCH_ON, Coverage, ModelTrace, Taken, merge
+from rebalance_verifier.explore.engine.search import Coverage, ModelTrace, Taken, merge
 from rebalance_verifier.explore.random.judge import Broken, Judge, quiet
 from rebalance_verifier.explore.random.swarm_config import SwarmConfig, drawn_config
 from rebalance_verifier.model.machine import Event, Machine, Outcome, State
@@ -33,6 +33,11 @@ class Walk(NamedTuple):
 
 
 NONE: frozenset[str] = frozenset()
+
+SEARCH_ON = 20_000
+"""States that a search depth first looks at after a mild breach, those that it meets again too, or else as
+many as before it: a search of many is not ended by a fraction of it. Some ten seconds, in which breadth first
+sees far more, since it meets none again."""
 
 
 def walk(
@@ -82,7 +87,7 @@ def depth_first(
     *,
     states: int | None = None,
     mild: frozenset[str] = NONE,
-    search_on: int = SEARCH_ON,
+    search_on: int | None = SEARCH_ON,
     progress: Callable[[Coverage], None] | None = None,
     every: int = 10_000,
 ) -> Iterator[Walk]:
@@ -90,14 +95,15 @@ def depth_first(
     a clause that is not ``mild``. Of a mild one only runs that are shorter than those before are given.
 
     Every state within ``depth`` steps is seen, unless ``states`` distinct ones are known before, or
-    ``search_on`` where a mild clause is broken. One that
-    is met again nearer to the start is searched again, since more can be reached from there within the
-    bound. ``progress`` is called each ``every`` states and at the end.
+    ``search_on`` were looked at after a mild clause broke (None: no limit). One that is met again nearer to
+    the start is searched again, since more can be reached from there within the bound. ``progress`` is called
+    each ``every`` states and at the end.
     """
     judge, sight = Judge(machine, rules), _Sight(machine, rules)
     nearest: dict[State, int] = {}
     shortest: dict[str, int] = {}
     most = states if states is not None else sys.maxsize
+    looked, enough = 0, sys.maxsize
 
     def ends(broken: Iterable[Broken]) -> bool:
         return any(one.clause not in mild for one in broken)
@@ -108,8 +114,9 @@ def depth_first(
         state, broken = machine.normal(first), tuple(judge.state(machine.normal(first)))
         while True:
             if not ends(broken) and nearest.get(state, depth + 1) > len(events):
-                if state not in nearest and len(nearest) >= (min(most, search_on) if shortest else most):
+                if looked >= enough or (state not in nearest and len(nearest) >= most):
                     break
+                looked += 1
                 outcomes = list(machine.outcomes(state))
                 if state not in nearest:
                     sight.visit(outcomes, len(events))
@@ -121,6 +128,8 @@ def depth_first(
                     above.append(_onward(judge, sight, state, outcomes, list(events)))
             if new := [b.clause for b in broken if len(events) < shortest.get(b.clause, sys.maxsize)]:
                 shortest |= {clause: len(events) for clause in new if clause in mild}
+                if search_on is not None:
+                    enough = min(enough, looked + max(looked, search_on))
                 yield Walk(ModelTrace(first, tuple(events)), broken, sight.coverage())
             step = None
             while above and (step := next(above[-1], None)) is None:

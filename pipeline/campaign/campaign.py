@@ -58,8 +58,8 @@ COLUMNS = {
     "number": "BIGINT",  # 0, 1, 2 ...
     "seed": "BIGINT",  # all that the scenario follows from
     "verdict": "VARCHAR",
-    "clause": "VARCHAR",  # the first that broke
-    "clauses": "VARCHAR[]",  # all that broke, in the order in which they did
+    "clause": "VARCHAR",  # the first of these
+    "clauses": "VARCHAR[]",  # all that broke, in the order in which they did; of groups the gravest first
     "summary": "VARCHAR",  # how the first broke, or what became of the process
     "release": "VARCHAR",  # of the members, for groups
     "dimensions": "VARCHAR[]",  # in which the input varies, for assignors

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.pipeline.campaign.campaign import (
     ALWAYS,
     COLUMNS,
@@ -17,6 +18,9 @@ from rebalance_verifier.pipeline.campaign.campaign import (
     rows_of,
 )
 from rebalance_verifier.pipeline.database import literal, reason
+from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.properties.group.clauses import CLAUSES as GROUP_CLAUSES
+from rebalance_verifier.properties.group.own import gravity
 
 SMALLEST = "ORDER BY coalesce(members, 0) + coalesce(partitions, 0), coalesce(steps, 0), number"
 """What the smallest failing scenario is the smallest by."""
@@ -69,12 +73,26 @@ def tables(directory: Path, campaign: Campaign) -> dict[str, Sequence[Any]]:
             else:
                 listed = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
                 connection.execute(f"CREATE TEMP TABLE played ({listed})")
-            return {name: _answer(connection, query) for name, query in QUERIES.items()}
+            answers = {name: _answer(connection, query) for name, query in QUERIES.items()}
+            return {**answers, "clauses": gravest_first(answers["clauses"])}
         except duckdb.Error as error:
             raise CampaignError(
                 f"rows of {directory} cannot be read: {reason(error)}; remove the slice=NNNNN that has them, "
                 "and begin the campaign again: that slice alone is played anew"
             ) from error
+
+
+def gravest_first(rows: Sequence[Any]) -> Sequence[Any]:
+    """Sort rows about clauses; those of one gravity stay in their order."""
+    return sorted(rows, key=lambda row: _gravity(row.clause))
+
+
+def _gravity(clause: str) -> tuple[int, int]:
+    """Return how bad it is that a clause of a group or of an assignor is broken: the smaller, the worse."""
+    of_assignor = CLAUSES.get(clause.rpartition("-")[0])
+    if of_assignor is not None:
+        return list(Level).index(of_assignor.level), 0
+    return gravity(clause) if clause in GROUP_CLAUSES else (0, 0)  # else Kafka's code and the model differ
 
 
 def _view(connection: Any, files: Sequence[Path]) -> None:

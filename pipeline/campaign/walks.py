@@ -27,7 +27,7 @@ from rebalance_verifier.pipeline.campaign.campaign import (
     SliceOutcome,
 )
 from rebalance_verifier.properties.group.clauses import rules
-from rebalance_verifier.properties.group.own import milder
+from rebalance_verifier.properties.group.own import gravity, outranked
 
 STATES = 300
 """How far minimising a walk looks for a shorter way; what is shortest, a search of the whole group says."""
@@ -71,18 +71,19 @@ class WalkPlayer:
         """Build the groups."""
         setups = {mix: self.setup(mix) for mix in self.mixes}
         built = {mix: (machine(setup), rules(setup)) for mix, setup in setups.items()}
-        mild = {mix: milder(required.broken_by) for mix, (_, required) in built.items()}
+        mild = {mix: outranked(required.broken_by) for mix, (_, required) in built.items()}
 
         def play(seed: int, number: int) -> SliceOutcome:
             mix = self.mix(seed)
             one = walk(*built[mix], seed, self.steps, mild=mild[mix])
             taken = Counter(f"step: {event.action}" for event in one.trace.events)
             shown = {clause: times for clause, times in one.coverage.witnesses.items() if times}
-            broken = tuple(dict.fromkeys(broken.clause for broken in one.broken))
+            sentences = dict(one.broken)
+            broken = tuple(sorted(sentences, key=gravity))
             return SliceOutcome(
                 VIOLATION if broken else CONFORMANT,
                 broken,
-                one.broken[0].sentence if one.broken else None,
+                sentences[broken[0]] if broken else None,
                 ", ".join(mix),
                 members=len(setups[mix].consumers),
                 partitions=setups[mix].exist.bit_count(),
@@ -99,7 +100,7 @@ def shrink_walks(player: WalkPlayer, failing: Sequence[Failing]) -> Iterator[tup
         mix = player.mix(one.seed)
         setup = player.setup(mix)
         built, required = machine(setup), rules(setup)
-        trace = walk(built, required, one.seed, player.steps, mild=milder(required.broken_by)).trace
+        trace = walk(built, required, one.seed, player.steps, mild=outranked(required.broken_by)).trace
         small = minimise(built, required, one.clause, trace, states=STATES)
         origin = {
             "scenario": player.scenario,

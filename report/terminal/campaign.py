@@ -97,7 +97,9 @@ def render(campaign: Campaign, directory: Path, found: Tables, paths: Mapping[st
             f"  {r.verdict:<6} scenario {r.number:,}, seed {r.seed}: {cut(clean(r.summary or ''), 70)}"
             for r in found["quarantine"]
         ]
-    for clause, path in sorted(paths.items()):
+    gravest_first = [*(row.clause for row in found["clauses"]), *sorted(paths)]
+    for clause in sorted(paths, key=gravest_first.index):
+        path = paths[clause]
         lines += ["", f"{clause}", f"  replay   rebalance replay {Path(path).stem}", f"  trace    {path}"]
     return "\n".join(lines)
 

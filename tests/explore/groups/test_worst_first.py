@@ -8,6 +8,7 @@ import pytest
 from rebalance_verifier.explore.engine.search import SEARCH_ON, Limits, Stop
 from rebalance_verifier.explore.groups.exploration import ExplorationPlan, Explored, run_exploration
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.explore.random import walks
 from rebalance_verifier.live.code.search.findings import CodeFinding, worst_first
 from rebalance_verifier.live.code.search.run import BROKEN, CodeBreach
 from rebalance_verifier.properties.group.clauses import CLAUSES
@@ -101,6 +102,33 @@ def test_an_ordinary_breach_of_safety_hides_no_two_owners() -> None:
     assert [one.clause for one in early.violations] == ["coordinator/keep"]
     assert early.may_be_worse
     assert "--go-on searches to the end" in " ".join(render(early, {}).split())
+
+
+@pytest.mark.parametrize("strategy", ["swarm", "depth"])
+def test_nor_does_it_where_states_are_not_all_seen(strategy: str) -> None:
+    """A leader that withholds nothing breaks a clause of safety first, and nearly always."""
+    size = ScenarioSize(members=2, partitions=2, faults=(), budget=0, switches=("no_withhold",))
+    plan = ExplorationPlan(
+        setup=SCENARIOS["dynamic"].setup(size), origin={}, strategy=strategy, walks=40, steps=60
+    )
+    walked = run_exploration(plan)
+    assert walked.violations[0].clause == "group/owner"
+    assert {"leader/withhold"} < {one.clause for one in walked.violations}
+    assert not walked.may_be_worse
+
+
+def test_depth_first_looks_at_so_many_states_after_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At all of them with --go-on."""
+    monkeypatch.setattr(walks, "SEARCH_ON", 100)
+    setup = SCENARIOS["static"].setup(
+        ScenarioSize(members=2, partitions=1, broker="broker-current", faults=("pause",))
+    )
+    plan = ExplorationPlan(setup=setup, origin={}, strategy="depth", steps=15)
+    few = run_exploration(plan)
+    assert "group/owner" not in {one.clause for one in few.violations}
+    assert few.may_be_worse
+    every = run_exploration(replace(plan, limits=Limits(go_on=True)))
+    assert every.violations[0].clause == "group/owner"
 
 
 def test_what_ends_no_search() -> None:

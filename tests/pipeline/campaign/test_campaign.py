@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from rebalance_verifier.base.processes.supervision import family
@@ -287,6 +288,37 @@ def test_rows_that_cannot_be_read_are_named_with_what_to_do(tmp_path, damage):
     (there / "part-0.parquet").write_bytes(damage)
     with pytest.raises(CampaignError, match=r"slice=00000/part-0\.parquet.*; remove the slice=NNNNN"):
         tables(tmp_path, campaign())
+
+
+def test_a_walk_goes_on_to_two_owners_and_the_gravest_clause_is_its_first():
+    """A leader that withholds nothing breaks a clause of safety first."""
+    from rebalance_verifier.pipeline.campaign.campaign import Failing
+    from rebalance_verifier.pipeline.campaign.walks import WalkPlayer, shrink_walks
+
+    player = WalkPlayer(
+        scenario="dynamic", members=2, partitions=2, budget=0, switches=("no_withhold",), steps=100
+    )
+    with player.playing() as play:
+        outcome = play(16, 0)
+    assert outcome.clauses == ("group/owner", "leader/withhold", "group/commit")
+    assert "owned by" in outcome.summary
+    [(clause, run)] = shrink_walks(player, [Failing("group/owner", 0, 16, 1)])
+    assert clause == run.clause == "group/owner"
+
+
+def test_the_table_of_broken_clauses_begins_with_the_gravest(tmp_path):
+    """Not with the most frequent: of groups, of assignors, and of what is neither."""
+    from rebalance_verifier.pipeline.campaign.tables import gravest_first
+
+    def rows(*names):
+        return [SimpleNamespace(clause=name) for name in names]
+
+    for names in (
+        ("member/ends", "group/commit", "group/owner"),
+        ("kip54/sticky/1-eager", "assign/2-cooperative"),
+        ("kip54/sticky/1-eager", "the model and the code differ"),
+    ):
+        assert [row.clause for row in gravest_first(rows(*names))] == [*reversed(names)]
 
 
 def test_tables_count_scenarios_and_name_the_smallest(tmp_path):
