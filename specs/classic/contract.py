@@ -19,12 +19,12 @@ ContractClause = Callable[[State, Offer], Term]
 
 
 def once(s: State, offer: Offer) -> Term:
-    """State that a partition is offered to one member."""
+    """A partition is offered to one member."""
     return Implies(And(offer(M, P), offer(N, P)), M == N)
 
 
 def member_only(s: State, offer: Offer) -> Term:
-    """State that only members of the generation are offered anything."""
+    """Only members of the generation are offered anything."""
     return Implies(offer(M, P), s.member(M))
 
 
@@ -38,7 +38,7 @@ def newest_claim(s: State, offer: Offer) -> Term:
 
 
 def held_back(s: State, offer: Offer) -> Term:
-    """State that what a silent static member may still have is offered to nobody else, whatever the assignor.
+    """A partition that a silent static member may still own is offered to nobody else, by any assignor.
 
     The leader's part, not the assignor's; no KIP asks for it (see U6 in ``model.bugs.catalogue``).
     """
@@ -59,12 +59,12 @@ SAFETY: Mapping[str, ContractClause] = {
 
 
 def subscribers(s: State, offer: Offer) -> Term:
-    """State that a member is offered only what it subscribes to."""
+    """A member is offered only what it subscribes to."""
     return Implies(offer(M, P), s.topics(M, P))
 
 
 def complete(s: State, offer: Offer) -> Term:
-    """State that what somebody subscribes to and nobody claims is offered to somebody."""
+    """A partition that somebody subscribes to and nobody claims is offered to a member."""
     free = And(
         Exists([M], And(s.member(M), s.topics(M, P))),
         ForAll([N], Implies(s.member(N), s.claim(N, P) == none)),
@@ -82,7 +82,7 @@ def stays(s: State, offer: Offer) -> Term:
 
 
 def same_members(s: State) -> Term:
-    """State that members and subscriptions are those of the last assignment."""
+    """Members and subscriptions are those of the last assignment."""
     return ForAll([N, Q], And(s.member(N) == s.log_member(N), s.topics(N, Q) == s.log_topics(N, Q)))
 
 

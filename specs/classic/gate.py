@@ -41,13 +41,13 @@ GateFormula = Callable[[JudgedCall], Term]
 
 
 def exclusive(call: JudgedCall) -> Term:
-    """State that a partition is assigned to at most one member, and once."""
+    """A partition is assigned to at most one member, and once."""
     alone = Implies(And(call.offered(M, P), call.offered(N, P)), M == N)
     return And(alone, Not(call.repeated(M, P)))
 
 
 def only_to_subscribers(call: JudgedCall) -> Term:
-    """State that a partition is assigned only to a member of the group that subscribes to its topic."""
+    """A partition is assigned only to a member of the group that subscribes to its topic."""
     return Implies(call.offered(M, P), And(call.member(M), call.subscribed(M, P)))
 
 
@@ -64,8 +64,7 @@ def newest_claim_wins(call: JudgedCall) -> Term:
 
 
 def complete(call: JudgedCall) -> Term:
-    """Return a partition that exists, that somebody subscribes to and that nobody has to revoke is
-    assigned."""
+    """A partition that exists, that somebody subscribes to and that nobody has to revoke is assigned."""
     wanted = And(call.exists(P), Exists([M], And(call.member(M), call.subscribed(M, P))))
     held = And(call.incremental, Exists([N], And(call.member(N), call.claim(N, P) != none)))
     return Implies(And(wanted, Not(held)), Exists([M], call.offered(M, P)))
