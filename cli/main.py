@@ -174,13 +174,13 @@ def build_parser() -> Parser:
     """Return the parser of all commands."""
     parser = Parser(
         prog="rebalance",
-        description="A verdict for any Kafka partition assignor, and for the consumer group around it.",
-        epilog="`rebalance COMMAND --help` shows the options of a command. exit codes: "
+        description="Find bugs in Kafka consumer group rebalancing: assignors, clients, protocol, logs.",
+        epilog="`rebalance COMMAND --help` shows the options of a command. Exit codes: "
         + ", ".join(f"{int(code)} {meaning}" for code, meaning in EXIT_CODES.items()),
     )
     parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
-    parser.add_argument("--completion", choices=tuple(SCRIPTS), action=_Completion, help="print what makes "
-                        "the shell complete, for eval")  # fmt: skip
+    parser.add_argument("--completion", choices=tuple(SCRIPTS), action=_Completion, help="print a completion "
+                        "script, for eval")  # fmt: skip
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
     for module in COMMANDS:
         added = module.add(commands)

@@ -10,8 +10,8 @@ from typing import Any, NoReturn
 from rebalance_verifier.base.names import meant, unknown
 from rebalance_verifier.cli.console.terminal import UsageError, print_out
 
-Examples = dict[str, dict[str, str]]
-"""Command -> line to type -> what it does: the file beside this one."""
+HELP_COLUMN = 26
+"""Column at which the help of an option begins."""
 
 
 _REPEATABLE = (argparse._AppendAction, argparse._CountAction, argparse._HelpAction)
@@ -32,13 +32,7 @@ class Parser(argparse.ArgumentParser):
 
     def short_usage(self) -> str:
         """Return one line: what the command needs, and where the rest is."""
-        needed = [
-            f"{action.option_strings[0]} {action.metavar}"
-            for action in self._actions
-            if action.required and action.option_strings
-        ]
-        named = [f"{_called(action)}" for action in self._actions if not action.option_strings]
-        return f"usage: {' '.join([self.prog, *needed, *named])} [OPTION ...]; `{self.prog} --help` has more"
+        return f"usage: {self._usage()}; `{self.prog} --help` has more"
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is not None and value not in action.choices:
@@ -51,11 +45,61 @@ class Parser(argparse.ArgumentParser):
         print_out(message.rstrip("\n"))
 
     def format_help(self) -> str:
+        """Return usage, description and examples, then the options in groups."""
+        self._arrange()
+        head, rest = (
+            argparse.HelpFormatter(self.prog, max_help_position=HELP_COLUMN) for _ in ("head", "rest")
+        )
+        head.add_usage(self._usage(), (), ())
+        head.add_text(self.description)
+        for group in self._action_groups:
+            rest.start_section(group.title)
+            rest.add_text(group.description)
+            rest.add_arguments(group._group_actions)
+            rest.end_section()
+        rest.add_text(self.epilog)
+        shown = self._table("examples")
+        lines = [line for typed, meaning in shown.items() for line in (f"  {typed}", f"      {meaning}")]
+        examples = "".join(f"{line}\n" for line in ("examples:", *lines, "")) if lines else ""
+        return f"{head.format_help()}\n{examples}{rest.format_help()}"
+
+    def _usage(self) -> str:
+        needed = [
+            f"{action.option_strings[0]} {action.metavar}"
+            for action in self._actions
+            if action.required and action.option_strings
+        ]
+        named = [_called(action) for action in self._actions if not action.option_strings]
+        return " ".join([self.prog, *needed, *named, "[OPTION ...]"])
+
+    def _table(self, name: str) -> dict[str, Any]:
+        """Return what the file beside this module says of the command."""
         from rebalance_verifier.base.tables import table
 
-        examples: dict[str, str] = table(__file__).get(self.prog, {})
-        lines = [line for typed, meaning in examples.items() for line in (f"  {typed}", f"      {meaning}")]
-        return super().format_help() + "".join(f"{line}\n" for line in ("", "examples:", *lines) if lines)
+        found: dict[str, Any] = table(__file__)[name].get(self.prog, {})
+        return found
+
+    def _arrange(self) -> None:
+        """Put the options into the groups that the file beside this module names, in its order."""
+        groups = {group.title: group for group in self._action_groups}
+        ordered = [self._positionals]
+        for title, names in self._table("groups").items():
+            group = groups.get(title) or argparse._ArgumentGroup(self, title)
+            ordered.append(group)
+            for name in names:
+                action = self._option_string_actions[name]
+                for other in self._action_groups:
+                    if action in other._group_actions:
+                        other._group_actions.remove(action)
+                group._group_actions.append(action)
+        ordered += [one for one in self._action_groups if one not in ordered and one is not self._optionals]
+        ordered.append(self._optionals)
+        self._action_groups[:] = [group for group in ordered if group._group_actions]
+
+    def arranged_groups(self) -> list[argparse._ArgumentGroup]:
+        """Return the groups of options in the order of the help."""
+        self._arrange()
+        return list(self._action_groups)
 
     def commands(self) -> dict[str, Parser]:
         """Return the parser of each command; empty in that of a command."""

@@ -108,14 +108,14 @@ def _linked(name: str, cell: str) -> str:
 
 
 def command_line() -> str:
-    """What each command takes: from the parser, since the layout of ``--help`` follows Python's release."""
+    """Return the options of each command, from the parser: the layout of ``--help`` follows Python."""
     from rebalance_verifier.cli.main import build_parser
 
     commands = next(one for one in build_parser()._actions if isinstance(one, argparse._SubParsersAction))
     parts = []
     for name, parser in commands.choices.items():
         rows = []
-        for group in parser._action_groups:
+        for group in parser.arranged_groups():
             # argparse's own two groups have titles that say nothing.
             own = group.title not in ("positional arguments", "options")
             taken = [(takes(one), meaning(parser, one)) for one in group._group_actions if one.dest != "help"]

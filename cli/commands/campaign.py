@@ -40,43 +40,42 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "campaign",
         help="play any number of scenarios, on all cores or on Spark",
-        epilog="Scenarios that hang or end their process are rows of their own; where nothing "
-        "worse was found they make the campaign inconclusive.",
-        description="Play scenarios by the thousand or by the million: histories on TARGET, as `rebalance "
-        "check` does, or random walks of SCENARIO, as `rebalance explore --swarm` does or, with --code, "
-        "`rebalance conform --code`. The rows are Parquet below --out; the same command goes on where a "
-        "campaign was interrupted or killed, and with more --scenarios makes it longer. Processes of this "
-        "machine play them; with --master Spark does.",
+        epilog="A scenario that hangs or ends its process is a row, and makes the campaign inconclusive "
+        "unless something worse was found.",
+        description="Play scenarios by the million: histories on TARGET like `rebalance check`, or random "
+        "walks of SCENARIO like `rebalance explore --swarm`, with --code like `rebalance conform --code`. "
+        "Write Parquet below --out. The same command continues an interrupted campaign, and with more "
+        "--scenarios extends it.",
     )
     parser.add_argument("what", nargs="?", metavar="TARGET|SCENARIO", help="as `rebalance check` or as "
                         "`rebalance explore` takes it; or `-- COMMAND ...`")  # fmt: skip
     parser.add_argument("--as", dest="kind", choices=("target", "scenario"),
-                        help="which of the two, where a name is both (sticky)")  # fmt: skip
-    parser.add_argument("--scenarios", type=whole, metavar="N", help="how many in all")
+                        help="read a name that is both as a target or a scenario")  # fmt: skip
+    parser.add_argument("--scenarios", type=whole, metavar="N", help="number of scenarios in all")
     add_options(parser, "--out")
-    parser.add_argument("--played", action="store_true", help="only show what was played so far, in --out")
+    parser.add_argument("--played", action="store_true", help="show the results in --out and play nothing")
     add_options(parser, "--seed", "--each-limit", seed=0, each_limit=60.0)
-    parser.add_argument("--slice", type=whole, metavar="K", help="scenarios that are committed together, and "
-                        f"that a kill may cost ({SLICE:,}; of a program {SLICE_OF_PROGRAM:,})")  # fmt: skip
+    parser.add_argument("--slice", type=whole, metavar="K", help="scenarios that are committed together "
+                        f"({SLICE:,}; for a program {SLICE_OF_PROGRAM:,})")  # fmt: skip
     add_options(parser, "--jobs", "--master")
     add_format(parser)
     parser.add_argument("--trace-dir", type=Path, metavar="DIR",
-                        help="where traces go (.rebalance/failures)")  # fmt: skip
+                        help="directory of the traces (.rebalance/failures)")  # fmt: skip
     add_options(parser, "--no-progress")
 
-    target = parser.add_argument_group("of a TARGET")
+    target = parser.add_argument_group("for a TARGET")
     add_options(target, "--clause", "--protocol", "--level", *LIMITS)
     add_java(parser)
     group = parser.add_argument_group(
-        "of a SCENARIO (what is not given is as `rebalance list scenarios` says)",
-        "Of several --release each walk has one.",
+        "for a SCENARIO (defaults: those of the scenario)",
+        "Each walk takes one of several --release.",
     )
     add_options(group, "--release", "--members", "--partitions", "--broker", "--max-faults", "--switch",
                 "--depth", broker=AS_SPECIFIED)  # fmt: skip
     code = parser.add_argument_group(
-        "of a SCENARIO in step with Kafka's own code",
-        "Walk N is walk N of `rebalance conform --code`, with a cell for each task; the first that disagrees "
-        "is made short. Takes --members, --partitions and --depth.",
+        "differential testing of a SCENARIO",
+        "Walk N is walk N of `rebalance conform --code`. The first that disagrees is shrunk. Takes "
+        "--members, --partitions and --depth.",
     )
     add_options(code, "--code", "--faults")
     return parser

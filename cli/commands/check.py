@@ -44,32 +44,33 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "check",
         help="judge an assignor",
-        description="Search for inputs and histories on which TARGET breaks the contract of an assignor.",
+        description="Property-based testing: search for groups and histories in which TARGET breaks the "
+        "contract of an assignor, and shrink them.",
     )
     parser.add_argument(
         "target",
         nargs="?",
         metavar="TARGET",
-        help="a reference assignor such as cooperative-sticky, +SWITCH to break it, module:attribute, "
-        "ADAPTER:NAME such as kafka-python:sticky, java:CLASS, client:NAME:ASSIGNOR over the wire, `wire -- "
-        "COMMAND ...` that starts a consumer; or `-- COMMAND ...` that speaks the JSON-lines protocol",
+        help="reference assignor (cooperative-sticky), with +SWITCH for a bug; module:attribute; "
+        "ADAPTER:NAME (kafka-python:sticky); java:CLASS; client:NAME:ASSIGNOR or `wire -- COMMAND ...` over "
+        "the wire; `-- COMMAND ...` for JSON lines",
     )
-    parser.add_argument("--adapter", action="store_true", help="only try TARGET: handshake and three "
-                        "assignments, for authors of adapters")  # fmt: skip
-    parser.add_argument("--validate", action="store_true", help="with --adapter: hold every message against "
-                        "the JSON Schema")  # fmt: skip
+    parser.add_argument("--adapter", action="store_true", help="try the adapter only: handshake and "
+                        "three assignments")  # fmt: skip
+    parser.add_argument("--validate", action="store_true", help="with --adapter: validate messages by "
+                        "JSON Schema")  # fmt: skip
     add_options(
         parser, "--clause", "--protocol", "--level", "--profile", "--seed", "--time-limit", profile="ci"
     )
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
-                        help="violations to expect; an entry that is not needed any more fails")  # fmt: skip
+                        help="expect these violations; fail on an entry that is not needed")  # fmt: skip
     parser.add_argument("--known-flaky", action="append", default=[], metavar="PATTERN|@FILE",
-                        help="violations to accept, and not to miss when they are absent")  # fmt: skip
+                        help="accept these violations, present or absent")  # fmt: skip
     parser.add_argument("--write-known", metavar="FILE", type=Path, help="write the list of known failures "
-                        "that would let this run pass")  # fmt: skip
-    parser.add_argument("--in-group", action="store_true", help="play whole histories through real consumers "
-                        "and a real coordinator instead: java:CLASS only")  # fmt: skip
+                        "with which this run passes")  # fmt: skip
+    parser.add_argument("--in-group", action="store_true", help="use Kafka's own consumers and "
+                        "coordinator (java:CLASS only)")  # fmt: skip
     add_options(parser, *REPORTS, "--resume", "--jobs", *CONFINED, "--verbose", "--no-color", "--no-progress")
     add_java(parser)
     return parser

@@ -37,7 +37,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "compare",
-        help="targets beside each other: releases x clauses, releases x bugs",
+        help="compare targets: releases x clauses, releases x bugs",
         epilog="exit codes: 0 every cell has its verdict, 1 a bug shows where the catalogue says that it "
         "does not, or the other way round, 3 a target was not judged or a cell has no verdict (?)",
         description="Check every TARGET, and the releases of every --client, play each counterexample on all "

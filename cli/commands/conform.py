@@ -35,37 +35,35 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "conform",
-        help="ask the model whether it can do what a recorded group, or Kafka's own code, does",
-        description="Read EVENTS, an event log as `rebalance record` writes it (a file of JSON lines, or its "
-        "directory), and search for a run of the model that shows exactly these events. A mismatch is a "
-        "defect of the model or a discovery about the client. Or, with --code, walk at random through model "
-        "and Kafka's own code at once and compare them after each step.",
+        help="check a recording, or Kafka's code, against the model",
+        description="Trace validation: search for a run of the model that shows exactly the events of a "
+        "recording (of `rebalance record`). Differential testing, with --code: do each step to the model and "
+        "to Kafka's own code, and compare them. A mismatch is a defect of the model or of the client.",
     )
     parser.add_argument("events", type=Path, metavar="EVENTS.jsonl|DIR", nargs="?")
     add_options(parser, "--group")
     model = parser.add_argument_group(
-        "what the model is",
-        "--release CONSUMER=RELEASE is for those whose names fit a pattern (as the log says of itself, else "
-        "as-specified). --broker mock is the mock cluster of librdkafka (as run.json says, else "
-        "as-specified). --max-faults (0) counts those that nobody wrote down, such as lost answers.",
+        "model",
+        "--release CONSUMER=RELEASE is for consumers whose names match (default: by the log). --broker mock "
+        "is librdkafka's mock cluster (default: by run.json). --max-faults (0) counts unrecorded faults.",
     )
     add_options(model, "--release", "--broker")
     model.add_argument("--assignors", action="append", default=[], metavar="[CONSUMER=]NAME[,NAME...]",
-                       help="their lists of assignors (as run.json says, else the release's)")  # fmt: skip
+                       help="assignor lists (those of run.json, else of the release)")  # fmt: skip
     model.add_argument("--assignment", choices=("observed", "reference"), default="observed",
-                       help="what a leader decides: what the callbacks after it say, as far as the clauses "
-                       "of a leader hold, or what our assignor of that name does (observed)")  # fmt: skip
+                       help="a leader decides as the callbacks show, or as the reference assignor does "
+                       "(observed)")  # fmt: skip
     model.add_argument("--topic", action="append", default=[], metavar="NAME=COUNT",
-                       help="how many partitions a topic has, where the log does not show all")  # fmt: skip
+                       help="number of partitions, where the log does not show all")  # fmt: skip
     add_options(model, "--max-faults", max_faults=0)
-    search = parser.add_argument_group("the search")
+    search = parser.add_argument_group("search")
     search.add_argument("--window", type=duration, default=1.0, metavar="TIME", help="events of two "
-                        "consumers this far apart may have happened in either order (1)")  # fmt: skip
+                        "consumers this close may have happened in either order (1 s)")  # fmt: skip
     add_options(search, "--granularity", "--states", "--time-limit", states=400_000)
     add_lockstep(parser)
-    shown = parser.add_argument_group("what is shown", "--out: the answer as JSON, with the run of the model")
+    shown = parser.add_argument_group("output", "--out: the answer as JSON, with the run of the model.")
     add_format(parser)
-    shown.add_argument("--show", action="store_true", help="the run of the model that explains the log")
+    shown.add_argument("--show", action="store_true", help="show the run of the model that explains the log")
     add_options(shown, "--out", "--no-progress")
     return parser
 

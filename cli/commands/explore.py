@@ -43,61 +43,63 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "explore",
-        help="search every state of a consumer group for a broken clause",
-        epilog="What is saved lies below .rebalance/.",
-        description="Explore SCENARIO, a small group of consumers with its coordinator, breadth-first, so "
-        "that the trace of a broken clause is a shortest one; then ask whether the group settles.",
+        help="search every state of a consumer group (model checking)",
+        epilog="Results lie below .rebalance/.",
+        description="Model checking: search every state of SCENARIO, a small group and its coordinator. A "
+        "broken clause has a shortest trace. Then check that the group settles.",
     )
     parser.add_argument("group", nargs="?", metavar="SCENARIO",
-                        help="one of `rebalance list scenarios`, or a group of yours: FILE.toml")  # fmt: skip
+                        help="a name of `rebalance list scenarios`, or a group in FILE.toml")  # fmt: skip
     add_options(parser, "--scenario", scenario=None)
     parser.add_argument("--invariant", action="append", default=[], metavar="MODULE:FUNCTION",
-                        help="holds in every state, besides the clauses; repeatable")  # fmt: skip
+                        help="check this function in every state too; repeatable")  # fmt: skip
 
-    group = parser.add_argument_group("the group (what is not given is as `rebalance list scenarios` says)")
+    group = parser.add_argument_group("group (defaults: those of the scenario)")
     add_options(group, "--members", "--partitions", "--release", "--broker", broker="as-specified")
     add_options(group, "--target")
-    group.add_argument("--naming", choices=("every", "given"), help="under which names of members and "
-                       "partitions a leader's assignor is asked: every, at each rebalance anew, or one all "
-                       "the time (every; with --target given)")  # fmt: skip
+    group.add_argument("--naming", choices=("every", "given"), help="ask the assignor under every naming "
+                       "of members and partitions, or one (every; with --target: given)")  # fmt: skip
     add_options(group, "--faults", "--max-faults", "--switch", "--granularity")
 
-    search = parser.add_argument_group("the search")
+    search = parser.add_argument_group("search")
     search.add_argument("--engine", choices=("fast", "plain", "spark"), default="fast",
-                        help="plain: slow, obvious; spark: when one machine is too small")  # fmt: skip
+                        help="plain: slow and simple; spark: for more than one machine (fast)")  # fmt: skip
     add_options(search, "--master")
     search.add_argument("--symmetry", action=argparse.BooleanOptionalAction, default=False,
-                        help="one state for all that differ in names only; no liveness (off)")  # fmt: skip
-    search.add_argument("--exact", action="store_true", help="compare states, not their hashes only")
+                        help="merge states that differ in names only; skips liveness (off)")  # fmt: skip
+    search.add_argument("--exact", action="store_true", help="compare whole states instead of hashes")
     add_options(search, "--depth", "--states", "--memory")
-    search.add_argument("--go-on", action="store_true", help="search on after the first broken clause")
-    search.add_argument("--no-liveness", action="store_true", help="do not ask whether the group settles")
+    search.add_argument("--go-on", action="store_true", help="continue after the first broken clause")
+    search.add_argument(
+        "--no-liveness", action="store_true", help="skip the question whether the group settles"
+    )
     add_options(search, "--resume")
     order = search.add_mutually_exclusive_group()
     order.add_argument(
-        "--dfs", action="store_true", help="depth-first instead, to --depth; traces are made short"
+        "--dfs", action="store_true", help="search depth-first to --depth, and shrink the traces"
     )
     order.add_argument(
-        "--swarm", action="store_true", help="random walks of --depth steps instead, the same way"
+        "--swarm", action="store_true", help="take random walks of --depth steps, and shrink the traces"
     )
     add_options(search, "--seed", seed=0)
     add_options(search, "--walks", walks=1_000)
 
     code = parser.add_argument_group(
-        "on Kafka's own code instead of the model",
-        "Walks at random through shipped consumers and a shipped coordinator; with --dfs, all runs of "
-        "--depth steps of a group that has settled.",
+        "Kafka's own code instead of the model (deterministic simulation)",
+        "Random walks through released consumers and a released coordinator; with --dfs, all runs of "
+        "--depth steps of a settled group.",
     )
     add_options(code, "--on", "--jobs", "--time-limit")
 
     shown = parser.add_argument_group(
-        "what is shown",
-        "--out: where traces go (.rebalance/failures), and the levels of --engine spark "
-        "(.rebalance/explore); for these it may be a URI. A page in html is written with --format text.",
+        "output",
+        "--out: traces (.rebalance/failures), or levels of --engine spark (.rebalance/explore or a URI).",
     )
     shown.add_argument("--witness", action="append", default=[], metavar="NAME", help="show a shortest run "
-                       "to this situation of those that are `reached`, or all; repeatable")  # fmt: skip
-    shown.add_argument("--all-shortest", type=whole, default=1, metavar="N", help="up to N shortest traces")
+                       "to this situation of `reached`, or to all; repeatable")  # fmt: skip
+    shown.add_argument(
+        "--all-shortest", type=whole, default=1, metavar="N", help="show up to N shortest traces (1)"
+    )
     add_format(parser)
     add_options(shown, "--out", *REPORTS, "--no-progress", "--no-color")
     return parser

@@ -32,13 +32,13 @@ OF_CODE = (
 def add_lockstep(parser: argparse.ArgumentParser) -> None:
     """Add the options of ``--code``."""
     group = parser.add_argument_group(
-        "in step with Kafka's own code",
-        "Walk N begins anew, with a random step that the model allows after the other; the same step is done "
-        "to the shipped ConsumerCoordinator and group coordinator, and both have to look alike after it.",
+        "differential testing with Kafka's own code",
+        "Each walk takes random steps that the model allows, and takes them in the released code too; both "
+        "must look alike after each.",
     )
     add_options(group, "--code", *OF_CODE[:5], scenario="dynamic", walks=200)
-    group.add_argument("--first-walk", type=natural, default=0, metavar="N", help="the number of the first, "
-                       "to go on where another command ended (0)")  # fmt: skip
+    group.add_argument("--first-walk", type=natural, default=0, metavar="N", help="number of the first walk, "
+                       "to continue another command (0)")  # fmt: skip
     add_options(group, "--depth", "--seed", "--jobs", depth=100, seed=0)
 
 

@@ -39,131 +39,117 @@ SHARED: dict[str, Option] = {
     # how much is searched
     "--profile": _one_of(
         ("smoke", "ci", "nightly", "deep"),
-        "how much is searched: smoke (seconds), ci (about a minute), nightly (about an hour), deep (as long "
-        "as you like, with --time-limit)",
+        "search effort: smoke (seconds), ci (a minute), nightly (an hour), deep (until --time-limit)",
     ),
     "--time-limit": _value(
         duration,
         "TIME",
-        "stop searching after this time, such as 90, 90s, 5m or 2h; confirming what is known by then and "
-        "making it small end within 1.5 times as long, and 10 s",
+        "stop the search after 90s, 5m or 2h; confirming and shrinking may add half of it, and 10 s",
     ),
-    "--each-limit": _value(duration, "TIME", "how long one scenario may take (%(default)g s)"),
+    "--each-limit": _value(duration, "TIME", "limit of one scenario (%(default)g s)"),
     "--solver-units": _value(
         whole,
         "N",
-        "how many resource units of the solver (z3's rlimit) one obligation may take, the same on every "
-        "machine (%(default)d)",
+        "limit of one obligation in z3 resource units, equal on every machine (%(default)d)",
     ),
-    "--states": _value(whole, "N", "stop after so many states"),
-    "--depth": _value(natural, "N", "no deeper than N steps, or walks of N steps"),
-    "--memory": _value(amount, "SIZE", "stop before this is exceeded: 500M, 4G"),
+    "--states": _value(whole, "N", "stop after N states"),
+    "--depth": _value(natural, "N", "stop at N steps; the length of random walks"),
+    "--memory": _value(amount, "SIZE", "stop before the search needs more memory: 500M, 4G"),
     "--seed": _value(natural, "N", "random seed; same seed, same run"),
-    "--walks": _value(whole, "N", "how many random walks (%(default)d)"),
-    "--jobs": _value(whole, "N", "how many processes (as many as processors); the result is the same"),
-    "--resume": _flag("go on where the same command stopped before its end"),
+    "--walks": _value(whole, "N", "number of random walks (%(default)d)"),
+    "--jobs": _value(whole, "N", "number of processes (one per core); any number gives the same result"),
+    "--resume": _flag("continue where this command was interrupted"),
     "--granularity": _one_of(
-        ("atomic", "fine"), "fine: every request and response is a step (many more states)", "atomic"
+        ("atomic", "fine"), "fine: each request and response is a step, with many more states", "atomic"
     ),
     # the group
     "--scenario": _value(
         str,
         "NAME|FILE",
-        "what happens: `rebalance list scenarios [--of recording]`; explore takes a group "
-        "of yours in TOML too (record: scale-out; conform: dynamic)",
+        "name of `rebalance list scenarios`; explore takes a file too (record: scale-out; conform: dynamic)",
     ),
-    "--members": _value(whole, "N", "how many consumers"),
-    "--partitions": _value(whole, "N", "how many partitions in all"),
+    "--members": _value(whole, "N", "number of consumers"),
+    "--partitions": _value(whole, "N", "number of partitions, over all topics"),
     "--release": _several(
         "RELEASE[,RELEASE...]",
-        "what the members behave like, in turn: a release of Kafka such as 4.1.0, or one of "
-        "`rebalance list releases`",
+        "release of the members, in turn: 4.1.0, or a name of `rebalance list releases`",
     )
     | {"type": comma_separated},
     "--broker": _value(
         str,
         "RELEASE",
-        "what the coordinator behaves like: a release of Kafka such as 4.1.0, or one of "
-        "`rebalance list releases`",
+        "release of the coordinator: 4.1.0, or a name of `rebalance list releases`",
     ),
-    "--faults": _value(str, "FAULT[,FAULT...]|all|none", "kinds of faults that may happen"),
-    "--max-faults": _value(natural, "N", "how many faults may happen in one run"),
-    "--switch": _several("ID", "a design switch of `rebalance bugs` for everybody"),
+    "--faults": _value(str, "FAULT[,FAULT...]|all|none", "kinds of faults to inject"),
+    "--max-faults": _value(natural, "N", "limit of faults in one run"),
+    "--switch": _several("ID", "bug switch of `rebalance bugs`, for all members"),
     # what is judged
-    "--clause": _several("PATH", "only clauses at or below this path, such as kip429 or kip429/leader/4"),
+    "--clause": _several("PATH", "only clauses below this path, such as kip429 or kip429/leader/4"),
     "--protocol": _one_of(
         ("eager", "cooperative", "consumer", "auto"),
-        "only this one (auto: all that the target supports)",
+        "only this rebalance protocol (auto: all that the target supports)",
         "auto",
     ),
     "--group-protocol": _one_of(
         ("classic", "consumer", "migration"),
-        "consumer is KIP-848, of java and confluent on Kafka; migration groups between both (%(default)s)",
+        "classic, consumer (KIP-848), or migration between both (%(default)s)",
         "classic",
     ),
     "--level": _one_of(
         tuple(map(str, Level)),
-        "the weakest level that fails the run; the others only inform (liveness)",
+        "weakest level that fails the run (liveness)",
         "liveness",
     ),
-    "--without": _several("CLAUSE", "do not assume this clause of the assignor's contract: what is it for?"),
-    "--group": _several("NAME", "only the group of this name, where a log has several"),
-    "--settle": _value(
-        duration, "TIME", "how long a rebalance may take until the group is at rest (%(default)g s)"
-    ),
+    "--without": _several("CLAUSE", "drop this clause of the assignor's contract and show the consequences"),
+    "--group": _several("NAME", "only this group of a log"),
+    "--settle": _value(duration, "TIME", "time that a rebalance may take to settle (%(default)g s)"),
     "--on": _value(
         str,
         "CLIENT",
-        "confluent, kafka-python, aiokafka, java:VERSION, or Kafka's own code: code:RELEASE, "
-        "coordinator:RELEASE,consumer:RELEASE",
+        "confluent, kafka-python, aiokafka, java:VERSION, code:RELEASE, coordinator:RELEASE,consumer:RELEASE",
     ),
     "--code": _value(
         str,
         "RELEASES",
-        "of Kafka: 4.4.0, or coordinator:RELEASE,consumer:RELEASE and more consumers, which the members have "
-        "in turn",
+        "releases of Kafka's own code: 4.4.0, or coordinator:RELEASE,consumer:RELEASE[,consumer:RELEASE...]",
     ),
     # a target
     "--target": _value(
         str,
         "TARGET",
-        "an assignor, as `rebalance check` takes it, in place of the named or built-in one",
+        "use this assignor instead, given as for `rebalance check`",
     ),
-    "--trust": _flag("run what a file names and no run of yours here has signed: a command, a module, a jar"),
+    "--trust": _flag("run the command, module or jar that an unsigned file names"),
     "--call-seconds": _value(
-        duration, "TIME", "CPU time that one answer may take, or time without any (10)", 10.0
+        duration, "TIME", "limit of CPU time for one answer, and of time without any (10 s)", 10.0
     ),
-    "--memory-mib": _value(whole, "N", "how much memory the target may use (2048)", 2048),
+    "--memory-mib": _value(whole, "N", "memory limit of the target (2048 MiB)", 2048),
     "--env": _several("NAME", "environment variable to pass to the target"),
-    "--sandbox": _flag(
-        "no network for the target, no socket, no other process, of your files only its own program"
-    ),
-    "--maven": _several("GROUP:ARTIFACT:VERSION", "where the class is, with all that it needs"),
+    "--sandbox": _flag("deny the target network, sockets, other processes and your files"),
+    "--maven": _several("GROUP:ARTIFACT:VERSION", "artifact that holds the class; its dependencies follow"),
     "--classpath": _several("A.jar:B.jar", "extra class path: jars and directories"),
-    "--config": _several("KEY=VALUE", "given to Configurable.configure"),
+    "--config": _several("KEY=VALUE", "setting for Configurable.configure"),
     "--promise": _several(
         "PROMISE",
-        "what the assignor claims to be, such as balanced or sticky (what is known of Kafka's own, else "
-        "nothing)",
+        "promise of the assignor, such as balanced or sticky (Kafka's own: as known; others: none)",
     ),
     "--master": _value(
         str,
         "URL",
-        "where Spark runs: local[N], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect (local[*], all "
-        "cores of this machine)",
+        "Spark master: local[N], spark://HOST:PORT, or sc://HOST:PORT for Spark Connect (local[*])",
     ),
     # what is shown and written
-    "--format": _value(str, "FORMAT", "how the answer is printed (text)", "text"),
-    "--out": _value(str, "PATH", "where what the command makes is kept"),
+    "--format": _value(str, "FORMAT", "output format (text)", "text"),
+    "--out": _value(str, "PATH", "write results here"),
     "--report": _value(
         str,
         "FORMAT[,FORMAT...]",
-        "which reports are written: html, json, junit, sarif, markdown, as far as the command has them",
+        "reports to write: html, json, junit, sarif, markdown, as far as the command has them",
     ),
-    "--report-dir": _value(Path, "DIR", "where reports go (.rebalance/<time>)"),
-    "--ci": _one_of(("github", "none"), "github: annotations and a step summary", "none"),
+    "--report-dir": _value(Path, "DIR", "directory of the reports (.rebalance/<time>)"),
+    "--ci": _one_of(("github", "none"), "github: write annotations and a step summary (none)", "none"),
     "--verbose": {"action": "count", "default": 0, "help": "more detail; -vv for most"},
-    "--no-progress": _flag("no progress line on the terminal"),
+    "--no-progress": _flag("hide the progress line"),
     "--no-color": _flag("no colors (or set NO_COLOR; FORCE_COLOR=1 forces them in a pipe)"),
 }
 """Option -> what it means. The defaults may be others in one command."""

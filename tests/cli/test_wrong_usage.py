@@ -242,7 +242,7 @@ def test_of_a_list_of_garbage_the_first_lines_are_named(rebalance) -> None:
 
 def test_examples_of_help_are_right() -> None:
     parser = build_parser()
-    examples = table(str(ROOT / "cli" / "parser.py"))
+    examples = table(str(ROOT / "cli" / "parser.py"))["examples"]
     assert set(examples) == {f"rebalance {name}" for name in parser.commands()}
     for command_line, several in examples.items():
         assert several
@@ -252,10 +252,37 @@ def test_examples_of_help_are_right() -> None:
             parser.parse(words[: words.index("--")] if "--" in words else words)
 
 
-def test_help_shows_the_examples(rebalance) -> None:
-    ran = rebalance("upgrade", "--help")
+@pytest.mark.parametrize("name", ["", *build_parser().commands()])
+def test_help(rebalance, expected, monkeypatch, name) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    ran = rebalance(*name.split(), "--help")
     assert ran.code == 0
-    assert "\nexamples:\n  rebalance upgrade --from range --to cooperative-sticky\n" in ran.out
+    expected(ran.out)
+
+
+@pytest.mark.parametrize("name", ["check", "explore", "campaign", "conform"])
+def test_help_is_read_from_the_top(rebalance, monkeypatch, name) -> None:
+    """One line of usage, the purpose, examples, then options in groups that an eye can hold."""
+    monkeypatch.setenv("COLUMNS", "80")
+    usage, *lines = rebalance(name, "--help").out.splitlines()
+    assert usage.startswith(f"usage: rebalance {name} ")
+    assert usage.endswith("[OPTION ...]")
+    sections = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert sections[0] == "examples:"
+    assert lines.index("examples:") <= 10
+    parser = build_parser().commands()[name]
+    sizes = {group.title: len(group._group_actions) for group in parser.arranged_groups()}
+    assert max(sizes.values()) <= 10
+    assert sizes["options"] == 1, "--help alone is in no group"
+    long = {one.dest for one in parser._actions if len(one.help or "") > 110 and one.option_strings}
+    assert long == set()
+
+
+def test_a_group_of_options_that_does_not_exist_is_no_group() -> None:
+    commands = build_parser().commands()
+    for command_line, groups in table(str(ROOT / "cli" / "parser.py"))["groups"].items():
+        known = set(commands[command_line.removeprefix("rebalance ")]._option_string_actions)
+        assert {name for names in groups.values() for name in names} <= known
 
 
 @pytest.mark.parametrize("where", ["list clauses", "--help", "--version", "bugs", "check --help"])
