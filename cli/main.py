@@ -10,6 +10,7 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
@@ -50,6 +51,7 @@ COMMANDS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code (``base.verdict.Exit``)."""
+    began = time.monotonic()
     argv = list(sys.argv[1:] if arguments is None else arguments)
     if arguments is None and argv[:1] == ["check"]:
         _with_hash_seed_of_targets()
@@ -63,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _end_like_ctrl_c()
     before = signal.getsignal(signal.SIGINT)
     try:
-        return _run(argv)
+        return _run(argv, began)
     except UsageError as error:
         return _complain(str(error))
     except SystemExit as stop:  # argparse has printed what is wrong
@@ -100,7 +102,7 @@ def _not_ours(error: Exception) -> str:
     return ""
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], began: float) -> int:
     parser = build_parser()
     if argv[:1] == ["--complete"]:
         print_out("\n".join(candidates(parser, argv[1:])))
@@ -118,7 +120,7 @@ def _run(argv: list[str]) -> int:
     options = parser.parse(completed(parser, argv, command))
     if command and not options.takes_command:
         raise UsageError(f"`-- {command[0]}` goes with check, campaign and init only")
-    options.command = command
+    options.command, options.began = command, began
     check_format(options)
     run: Callable[[argparse.Namespace], int] = options.run
     with page_of(shutil.get_terminal_size().columns if sys.stdout.isatty() else WIDEST):

@@ -195,6 +195,7 @@ def _plan(options: argparse.Namespace, expected: Sequence[KnownFailure]) -> Chec
         seed=seed,
         level=Level(options.level),
         budget=options.time_limit,
+        began=options.began,
         fail_fast=options.fail_fast,
         expected=lambda key: match(expected, key, today) is not None,
     )

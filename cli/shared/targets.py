@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -52,11 +53,14 @@ def refuse_files(spec: str | None) -> None:
 def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
     """Yield a conversation within the limits of the options. Raises UsageError where the target does not
     start."""
+    from rebalance_verifier.gate.search.time_limit import TimeLimits
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
-    from rebalance_verifier.gate.targets.session import Session
+    from rebalance_verifier.gate.targets.session import START_SECONDS, Session
 
+    end = TimeLimits.of(vars(options).get("time_limit"), options.began).end
+    within = {"start_seconds": min(START_SECONDS, max(0.0, end - time.monotonic()))}
     with usage_errors(TargetError):
-        started = Session(target, options.call_seconds, memory_mib=options.memory_mib).__enter__()
+        started = Session(target, options.call_seconds, memory_mib=options.memory_mib, **within).__enter__()
     with contextlib.closing(started):
         yield started
 

@@ -53,6 +53,8 @@ class CheckPlan:
     level: Level = Level.LIVENESS
     budget: float | None = None
     """Seconds after which the search stops, inconclusive."""
+    began: float | None = None
+    """When the command began, in the time of ``time.monotonic``; None: as it searches."""
     fail_fast: bool = False
     expected: Callable[[str], bool] = lambda key: False
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""

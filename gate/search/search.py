@@ -61,6 +61,7 @@ def search(
     jobs: int = 1,
     *,
     enter: bool = False,
+    limits: TimeLimits = TimeLimits(),  # noqa: B008 (it is a value)
 ) -> str | None:
     """Play the scenarios of ``plan`` from ``progress.done`` on; why it stopped before the end, if it did.
 
@@ -73,7 +74,6 @@ def search(
     total = count(plan.profile, protocols)
     began, before = time.monotonic(), progress.seconds
     every = EVERY if jobs > 1 or enter else 0.0
-    limits = TimeLimits.of(plan.budget, began)
     latest, session.latest = limits.search, limits.cut
     left = [numbers for one in slices(total) if (numbers := _left(one, progress))]
     tasks = [partial(_played, plan, protocols, numbers, every, latest) for numbers in left]
@@ -94,7 +94,7 @@ def search(
             if stopped := _stopped(plan, progress, part):
                 progress.ahead.clear()
                 return stopped
-            if plan.budget is not None and spent >= plan.budget and progress.done < total:
+            if plan.budget is not None and began + spent >= limits.search and progress.done < total:
                 return f"the budget of {plan.budget:g} s is spent"
     return None
 
@@ -236,19 +236,21 @@ def check(
     """
     progress = progress if progress is not None else CheckProgress()
     began = time.monotonic()
-    started, limits = began - progress.seconds, TimeLimits.of(plan.budget, began)
+    started = began - progress.seconds
+    limits = TimeLimits.of(plan.budget, began if plan.began is None else plan.began, began)
     declared = tuple(RebalanceProtocol(p) for p in target.protocols)
     protocols = tuple(p for p in plan.protocols or declared if p in declared)
+    playing = partial(search, plan, session, protocols, progress, report_progress, limits=limits)
     shown: dict[str, tuple[Finding, ...]] = {}
     interrupted, stopped = False, None
     whole = progress
     try:
         try:
             enter = session.can_be_entered
-            stopped = search(plan, session, protocols, progress, report_progress, jobs, enter=enter)
+            stopped = playing(jobs, enter=enter)
         except CannotStart:
             jobs = 1
-            stopped = search(plan, session, protocols, progress, report_progress, jobs)
+            stopped = playing(jobs)
         whole = progress.whole()
         session.latest = limits.end
         keys = sorted(whole.breaking, key=partial(_urgency, plan, whole))

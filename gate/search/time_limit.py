@@ -1,5 +1,8 @@
 """When the parts of a check with a time limit end: in all it takes at most 1.5 times as long, and 10 seconds.
 
+All parts have one deadline, which counts from when the command began: a target that starts slowly takes of
+the time that it is searched, or made small, and adds none.
+
 A search that is cut short has found what it has found. Who reads its verdict wants to know that it comes
 again, and to see it small, so there is time for both behind the limit, and no more than that.
 """
@@ -20,11 +23,16 @@ class TimeLimits:
     end: float = math.inf
 
     @classmethod
-    def of(cls, limit: float | None, began: float) -> TimeLimits:
-        """Return those of a check that ``began`` then and may take so many seconds. Starting and reporting
-        take the rest of the 10."""
-        return (
-            cls() if limit is None else cls(began + limit, began + 1.2 * limit + 1, began + 1.5 * limit + 4)
+    def of(cls, limit: float | None, began: float, now: float | None = None) -> TimeLimits:
+        """Return those of a check that may take so many seconds: of a command that ``began`` then, and
+        searches from ``now`` on. Reporting takes the rest of the 10."""
+        if limit is None:
+            return cls()
+        searched = began if now is None else now
+        return cls(
+            min(searched + limit, began + 1.25 * limit + 2),
+            min(searched + 1.2 * limit + 1, began + 1.4 * limit + 3),
+            began + 1.5 * limit + 4,
         )
 
 

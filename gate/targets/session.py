@@ -75,6 +75,9 @@ _Request = tuple[int, bytes]
 
 _Decode = Callable[[Json], _T]
 _MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and bytes in one of them
+START_SECONDS = 20.0
+"""How long a target may take to say hello."""
+
 _MOST_WRITTEN = 100_000  # the same of user data
 _LARGE = 2**20  # bytes of a reply that takes long to read
 _NO_SANDBOX = "no sandbox for"
@@ -109,7 +112,7 @@ class Session:
         self,
         target: Target,
         call_seconds: float = 10.0,
-        start_seconds: float = 20.0,
+        start_seconds: float = START_SECONDS,
         memory_mib: int = 2048,
         observe: Observer | None = None,
         hash_seed: str = HASH_SEED,
@@ -201,7 +204,7 @@ class Session:
         if self._twin is None and not self._alone:
             limits = (self.call_seconds, self._start_seconds, self._memory_mib, self._observe)
             twin = Session(self.target, *limits, hash_seed="1")
-            twin._hello = self._hello
+            twin._hello, twin.latest = self._hello, self.latest
             self._alone = isinstance(twin._start(), Failure)
             self._twin = None if self._alone else twin
         if self._twin is not None:

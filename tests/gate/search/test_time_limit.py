@@ -8,13 +8,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance_verifier.base.processes.workers import CannotStart
 from rebalance_verifier.base.verdict import Exit
+from rebalance_verifier.cli.main import main
+from rebalance_verifier.gate.search import search as searching
 from rebalance_verifier.gate.search.plan import PROFILES
 from rebalance_verifier.gate.search.result import Result, Status
 from rebalance_verifier.gate.search.time_limit import TimeLimits, shrink_until
+from rebalance_verifier.gate.targets import session as targets
+from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.hosts.inside import InProcess, OutOfTime
 from rebalance_verifier.gate.targets.resolve import resolve
-from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.gate.targets.session import START_SECONDS, Session
 from rebalance_verifier.model.values import Cluster, GroupSubscription, RebalanceProtocol
 
 from tests.gate.search.test_check import Doubling, run, violated
@@ -96,6 +101,78 @@ def test_the_limits_in_order() -> None:
     assert TimeLimits().search == TimeLimits().cut == TimeLimits().end == math.inf
     assert 10.0 < shrink_until(10.0, 20.0) < 20.0
     assert shrink_until(10.0, math.inf) == math.inf
+
+
+@pytest.mark.parametrize("late", [0.0, 1.0, 4.0, 12.0, 60.0])
+@pytest.mark.parametrize("limit", [0.5, 4.0, 30.0])
+def test_a_slow_start_adds_no_time(limit: float, late: float) -> None:
+    """It takes of that to search, then of that to confirm; the end is where it would have been."""
+    limits = TimeLimits.of(limit, 100.0, 100.0 + late)
+    assert limits.search < limits.cut < limits.end == 100.0 + 1.5 * limit + 4
+    assert limits.search <= 100.0 + late + limit
+
+
+@pytest.mark.parametrize("late", [2.0, 9.0, 30.0])
+def test_a_check_counts_from_when_its_command_began(clock: Clock, late: float) -> None:
+    began = clock.now
+    clock.now += late
+    result = run(Slow(clock, 0.5), budget=4.0, profile=PROFILES["ci"], began=began)
+    assert clock.now - began <= max(1.5 * 4 + 4, late) + 0.5
+    assert (result.scenarios > 0) == (late < 7)
+    assert any("the budget of 4 s is spent" in doubt for doubt in result.missed)
+
+
+class LosesItsWorkers(InProcess):
+    """The work of several processes cannot begin, and this takes its time."""
+
+    can_be_entered = True
+
+    def __init__(self, assignor: Any, clock: Clock, seconds: float) -> None:
+        super().__init__(assignor)
+        self.clock, self.seconds = clock, seconds
+
+    def renew(self) -> None:
+        if self.can_be_entered:
+            self.can_be_entered = False  # type: ignore[misc]
+            self.clock.now += self.seconds
+            raise CannotStart("no process")
+
+
+def test_a_second_start_has_the_time_of_the_first(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "_entered", searching._shared)
+    began, session = clock.now, LosesItsWorkers(Slow(clock, 0.5), clock, 5.0)
+    result = run(None, session, budget=4.0, profile=PROFILES["ci"])
+    assert clock.now - began <= 1.5 * 4 + 4 + 0.5
+    assert result.scenarios == 0
+
+
+def test_the_second_process_of_a_target_starts_in_the_time_that_is_left(here: Path) -> None:
+    (here / "quick.py").write_text("def assign(cluster, group):\n    return {}\n")
+    with Session(resolve("quick:assign")) as session:
+        session.latest = -math.inf
+        with pytest.raises(OutOfTime):
+            session.second()
+        session.latest = math.inf
+        assert session.second() is not None
+
+
+@pytest.mark.parametrize(
+    ("options", "most"),
+    [((), START_SECONDS), (("--time-limit", "2"), 7.0), (("--time-limit", "90"), START_SECONDS)],
+)
+def test_a_target_starts_within_the_time_of_the_command(
+    monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], most: float
+) -> None:
+    given: list[float] = []
+
+    def refused(*_: object, start_seconds: float, **__: object) -> None:
+        given.append(start_seconds)
+        raise TargetError("not now")
+
+    monkeypatch.setattr(targets, "Session", refused)
+    assert main(["check", *options, "--no-progress", "--", "true"]) == Exit.USAGE
+    assert 0 <= given[0] <= most
+    assert most < START_SECONDS or given == [START_SECONDS]
 
 
 def test_nothing_is_asked_once_the_time_is_up(clock: Clock) -> None:
