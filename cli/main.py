@@ -38,7 +38,6 @@ from rebalance_verifier.cli.config import completed
 from rebalance_verifier.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
 from rebalance_verifier.cli.init import command as init
 from rebalance_verifier.cli.parser import Parser
-from rebalance_verifier.cli.shared.old_spellings import correction
 from rebalance_verifier.cli.shared.options import check_format
 from rebalance_verifier.gate.targets import HASH_SEED
 
@@ -113,9 +112,6 @@ def _run(argv: list[str], began: float) -> int:
         raise UsageError(
             f"which command? `rebalance check TARGET` is a start, `rebalance --help` has all: {every}"
         )
-    if now := correction(argv):
-        print_err(now)
-        return Exit.USAGE
     parser.refuse_repeated(argv)
     options = parser.parse(completed(parser, argv, command))
     if command and not options.takes_command:

@@ -1,4 +1,4 @@
-"""One word means one thing in all commands, and old words name the new ones."""
+"""One word means one thing in all commands."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 from rebalance_verifier.base.installation import how_to_get
 from rebalance_verifier.cli.console.terminal import UsageError
 from rebalance_verifier.cli.main import build_parser
-from rebalance_verifier.cli.shared.old_spellings import COMMANDS, OPTIONS
 
 FOURTEEN = (
     *("check", "compare", "explore", "upgrade", "prove", "bugs", "record", "conform", "replay", "show"),
@@ -65,37 +64,6 @@ def test_a_meaning_has_one_name() -> None:
 def test_every_option_and_command_says_what_it_does() -> None:
     assert [(command, action.dest) for command, action in options() if not action.help] == []
     assert [name for name, parser in parsers().items() if not parser.description] == []
-
-
-OLD = [(name, (name,)) for name in COMMANDS] + [
-    (f"{command} {option}", (command, form)) for command, table in OPTIONS.items() for option in table
-    for form in (option, f"{option}=1")
-]  # fmt: skip
-
-
-@pytest.mark.parametrize(("old", "argv"), OLD)
-def test_an_old_spelling_is_one_line_that_says_the_new_one(rebalance, old, argv) -> None:
-    ran = rebalance(*argv)
-    assert (ran.code, ran.out, ran.err.count("\n")) == (2, "", 1)
-    assert ran.err.startswith(f"rebalance {old}: write `rebalance ")
-
-
-def test_the_new_spellings_exist() -> None:
-    for name, new in [
-        *COMMANDS.items(),
-        *((c, new) for c, table in OPTIONS.items() for new in table.values()),
-    ]:
-        for spelled in new.split("` or `rebalance "):
-            command, *rest = spelled.split()
-            known = {option for action in parsers()[command]._actions for option in action.option_strings}
-            assert {word for word in rest if word.startswith("--")} <= known, name
-
-
-def test_no_old_spelling_is_taken() -> None:
-    assert not set(COMMANDS) & set(parsers())
-    for command, table in OPTIONS.items():
-        known = {option for action in parsers()[command]._actions for option in action.option_strings}
-        assert not known & set(table), command
 
 
 @pytest.mark.parametrize(("package", "extra"), [("pyspark", "spark"), ("py4j.java_gateway", "spark")])
