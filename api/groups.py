@@ -339,14 +339,14 @@ def code_machine(
 ) -> Iterator[type[Any]]:
     """Give a group of Kafka's own code, in one JVM, as a state machine of Hypothesis; needs Java and Maven.
 
-        with code_machine("dynamic", code="4.4.0", members=2) as Group:
+        with code_machine("dynamic", code="newest", members=2) as Group:
             Group.TestCase().runTest()
 
     Subclass it to ask more: `self.playing.group` has the state of coordinator and consumers.
 
     Args:
         group: as `explore` takes it.
-        code: the release of Kafka, or "coordinator:RELEASE,consumer:RELEASE".
+        code: the release of Kafka, "newest", or "coordinator:RELEASE,consumer:RELEASE".
         clauses: ask these only.
 
     A run that breaks a clause fails with CodeBreachError, an AssertionError. Raises CannotJudge.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.test_wheel import FOLDERS, ROOT
+from tests.product_copy import copied, run_copy
+from tests.test_layers import ROOT
 
 PAGE = (ROOT / "docs" / "how-to" / "change-the-model.md").read_text()
 
@@ -22,31 +19,23 @@ pytestmark = pytest.mark.nightly
 def changed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory for PYTHONPATH, before the editable installation, with the packages and the edit."""
     where = tmp_path_factory.mktemp("changed")
-    for folder in FOLDERS:
-        hidden = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / folder, where / "rebalance" / folder, ignore=hidden)
+    package = copied(where)
     file = re.search(r"^\+\+\+ b/(.*)$", PAGE, re.M)
     old = re.search(r"^-( +.*)$", PAGE, re.M)
     new = re.search(r"^\+( +.*)$", PAGE, re.M)
     assert file is not None
     assert old is not None
     assert new is not None
-    path = where / "rebalance" / file[1]
+    path = package / file[1]
     before = path.read_text()
     assert before.count(f"{old[1]}\n") == 1
     path.write_text(before.replace(f"{old[1]}\n", f"{new[1]}\n"))
     return where
 
 
-def run(changed: Path, cwd: Path, *argv: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "PYTHONPATH": str(changed)}
-    command = [sys.executable, "-m", *argv]
-    return subprocess.run(command, cwd=cwd, env=environment, capture_output=True, text=True, check=False)
-
-
 def test_the_tests_of_single_steps(changed: Path) -> None:
-    tests = [f"tests/model/protocol/test_protocol_{name}.py" for name in ("member", "prepare")]
-    ran = run(changed, ROOT, "pytest", "-q", "-p", "no:cacheprovider", *tests)
+    tests = [f"tests/model/classic/test_protocol_{name}.py" for name in ("member", "prepare")]
+    ran = run_copy(changed, ROOT, "pytest", "-q", "-p", "no:cacheprovider", *tests)
     assert ran.returncode == 1
     failed = re.findall(r"^FAILED (\S+)", ran.stdout, re.M)
     for named in (
@@ -60,7 +49,7 @@ def test_the_tests_of_single_steps(changed: Path) -> None:
 
 def test_the_exploration(changed: Path, tmp_path: Path) -> None:
     (line,) = re.findall(r"`rebalance (explore [^`]*)`", PAGE)
-    ran = run(changed, tmp_path, "rebalance", *line.split())
+    ran = run_copy(changed, tmp_path, "rebalance_verifier", *line.split())
     assert ran.returncode == 1
     assert "VIOLATION group/owner  t-0 is owned by A and by B" in ran.stdout
     assert "24 steps; no run is shorter" in ran.stdout
@@ -68,7 +57,7 @@ def test_the_exploration(changed: Path, tmp_path: Path) -> None:
 
 def test_the_proof(changed: Path, tmp_path: Path) -> None:
     (line,) = re.findall(r"`rebalance (prove [^`]*)`", PAGE)
-    ran = run(changed, tmp_path, "rebalance", *line.split())
+    ran = run_copy(changed, tmp_path, "rebalance_verifier", *line.split())
     assert ran.returncode == 3
     assert "NOT IN THE LOGIC" in ran.stdout
     assert re.search(r"prepare\(\d\) was \w+,\s+is\s+False,\s+should\s+be\s+True", ran.stdout)

@@ -30,7 +30,7 @@ from rebalance_verifier.live.code.replay.attempts import code_releases
 from rebalance_verifier.live.code.simulation import KafkaCell
 from rebalance_verifier.model.bugs import catalogue
 from rebalance_verifier.model.bugs.decisions import DECISIONS
-from rebalance_verifier.model.bugs.releases import parse, version
+from rebalance_verifier.model.bugs.releases import NEWEST, parse, version
 from rebalance_verifier.model.classic.group import FAULTS, machine
 
 from tools.mutation.mutants import is_switch
@@ -41,7 +41,7 @@ MODULES = (
 )  # fmt: skip
 """The steps of the model. The others of model/classic/ put them together, describe them, or hold values."""
 
-OLD, NOW = "2.4.1", "4.4.0"
+OLD, NOW = "2.4.1", NEWEST
 MIXED = f"coordinator:{NOW},consumer:{OLD},consumer:{NOW},consumer:2.8.1"
 
 Group = tuple[str, tuple[str, ...]]

@@ -20,13 +20,14 @@ from rebalance_verifier.live.code.migration.findings import (
 )
 from rebalance_verifier.live.code.migration.search import PLANS, drawn, plan_of, smaller
 from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.report.markup import table
 
 from tools.arguments import writable
 
 PAGE = Path(__file__).parents[1] / "docs" / "results" / "migration.md"
 
-CONSUMERS = "4.4.0"
+CONSUMERS = NEWEST
 """The release of the classic consumers."""
 
 MOST_LINES = 40

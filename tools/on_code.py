@@ -41,8 +41,8 @@ FILE = Path(observed.__file__).with_suffix(".toml")
 def last_of_majors(listed: Sequence[str]) -> tuple[str, ...]:
     """The last release of each major one.
 
-    >>> last_of_majors(("2.8.0", "2.8.2", "3.0.0", "4.4.0"))
-    ('2.8.2', '3.0.0', '4.4.0')
+    >>> last_of_majors(("2.8.0", "2.8.2", "3.0.0", "4.1.0"))
+    ('2.8.2', '3.0.0', '4.1.0')
     """
     return tuple({one.partition(".")[0]: one for one in listed}.values())
 

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance_verifier.live.clients.record.request import clients as parsed
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan
 from rebalance_verifier.pipeline.audit.run import run_audit
 
@@ -30,7 +31,7 @@ PAGE = ROOT / "docs" / "results" / "raw-logs.md"
 ALIKE = 0.95
 
 SCENARIOS = ("scale-out", "crash", "stall", "mixed", "random")
-JAVA = ("2.4.1", "2.8.2", "3.4.1", "3.9.2", "4.4.0")
+JAVA = ("2.4.1", "2.8.2", "3.4.1", "3.9.2", NEWEST)
 PLAN = (
     *(
         ("mock", client, name, 1)

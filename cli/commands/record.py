@@ -152,7 +152,9 @@ def _again(options: argparse.Namespace) -> Request:
 
 def _release(options: argparse.Namespace) -> str:
     """Return the release of Apache Kafka that was asked for, "" for none. Raises UsageError."""
-    release: str = options.kafka_version or ""
+    from rebalance_verifier.model.bugs.releases import spelled
+
+    release = spelled(options.kafka_version or "")
     if release and not re.fullmatch(r"\d+\.\d+\.\d+", release):
         raise UsageError(f"--kafka-version: {release!r} is no release, such as {KAFKA}")
     return release

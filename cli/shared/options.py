@@ -111,7 +111,7 @@ SHARED: dict[str, Option] = {
     "--code": _value(
         str,
         "RELEASES",
-        "releases of Kafka's own code: 4.4.0, or coordinator:RELEASE,consumer:RELEASE[,consumer:RELEASE...]",
+        "releases of Kafka's own code: newest, or coordinator:RELEASE,consumer:RELEASE[,consumer:RELEASE...]",
     ),
     # a target
     "--target": _value(

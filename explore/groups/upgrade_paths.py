@@ -30,7 +30,7 @@ COOPERATIVE_SINCE: Version = (2, 4)
 
 COOPERATIVE_ALONE: Version = (4, 0)
 """Since this release it lists COOPERATIVE alone. ``upgrade.from`` of 2.3 or older is a ConfigException: of
-the assignor in 4.0 and 4.1, of StreamsConfig since 4.2 (read in all jars of 4.0.0 to 4.4.0)."""
+the assignor in 4.0 and 4.1, of StreamsConfig since 4.2 (read in all jars since 4.0.0)."""
 
 BRIDGE = "3.9"
 """The last minor release that an EAGER application can go to while it runs."""

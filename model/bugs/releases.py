@@ -66,8 +66,21 @@ KAFKA: tuple[str, ...] = table(__file__, "observed")["consumer"]["releases"]
 """The releases of Apache Kafka since 2.4.0, the oldest first: those that ``make code`` found in the registry
 and observed."""
 
-CURRENT: Version = version(KAFKA[-1])
-"""The newest release of Apache Kafka."""
+NEWEST = KAFKA[-1]
+"""The newest release of Apache Kafka: `make code` changes it, and nothing else names it
+(tests/test_newest_release.py)."""
+
+CURRENT: Version = version(NEWEST)
+"""The same as numbers."""
+
+
+def spelled(release: str) -> str:
+    """Return a release as it is written, `newest` as the number that it has.
+
+    >>> spelled("3.9.2"), spelled("newest") == NEWEST
+    ('3.9.2', True)
+    """
+    return NEWEST if release == "newest" else release
 
 
 def kafka(text: str) -> Version:
@@ -78,7 +91,7 @@ def kafka(text: str) -> Version:
     >>> kafka("2.8"), kafka("2.8.0")
     ((2, 8, 2), (2, 8, 0))
     """
-    named = version(text)
+    named = version(spelled(text))
     series = [one for one in map(version, KAFKA) if one[:2] == named[:2]]
     if named in series:
         return named

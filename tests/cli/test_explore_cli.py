@@ -100,7 +100,7 @@ def test_a_situation_is_shown_by_a_run(rebalance):
         (("--scenario", "x.toml"), "--scenario: "),
         (("dynamic", "--witness", "follow-up"), "did you mean follow-up rebalance?"),
         (("dynamic", "--invariant", "no_such:rule"), "No module named 'no_such'"),
-        (("dynamic", "--invariant", "a:b", "--on", "code:4.4.0"), "asks the model"),
+        (("dynamic", "--invariant", "a:b", "--on", "code:newest"), "asks the model"),
     ],
 )
 def test_wrong_uses_of_ones_own(rebalance, options, message):

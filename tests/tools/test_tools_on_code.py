@@ -22,7 +22,7 @@ def observations(*seen: str) -> dict[str, Observations]:
         (SWITCH, release): Observation(*one.split(":"))  # type: ignore[arg-type]
         for release, one in zip(CONSUMERS, seen, strict=True)
     }
-    of = Observations(part=CONSUMER, releases=CONSUMERS, other="4.4.0", found=found)
+    of = Observations(part=CONSUMER, releases=CONSUMERS, other="4.3.1", found=found)
     return {**OBSERVED, CONSUMER: of}
 
 

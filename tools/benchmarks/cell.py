@@ -5,7 +5,7 @@ poll in which nothing happened count for nothing; three consumers rebalance all 
 is what their commands count. Seconds are those of the processors, of the JVM with its compiler and of Python,
 since that is what does not depend on who else is at work.
 
-``python -m tools.benchmarks.cell [--coordinator 4.4.0] [--consumers 4.4.0,4.4.0,4.4.0] [--steps 120000]``
+``python -m tools.benchmarks.cell [--coordinator RELEASE] [--consumers R,R,R] [--steps 120000]``
 writes tools/benchmarks/cell.md.
 """
 
@@ -27,6 +27,7 @@ from rebalance_verifier.live.code.lockstep.classic import Lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search import walks as searching
 from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.classic.group import machine
 
 ROUNDS = 8
@@ -75,8 +76,8 @@ class Cost:
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--coordinator", default="4.4.0")
-    parser.add_argument("--consumers", default="4.4.0,4.4.0,4.4.0")
+    parser.add_argument("--coordinator", default=NEWEST)
+    parser.add_argument("--consumers", default=",".join([NEWEST] * 3))
     parser.add_argument(
         "--steps", type=int, default=120_000, help="of the cell alone, of the others a fortieth"
     )

@@ -21,8 +21,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from rebalance_verifier.model.bugs.releases import NEWEST
+
 HERE = Path(__file__).parent
-CLIENTS, JAVA = "org.apache.kafka:kafka-clients:4.4.0", "java:org.apache.kafka.clients.consumer."
+CLIENTS, JAVA = f"org.apache.kafka:kafka-clients:{NEWEST}", "java:org.apache.kafka.clients.consumer."
 
 CASES: dict[str, tuple[str, ...]] = {
     "Range": (f"{JAVA}RangeAssignor", "--maven", CLIENTS),

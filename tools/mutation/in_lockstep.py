@@ -39,8 +39,8 @@ member.complete | operand dropped | not works(member)
 """Ten of those that survived the battery before there were tests of single steps, drawn at random from what a
 release of a cell comes to."""
 
-NOW = "code:4.4.0"
-MIXED = "coordinator:4.4.0,consumer:4.4.0,consumer:2.8.1,consumer:2.4.1"
+NOW = "code:newest"
+MIXED = "coordinator:newest,consumer:newest,consumer:2.8.1,consumer:2.4.1"
 
 WALKED = (
     ("dynamic", NOW, 3), ("static", NOW, 3), ("failover", NOW, 3), ("static-failover", NOW, 3),

@@ -26,7 +26,7 @@ from rebalance_verifier.live.clients.consumers.member import ClientProfile
 from rebalance_verifier.live.clients.record.scenarios import RecordingStep, step
 from rebalance_verifier.live.clients.record.watched import WatchedKafka
 from rebalance_verifier.live.conformance.clients.table import BY_RECORDER
-from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.bugs.releases import spelled, version
 from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS
 
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
@@ -224,7 +224,7 @@ def clients(text: str) -> tuple[tuple[ClientProfile, int], ...]:
         name, *more = part.split(":")
         if name not in BY_RECORDER:
             raise ValueError(unknown("client", name, BY_RECORDER))
-        version = more.pop(0) if name == "java" and more else ""
+        version = spelled(more.pop(0)) if name == "java" and more else ""
         count = more.pop(0) if more else "1"
         wrong = name == "java" and not RELEASE.fullmatch(version)
         if more or wrong or not count.isdigit() or not 0 < int(count) <= 50:

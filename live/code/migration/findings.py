@@ -10,8 +10,10 @@ from importlib import resources
 from rebalance_verifier.live.code.migration.group import MigrationGroup
 from rebalance_verifier.live.code.migration.search import TWICE, MigrationRun, plan_of, play
 from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.bugs.profiles import CONSUMER_SINCE
+from rebalance_verifier.model.bugs.releases import KAFKA, dotted, newest_of_minors
 
-RELEASES = ("4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0")
+RELEASES = newest_of_minors(KAFKA, dotted(CONSUMER_SINCE))
 """The coordinators on which each is tried: the newest of each minor release."""
 
 _EVENTS = {"start": "starts", "leave": "leaves", "crash": "ends", "expire": "is removed: its session ends"}

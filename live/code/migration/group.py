@@ -22,6 +22,7 @@ from rebalance_verifier.live.code.answers import (
 )
 from rebalance_verifier.live.code.migration.played import PlayedConsumer
 from rebalance_verifier.live.code.simulation import CellBroken, CellMember, CellRefused, KafkaCell
+from rebalance_verifier.model.bugs.releases import NEWEST
 
 BROKER: Mapping[str, object] = {
     "group.initial.rebalance.delay.ms": 0,
@@ -54,7 +55,7 @@ class GroupPlan:
     coordinator: str
     members: Mapping[str, tuple[str, ...]]
     partitions: int = 4
-    release: str = "4.4.0"
+    release: str = NEWEST
     instances: Mapping[str, str] = field(default_factory=dict)
     config: Mapping[str, object] = field(default_factory=dict)
 

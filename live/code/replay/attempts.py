@@ -16,14 +16,15 @@ from rebalance_verifier.live.clients.replay.scene import ReplayScene
 from rebalance_verifier.live.clients.replay.verdict import LEADER, Replayed
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.conformance.clients.table import BY_RECORDER
+from rebalance_verifier.model.bugs.releases import spelled
 
 TRIES = 3
 """How often a trace is played at most when a client went another way."""
 
 
 def peer(name: str) -> ClientProfile | CodeReleases:
-    """Return what ``--on`` names: a client, or releases of Kafka's code: ``code:4.4.0``, or its parts,
-    ``coordinator:4.4.0,consumer:2.8.1``. Raises ValueError.
+    """Return what ``--on`` names: a client, or releases of Kafka's code: ``code:newest``, or its parts,
+    ``coordinator:4.1.0,consumer:2.8.1``. Raises ValueError.
     """
     if name.startswith(("code:", "coordinator:", "consumer:")):
         return code_releases(name)
@@ -33,17 +34,17 @@ def peer(name: str) -> ClientProfile | CodeReleases:
     if version and client != "java":
         raise ValueError(f"{client} runs in the release that is installed, not in {version!r}")
     if client == "java" and not version:
-        raise ValueError("which release of kafka-clients? --on java:4.1.0, for instance")
-    return ClientProfile(client, version)
+        raise ValueError("which release of kafka-clients? --on java:newest, for instance")
+    return ClientProfile(client, spelled(version))
 
 
 def code_releases(name: str) -> CodeReleases:
-    """``code:4.4.0``, or its parts: ``coordinator:4.4.0,consumer:2.8.1,consumer:4.4.0`` has members of two
-    releases in turn. Raises ValueError.
+    """Return what ``code:newest`` or a release names, or its parts: in ``coordinator:4.1.0,consumer:2.8.1,
+    consumer:3.9.2`` members have two releases in turn. Raises ValueError.
     """
     parts = [part.partition(":")[::2] for part in name.split(",")]
     known = {
-        kind: tuple(release for one, release in parts if one == kind and release)
+        kind: tuple(spelled(release) for one, release in parts if one == kind and release)
         for kind in ("code", "coordinator", "consumer")
     }
     coordinators = known["coordinator"] or known["code"]

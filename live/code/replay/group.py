@@ -73,7 +73,7 @@ STAYS = {"internal.leave.group.on.close": "false"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CodeReleases:
-    """The releases of Kafka that are run, such as 4.4.0: those of ``consumers`` by the members in turn."""
+    """The releases of Kafka that are run, such as 4.1.0: those of ``consumers`` by the members in turn."""
 
     coordinator: str
     consumers: tuple[str, ...]

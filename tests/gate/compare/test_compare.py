@@ -468,7 +468,7 @@ def test_the_command_shows_the_form_that_was_asked_for(comparison, capsys, verbo
 
 
 EXIST = {
-    "maven:org.apache.kafka:kafka-clients": ("2.3.1", "2.4.0", "2.4.1", "3.4.0", "3.4.1", "4.4.0", "4.10.0"),
+    "maven:org.apache.kafka:kafka-clients": ("2.3.1", "2.4.0", "2.4.1", "3.4.0", "3.4.1", "4.3.1", "4.10.0"),
     "pypi:kafka-python": ("1.4.7", "2.0.2", "2.0.6", "3.0.0", "3.0.11", "3.0.13"),
     "go:github.com/twmb/franz-go": ("1.99.0",),
 }
@@ -501,7 +501,7 @@ def test_all_releases_are_those_that_are_named_and_the_last_of_each_minor_series
     named = ["2.4.1", "2.5.1", "2.8.0", "2.8.1", "3.0.0", "3.4.0", "3.4.1", "4.0.0"]
     assert list(JAVA.releases) == named
     found = columns([], None, ("all",), ("range",))
-    assert [c.label for c in found] == [*named, "4.4.0", "4.10.0"]
+    assert [c.label for c in found] == [*named, "4.3.1", "4.10.0"]
     python = columns([], ["kafka-python"], None, ["sticky"])
     assert [c.label for c in python] == ["2.0.2", "2.0.6", "3.0.0", "3.0.4", "3.0.12", "3.0.13"]
 

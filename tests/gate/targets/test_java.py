@@ -31,6 +31,7 @@ from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.live.artifacts.maven import CLIENTS
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignors.promises import JAVA, KAFKA
+from rebalance_verifier.model.bugs.releases import NEWEST as NEWEST_KAFKA
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance_verifier.properties.assignors.calls import (
     Answer,
@@ -44,7 +45,7 @@ from tests.processes import alive, left
 
 pytestmark = pytest.mark.slow
 
-NEWEST, OLDEST = f"{CLIENTS}:4.4.0", f"{CLIENTS}:2.4.1"
+NEWEST, OLDEST = f"{CLIENTS}:{NEWEST_KAFKA}", f"{CLIENTS}:2.4.1"
 COOPERATIVE = f"java:{KAFKA}.CooperativeStickyAssignor"
 EAGER = RebalanceProtocol.EAGER
 T = tuple(TopicPartition("t", index) for index in range(4))
@@ -184,7 +185,7 @@ def test_what_a_users_assignor_says_of_itself(own):
         reply = ask(session)
     assert (hello.name, hello.version, hello.protocols) == ("own-calm", "7", (EAGER,))
     assert hello.promises == {"sticky"}
-    assert "kafka-clients 4.4.0" in str(hello.language)
+    assert f"kafka-clients {NEWEST_KAFKA}" in str(hello.language)
     assert hello.user_data
     assert isinstance(reply, Answer)
     assert reply.assignment == {"A": T, "B": ()}
@@ -337,8 +338,9 @@ def test_internals_that_a_release_has_no_more(resolved, tmp_path):
                 less.writestr(name, whole.read(name))
     with pytest.raises(TargetError) as error, Session(resolve(f"{COOPERATIVE}@{gone},{','.join(jars[1:])}")):
         pass
-    assert "kafka-clients 4.4.0 has no org.apache.kafka.clients.consumer.internals.ConsumerProtocol" in str(
-        error.value
+    assert (
+        f"kafka-clients {NEWEST_KAFKA} has no org.apache.kafka.clients.consumer.internals.ConsumerProtocol"
+        in str(error.value)
     )
     assert "take a newer one, or an older kafka-clients" in str(error.value)
 

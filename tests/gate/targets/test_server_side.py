@@ -21,6 +21,7 @@ from rebalance_verifier.gate.targets.smoke import smoke
 from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.assignors.promises import JAVA, KAFKA
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.values import (
     Cluster,
     GroupSubscription,
@@ -102,7 +103,7 @@ def test_one_that_says_nothing_is_client_side():
 def newest():
     """Skips where a JDK, Maven or what it would download is missing."""
     try:
-        return f"{COORDINATOR}:4.4.0", maven.classpath([f"{COORDINATOR}:4.4.0"])
+        return f"{COORDINATOR}:{NEWEST}", maven.classpath([f"{COORDINATOR}:{NEWEST}"])
     except ToolError as error:
         pytest.skip(str(error))
 

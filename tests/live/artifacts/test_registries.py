@@ -38,11 +38,11 @@ METADATA = """<?xml version="1.0" encoding="UTF-8"?>
 <metadata>
   <groupId>org.apache.kafka</groupId>
   <versioning>
-    <latest>4.4.0</latest>
+    <latest>4.3.1</latest>
     <versions>
       <version>0.8.2-beta</version>
       <version>2.4.0</version>
-      <version>4.4.0</version>
+      <version>4.3.1</version>
       <version> 2.10.0 </version>
       <version/>
     </versions>
@@ -58,7 +58,7 @@ GO = '{"Path": "example.org/x", "Versions": ["v1.9.0", "v1.10.0", "v1.11.0-rc.1"
 
 
 def test_what_each_client_prints_is_read():
-    assert maven.versions_in(METADATA) == ["0.8.2-beta", "2.4.0", "4.4.0", "2.10.0"]
+    assert maven.versions_in(METADATA) == ["0.8.2-beta", "2.4.0", "4.3.1", "2.10.0"]
     assert pypi.versions_in(PIP) == ("3.0.12", "3.0.11", "2.0.2")
     assert go_versions(GO) == ["v1.9.0", "v1.10.0", "v1.11.0-rc.1"]
     assert go_versions('{"Path": "example.org/x"}') == []
@@ -102,7 +102,7 @@ def test_maven_tells_by_what_it_keeps(local, monkeypatch):
     (local / "maven-metadata-central.xml").write_text(METADATA)
     (local / "maven-metadata-mirror.xml").write_text(METADATA.replace("2.4.0", "2.4.1"))
     (local / "maven-metadata-broken.xml").write_text("<")
-    assert existing(KAFKA) == Existing(("2.4.0", "2.4.1", "2.10.0", "4.4.0"))
+    assert existing(KAFKA) == Existing(("2.4.0", "2.4.1", "2.10.0", "4.3.1"))
 
 
 @pytest.mark.parametrize(

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from rebalance_verifier.live.code.answers import CellCallback, CellEvent
 from rebalance_verifier.live.code.simulation import CellMember, CellRefused, KafkaCell
+from rebalance_verifier.model.bugs.releases import NEWEST
 
-RELEASE = "4.4.0"
+RELEASE = NEWEST
 
 needs_java = pytest.mark.skipif(
     not (shutil.which("java") and shutil.which("mvn")), reason="needs a JDK and Maven"

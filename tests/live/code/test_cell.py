@@ -1,4 +1,4 @@
-"""A cell of 4.4.0: each command does to Kafka's own code what it says, and the answers show it.
+"""A cell of the newest release: each command does to Kafka's own code what it says, and the answers show it.
 
 What is expected of Kafka here is what its sources say; that the model agrees is another test's business.
 """

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from rebalance_verifier.live.code.answers import CellRequest, CellResponse, ServedGroup
 from rebalance_verifier.live.code.simulation import CellMember, CellRefused, KafkaCell
+from rebalance_verifier.model.bugs.releases import NEWEST
 
 pytestmark = pytest.mark.slow
 
-NEWEST = "4.4.0"
 RELEASES = ("4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST)
 FIRST = ("4.0.0", "4.1.0")
 """In which a partition that returns comes a heartbeat later (KAFKA-19449)."""

@@ -26,7 +26,7 @@ def observations(**seen: str) -> Observations:
         (SWITCH, release): Observation(one)  # type: ignore[arg-type]
         for release, one in zip(releases, seen.values(), strict=True)
     }
-    return Observations(part=CONSUMER, releases=releases, other="4.4.0", found=found)
+    return Observations(part=CONSUMER, releases=releases, other="4.3.1", found=found)
 
 
 def test_every_difference_is_explained_and_every_explanation_is_of_one() -> None:
@@ -65,7 +65,7 @@ def test_the_history_of_kafka_was_observed() -> None:
 
 
 def test_a_difference_has_its_releases_and_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    of = observations(r2_7_0="absent", r2_7_1="absent", r2_8_0="shown", r2_8_1="shown", r4_4_0="open")
+    of = observations(r2_7_0="absent", r2_7_1="absent", r2_8_0="shown", r2_8_1="shown", r4_3_1="open")
     why = Explanation(part=CONSUMER, switch=SWITCH, seen="absent", releases="2.7.1", why="so")
     monkeypatch.setattr(observed, "EXPLANATIONS", (why,))
     found = [(one.seen, one.releases, one.why) for one in of.differences(SWITCH)]
@@ -73,7 +73,7 @@ def test_a_difference_has_its_releases_and_its_reason(monkeypatch: pytest.Monkey
         ("shown", ("2.8.1",), ""),
         ("absent", ("2.7.0",), ""),
         ("absent", ("2.7.1",), "so"),
-        ("open", ("4.4.0",), ""),
+        ("open", ("4.3.1",), ""),
     ]
 
 
@@ -87,8 +87,8 @@ def test_an_explanation_of_nothing_is_found(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_releases_that_were_not_asked_lie_in_no_range() -> None:
-    of = observations(r2_8_0="shown", r2_8_1="absent", r4_4_0="absent")
-    assert of.spans(of.where(SWITCH, "absent")) == "2.8.1, 4.4.0"
+    of = observations(r2_8_0="shown", r2_8_1="absent", r4_3_1="absent")
+    assert of.spans(of.where(SWITCH, "absent")) == "2.8.1, 4.3.1"
     assert of.spans(of.where(SWITCH, "shown", "absent")) == "all"
     assert of.spans(of.where(SWITCH, "open")) == "-"
 

@@ -113,6 +113,6 @@ def test_what_the_tables_name_is_there():
 
 
 def test_one_that_is_not_fixed_says_so():
-    one = BugLink("U11", "a", "java", "4.4.0", "", "it is seen")
+    one = BugLink("U11", "a", "java", "4.3.1", "", "it is seen")
     assert sentences([one])[0].startswith("this is U11, not fixed yet: JoinGroup claims")
     assert version("3.4.0") < version("3.4.1")

@@ -31,6 +31,7 @@ from rebalance_verifier.live.clients.record.scenarios import RecordingStep
 from rebalance_verifier.live.conformance.log import read
 from rebalance_verifier.live.conformance.question import Choices
 from rebalance_verifier.live.conformance.wire.question import ask_wire, build_wire_question
+from rebalance_verifier.model.bugs.releases import NEWEST
 
 from tests.processes import LINUX, alive, left
 
@@ -335,7 +336,7 @@ def test_a_kafka_without_kraft_is_not_started():
 @pytest.mark.nightly
 @with_java
 @pytest.mark.parametrize(
-    ("broker", "several"), [("2.8.0", "java:2.4.0:1,java:2.6.3:1"), ("4.4.0", "java:3.4.0:1,java:4.4.0:1")]
+    ("broker", "several"), [("2.8.0", "java:2.4.0:1,java:2.6.3:1"), (NEWEST, f"java:3.4.0:1,java:{NEWEST}:1")]
 )
 def test_brokers_and_clients_of_other_releases(broker: str, several: str, tmp_path: Path) -> None:
     made = record_on_kafka(tmp_path, several, "scale-out", release=broker)
@@ -404,7 +405,7 @@ def modern_request(several: str, scenario: str, **more) -> Request:
         clients=clients(several),
         scenario=scenario,
         session=SESSION["kafka"],
-        kafka="4.4.0",
+        kafka=NEWEST,
         **{"settle": 120.0, **more},
     )
 
@@ -421,7 +422,7 @@ def record_served(tmp_path: Path, several: str, scenario: str, **more):
 @with_mock
 @pytest.mark.parametrize("scenario", ["scale-out", "mixed", "partitions"])
 def test_java_and_librdkafka_in_a_group_of_the_consumer_protocol(tmp_path: Path, scenario: str) -> None:
-    made = record_served(tmp_path, "java:4.4.0:1,confluent:2", scenario, protocol="consumer")
+    made = record_served(tmp_path, "java:newest:1,confluent:2", scenario, protocol="consumer")
     assert (made.gating, made.unsupported) == ([], "")
     assert all(rest.settled for rest in made.rests), [rest.why for rest in made.rests]
     beats = [line for line in made.messages if line.get("api") == "ConsumerGroupHeartbeat"]
@@ -439,7 +440,7 @@ def test_java_and_librdkafka_in_a_group_of_the_consumer_protocol(tmp_path: Path,
 @with_mock
 @pytest.mark.parametrize(
     ("several", "assignor"),
-    [("java:4.4.0:3", "range"), ("java:4.4.0:3", "cooperative-sticky"), ("confluent:3", "range")],
+    [("java:newest:3", "range"), ("java:newest:3", "cooperative-sticky"), ("confluent:3", "range")],
 )
 def test_a_group_of_real_clients_goes_to_the_consumer_protocol_and_back(
     tmp_path: Path, several: str, assignor: str

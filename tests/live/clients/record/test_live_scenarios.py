@@ -22,6 +22,7 @@ from rebalance_verifier.live.clients.record.scenarios import (
     step,
 )
 from rebalance_verifier.live.conformance.clients.table import BY_RECORDER
+from rebalance_verifier.model.bugs.releases import NEWEST
 
 from tests.command import Rebalance
 
@@ -127,8 +128,8 @@ def test_every_client_can_change_from_one_eager_assignor_to_another(several: str
     assert request.stages == (("range",), (last, "range"), (last,))
 
 
-def modern(several: str = "java:4.4.0:3", **more) -> Request:
-    more = {"cluster": "kafka", "scenario": "scale-out", "kafka": "4.4.0", "protocol": "consumer", **more}
+def modern(several: str = "java:newest:3", **more) -> Request:
+    more = {"cluster": "kafka", "scenario": "scale-out", "kafka": NEWEST, "protocol": "consumer", **more}
     return Request(clients=clients(several), **more)
 
 
@@ -147,13 +148,13 @@ def test_a_migration_goes_to_the_consumer_protocol_and_back() -> None:
 
 
 def test_a_group_that_no_broker_converts_goes_from_range_and_a_note_says_why() -> None:
-    request = modern("confluent:2,java:4.4.0:1", scenario="migration")
+    request = modern("confluent:2,java:newest:1", scenario="migration")
     assert (request.stages[0], request.notes()) == (("range",), [])
     asked = replace(request, assignor="cooperative-sticky")
     assert asked.stages[0] == ("cooperative-sticky",)
     [note] = asked.notes()
     assert "confluent's group is not converted: what its leader assigns has user data" in note
-    assert modern("java:4.4.0:3", scenario="migration").notes() == []
+    assert modern("java:newest:3", scenario="migration").notes() == []
 
 
 def test_a_member_of_the_consumer_protocol_leaves_to_the_broker_what_the_broker_sets() -> None:

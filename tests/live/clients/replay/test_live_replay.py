@@ -354,8 +354,8 @@ def test_the_recording_reads_back(tmp_path):
         ("kafka", "no client is called 'kafka': did you mean kafka-python"),
         ("confluent:2.0", "in the release that is"),
         ("java", "which release of kafka-clients"),
-        ("coordinator:4.4.0", "write code:RELEASE or coordinator:RELEASE,consumer:RELEASE"),
-        ("code:4.4.0,broker:3.9.0", "write code:RELEASE"),
+        ("coordinator:4.3.1", "write code:RELEASE or coordinator:RELEASE,consumer:RELEASE"),
+        ("code:4.3.1,broker:3.9.0", "write code:RELEASE"),
     ],
 )
 def test_clients_that_there_are_not_are_refused(name, message):
@@ -367,9 +367,9 @@ def test_clients_that_there_are_not_are_refused(name, message):
     ("name", "found"),
     [
         ("java:3.9.0", ClientProfile("java", "3.9.0")),
-        ("code:4.4.0", CodeReleases(coordinator="4.4.0", consumers=("4.4.0",))),
-        ("coordinator:4.4.0,consumer:2.8.1", CodeReleases(coordinator="4.4.0", consumers=("2.8.1",))),
-        ("consumer:2.8.1,code:4.4.0", CodeReleases(coordinator="4.4.0", consumers=("2.8.1",))),
+        ("code:4.3.1", CodeReleases(coordinator="4.3.1", consumers=("4.3.1",))),
+        ("coordinator:4.3.1,consumer:2.8.1", CodeReleases(coordinator="4.3.1", consumers=("2.8.1",))),
+        ("consumer:2.8.1,code:4.3.1", CodeReleases(coordinator="4.3.1", consumers=("2.8.1",))),
     ],
 )
 def test_what_a_run_is_played_on_has_a_name(name, found):

@@ -475,13 +475,13 @@ def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> N
     ("arguments", "message"),
     [
         ((), "name a log, or with --code"),
-        (("log.jsonl", "--code", "4.4.0"), "name a log, or with --code"),
-        (("--code", "coordinator:4.4.0"), "write code:RELEASE or coordinator:RELEASE"),
+        (("log.jsonl", "--code", "newest"), "name a log, or with --code"),
+        (("--code", "coordinator:newest"), "write code:RELEASE or coordinator:RELEASE"),
         (("--code", "3.7.0"), "3.8.0 is the oldest"),
         (("--code", "newest"), "'newest' is no release"),
-        (("--code", "4.4.0", "--scenario", "none"), "--scenario: no scenario is called 'none'"),
-        (("--code", "4.4.0", "--faults", "rain"), "no fault is called 'rain'"),
-        (("--code", "4.4.0", "--states", "9"), "--states goes with a log only"),
+        (("--code", "newest", "--scenario", "none"), "--scenario: no scenario is called 'none'"),
+        (("--code", "newest", "--faults", "rain"), "no fault is called 'rain'"),
+        (("--code", "newest", "--states", "9"), "--states goes with a log only"),
         (("log.jsonl", "--walks", "9"), "--walks goes with --code only"),
     ],
 )

@@ -13,6 +13,7 @@ from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.protocols import machine
 
@@ -140,7 +141,7 @@ def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: KafkaCell) -> None:
 
 @needs_java
 @pytest.mark.nightly
-@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", "4.4.0"])
+@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_so_many_steps_of_each_migration_with_each_release(name: str, release: str) -> None:
     releases = CodeReleases(coordinator=release, consumers=(release,))

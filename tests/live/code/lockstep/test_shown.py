@@ -11,12 +11,13 @@ from rebalance_verifier.live.code.lockstep.walks import PLENTY
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import KafkaCell
 from rebalance_verifier.model.bugs.observed import ABSENT, SERVED, SHOWN, Observation
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.consumer.group import consumer_machine
 from rebalance_verifier.model.machine import Event
 
 from tests.live.code.played import needs_java
 
-NOW = CodeReleases(coordinator="4.4.0", consumers=("4.4.0",))
+NOW = CodeReleases(coordinator=NEWEST, consumers=(NEWEST,))
 OLD, NEW = "4.2.2", "4.3.1"
 
 
@@ -62,6 +63,6 @@ def test_what_was_mended_is_shown_before_and_absent_since():
 @needs_java
 @pytest.mark.slow
 def test_where_there_are_no_such_groups_nothing_is_observed():
-    found = observe_served({"x": SERVED_SHOWN["overtaken_heartbeat_believed"]}, ("3.9.1", "4.4.0"), "4.4.0")
-    assert (found.part, found.releases, found.other) == (SERVED, ("4.4.0",), "4.4.0")
-    assert found.found == {("x", "4.4.0"): Observation(SHOWN)}
+    found = observe_served({"x": SERVED_SHOWN["overtaken_heartbeat_believed"]}, ("3.9.1", NEWEST), NEWEST)
+    assert (found.part, found.releases, found.other) == (SERVED, (NEWEST,), NEWEST)
+    assert found.found == {("x", NEWEST): Observation(SHOWN)}
