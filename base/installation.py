@@ -13,12 +13,13 @@ import shlex
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from importlib.metadata import Distribution, distribution
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
-from urllib.request import url2pathname
+
+if TYPE_CHECKING:
+    from importlib.metadata import Distribution
 
 NAME = "rebalance-verifier"
 
@@ -48,6 +49,8 @@ class Installation:
 
 def installation() -> Installation:
     """Return what the installer of this Python recorded."""
+    from importlib.metadata import distribution  # which takes longer to load than the command itself
+
     return parsed(distribution(NAME).read_text("direct_url.json") or "")
 
 
@@ -65,6 +68,8 @@ def parsed(record: str) -> Installation:
             vcs = found["vcs_info"]
             return Installation(address=f"{vcs['vcs']}+{found['url']}@{vcs['commit_id']}{below}")
         if url.scheme == "file":
+            from urllib.request import url2pathname  # and with it ssl: in a function
+
             path = Path(url2pathname(url.path), found.get("subdirectory", ""))
             return Installation(path=path, editable=bool(found.get("dir_info", {}).get("editable")))
         hashes = found.get("archive_info", {}).get("hashes", {})
@@ -76,6 +81,8 @@ def parsed(record: str) -> Installation:
 
 def how_to_get(extra: str = "") -> str:
     """Return the command that installs what an extra brings, or without one what is required."""
+    from importlib.metadata import distribution
+
     packages = requirements(distribution(NAME), extra)
     return command(installation().requirement(extra), packages, Path(sys.prefix))
 

@@ -12,7 +12,6 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any
 
 from rebalance_verifier.base.processes.supervision import unseen
@@ -160,6 +159,16 @@ def _complain(message: str) -> int:
     return Exit.USAGE
 
 
+class _Version(argparse.Action):
+    """Prints the version, for which the installation is read only when somebody asks."""
+
+    def __call__(self, parser: argparse.ArgumentParser, options: Any, values: Any, name: Any = None) -> None:
+        from importlib.metadata import version
+
+        print_out(f"rebalance {version('rebalance-verifier')}")
+        parser.exit()
+
+
 class _Completion(argparse.Action):
     """Prints the script of a shell, and that is all."""
 
@@ -176,7 +185,7 @@ def build_parser() -> Parser:
         epilog="`rebalance COMMAND --help` shows the options of a command. Exit codes: "
         + ", ".join(f"{int(code)} {meaning}" for code, meaning in EXIT_CODES.items()),
     )
-    parser.add_argument("--version", action="version", version=f"rebalance {version('rebalance-verifier')}")
+    parser.add_argument("--version", nargs=0, action=_Version, help="show program's version number and exit")
     parser.add_argument("--completion", choices=tuple(SCRIPTS), action=_Completion, help="print a completion "
                         "script, for eval")  # fmt: skip
     commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
