@@ -358,7 +358,7 @@ def code_machine(
 
     chosen = sized(group, size)
     with judging(ValueError, ToolError):
-        setup = chosen.named.classic_setup(chosen.size)
+        setup = chosen.named.code_setup(chosen.size)
         releases = code_releases(code if ":" in code else f"code:{code}")
         cell = KafkaCell([releases.coordinator], releases.consumers)
     with cell:

@@ -1,19 +1,28 @@
-"""The proofs beside that of the classic protocol, by the name that a command line gives them."""
+"""The table of the three group protocols in logic: what is proved of each, and what shows that it says
+something."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rebalance_verifier.base.names import unknown
+from rebalance_verifier.specs.classic import proof as classic_proof
+from rebalance_verifier.specs.classic import safety as classic
+from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
+from rebalance_verifier.specs.classic.necessity import vacuity
 from rebalance_verifier.specs.classic.necessity.examine import (
     Refutation,
     Variation,
     VariationFinding,
     deviation,
 )
+from rebalance_verifier.specs.classic.necessity.examine import examine as examine_classic
+from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
 from rebalance_verifier.specs.classic.necessity.vacuity import VacuityCheck
+from rebalance_verifier.specs.classic.refinement import sampling as classic_refinement
 from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel
 from rebalance_verifier.specs.consumer import necessity as consumer_guards
 from rebalance_verifier.specs.consumer import proof as consumer_proof
@@ -27,75 +36,122 @@ from rebalance_verifier.specs.logic.specification import Specification, Theorem
 from rebalance_verifier.specs.migration import necessity as migration_guards
 from rebalance_verifier.specs.migration import proof as migration_proof
 from rebalance_verifier.specs.migration import refinement as migration_refinement
-from rebalance_verifier.specs.migration import safety as migrating
+from rebalance_verifier.specs.migration import safety as migration
+
+Kept = Collection[str]
+"""The clauses of an assignor's contract that are assumed, by name."""
+
+Clauses = Mapping[str, Callable[..., Any]]
+
+Examine = Callable[..., VariationFinding]
+"""Solver units for each obligation, and how the work is spread (both optional), to what comes of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModernProof:
-    """What is proved of a protocol that has consumer groups, and what shows that it says something.
+class ProtocolProof:
+    """What is proved of one group protocol.
 
-    ``contract`` is what convergence assumes of the assignor, safety nothing; ``theorems`` are those about a
-    specification under some of its clauses; ``always`` is what all theorems assume, ``assumed`` what they do
-    of others.
+    ``theorems`` and ``checks`` are those under some clauses of the assignor's contract. All its clauses are
+    in ``every``, which every theorem assumes, and ``converging``, which convergence does; ``optional`` of
+    them can be left out. ``always`` is assumed of assignors whatever is left out, ``besides`` of others.
+    ``variations``: what each clause and decision is for, by its name.
     """
 
-    specification: Callable[[], Specification]
-    theorems: Callable[[Specification, Collection[str]], tuple[Theorem, ...]]
-    checks: Callable[[Specification], tuple[VacuityCheck, ...]]
+    theorems: Callable[[Kept], tuple[Theorem, ...]]
+    checks: Callable[[Kept], tuple[VacuityCheck, ...]]
     sampled: Callable[[ModelSample], SampledModel]
-    assumed: tuple[str, ...]
+    variations: Mapping[str, Examine]
+    every: Clauses = field(default_factory=dict)
+    converging: Clauses = field(default_factory=dict)
+    optional: Clauses = field(default_factory=dict)
     always: tuple[str, ...] = ()
-    guards: Mapping[str, GuardLeftOut]
-    contract: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
+    besides: tuple[str, ...] = ()
 
-    def kept(self, without: Collection[str]) -> tuple[str, ...]:
-        """Return the clauses of the contract but for some. Raises ValueError for one that there is not."""
+    def kept(self, without: Collection[str] = ()) -> tuple[str, ...]:
+        """Return the optional clauses but for some. Raises ValueError for one that there is not."""
         for name in without:
-            if name not in self.contract:
-                raise ValueError(unknown("clause", name, self.contract))
-        return tuple(name for name in self.contract if name not in without)
+            if name not in self.optional:
+                raise ValueError(unknown("clause", name, self.optional))
+        return tuple(name for name in self.optional if name not in without)
+
+    def assumed(self, kept: Kept) -> tuple[str, ...]:
+        """Return what every theorem assumes of the assignor."""
+        return (*(name for name in kept if name in self.every), *self.always)
 
 
-MODERN: Mapping[str, ModernProof] = {
-    "consumer": ModernProof(
-        specification=consumer.specification,
-        theorems=consumer_proof.proof,
-        checks=consumer_proof.checks,
-        sampled=consumer_refinement.sampled,
-        assumed=consumer_proof.ASSUMED,
-        guards=consumer_guards.GUARDS,
-        contract=CONTRACT,
-    ),
-    "migration": ModernProof(
-        specification=migrating.specification,
-        theorems=lambda spec, contract: migration_proof.proof(spec),
-        checks=migration_proof.checks,
-        sampled=migration_refinement.sampled,
-        assumed=migration_proof.ASSUMED,
-        always=migration_proof.ASSIGNORS,
-        guards=migration_guards.GUARDS,
-    ),
-}
-"""By name: the protocol of KIP-848, and groups between it and the classic one."""
+def _classic_theorems(kept: Kept) -> tuple[Theorem, ...]:
+    return classic_proof.proof({name: SAFETY[name] for name in kept})
 
 
-def examine(about: str, name: str, limit: int = LIMIT, spread: Spread = in_turn) -> VariationFinding:
-    """Return what becomes of the proof without that guard, and the run at the end of which a property
-    breaks."""
-    protocol = MODERN[about]
-    guard = protocol.guards[name]
-    theorems, run = protocol.theorems(guard.specification(), protocol.kept(())), run_without(guard)
-    outcomes = [one for some in prove(theorems, limit=limit, spread=spread) for one in some]
+def _classic_checks(kept: Kept) -> tuple[VacuityCheck, ...]:
+    contract = {name: SAFETY[name] for name in kept}
+    return vacuity.checks(classic.specification(contract=contract), {**contract, **LIVENESS})
+
+
+def _examine_classic(name: str, limit: int = LIMIT, spread: Spread = in_turn) -> VariationFinding:
+    return examine_classic(NECESSITY[name], limit, spread=spread)
+
+
+def _without(
+    protocol: str,
+    guard: GuardLeftOut,
+    specification: Callable[[], Specification],
+    theorems: Callable[[Specification], tuple[Theorem, ...]],
+    limit: int = LIMIT,
+    spread: Spread = in_turn,
+) -> VariationFinding:
+    """Return what becomes of the proof without a guard, and the run at the end of which a property breaks."""
+    run = run_without(guard)
+    outcomes = [
+        one for some in prove(theorems(guard.specification()), limit=limit, spread=spread) for one in some
+    ]
     return VariationFinding(
         variation=Variation(
-            name=name,
-            about=about,
+            name=guard.name,
+            about=protocol,
             sentence=guard.sentence,
             refutation=Refutation(goal=guard.breaks, path=guard.path),
-            switches=(name,) if guard.switch else (),
+            switches=(guard.name,) if guard.switch else (),
         ),
         obligations=len(outcomes),
         failed=tuple(one for one in outcomes if one.verdict is not ProofVerdict.PROVED),
         run=run,
-        deviates=deviation(run, protocol.specification()) if run else 0,
+        deviates=deviation(run, specification()) if run else 0,
     )
+
+
+PROOFS: Mapping[str, ProtocolProof] = {
+    "classic": ProtocolProof(
+        theorems=_classic_theorems,
+        checks=_classic_checks,
+        sampled=classic_refinement.sampled,
+        variations={name: partial(_examine_classic, name) for name in NECESSITY},
+        every=SAFETY,
+        converging=LIVENESS,
+        optional=SAFETY,
+    ),
+    "consumer": ProtocolProof(
+        theorems=lambda kept: consumer_proof.proof(contract=kept),
+        checks=lambda kept: consumer_proof.checks(consumer.specification()),
+        sampled=consumer_refinement.sampled,
+        variations={
+            name: partial(_without, "consumer", guard, consumer.specification, consumer_proof.proof)
+            for name, guard in consumer_guards.GUARDS.items()
+        },
+        converging=CONTRACT,
+        optional=CONTRACT,
+        besides=consumer_proof.ASSUMED,
+    ),
+    "migration": ProtocolProof(
+        theorems=lambda kept: migration_proof.proof(),
+        checks=lambda kept: migration_proof.checks(migration.specification()),
+        sampled=migration_refinement.sampled,
+        variations={
+            name: partial(_without, "migration", guard, migration.specification, migration_proof.proof)
+            for name, guard in migration_guards.GUARDS.items()
+        },
+        always=migration_proof.ASSIGNORS,
+        besides=migration_proof.ASSUMED,
+    ),
+}
+"""By the name that a command line gives the protocol."""

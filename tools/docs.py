@@ -282,6 +282,23 @@ def clauses() -> str:
 # -- reference/profiles.md -------------------------------------------------------------------------------
 
 
+def protocols() -> str:
+    """Return the table of commands by group protocol, and why some take no groups of a protocol."""
+    from rebalance_verifier.model.protocols import COMMANDS, PROTOCOLS
+
+    rows = (
+        (f"`{command}`", *("no" if protocol in refused else "yes" for protocol in PROTOCOLS))
+        for command, refused in COMMANDS.items()
+    )
+    reasons = (
+        f"- {PROTOCOLS[protocol].refusal(command)}."
+        for command, refused in COMMANDS.items()
+        for protocol in refused
+    )
+    heads = ("command", *(protocol.groups for protocol in PROTOCOLS.values()))
+    return table(heads, rows) + "\nWhy not:\n\n" + "\n".join(reasons) + "\n"
+
+
 def profiles() -> str:
     """How much is searched, in which groups, behaving like which releases, with which mistakes."""
     from rebalance_verifier.gate.search.plan import PROFILES, count
@@ -491,6 +508,7 @@ GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "docs/reference/command-line.md": {"": command_line},
     "docs/reference/log-formats.md": {"": log_formats},
     "docs/reference/profiles.md": {"": profiles},
+    "docs/reference/protocols.md": {"": protocols},
     "docs/results/released.md": {"": released},
 }
 """File, from the root of the repository -> part -> what stands in it from its mark to END, or to the end."""

@@ -51,7 +51,7 @@ Row = tuple[str, str, int, bool]
 """Releases, a scenario, how many members, and whether with every kind of fault."""
 
 WALKED: Sequence[Group] = (
-    (NOW, tuple(name for name, one in SCENARIOS.items() if not one.modern)),
+    (NOW, tuple(name for name, one in SCENARIOS.items() if one.protocol.name == "classic")),
     (f"coordinator:{NOW},consumer:2.8.0,consumer:{NOW},consumer:3.0.0", ("dynamic", "connections", "eager")),
     (f"coordinator:{NOW},consumer:{OLD},consumer:2.8.1", ("dynamic", "static", "topics", "sticky")),
     (f"coordinator:{NOW},consumer:3.2.1,consumer:3.3.1", ("dynamic", "eager")),

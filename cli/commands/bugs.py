@@ -256,7 +256,7 @@ def judged(spec: str, profile: str) -> Any:
 
 
 def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
-    from rebalance_verifier.explore.groups.bugs import CLASSIC_SHOWN as SHOWN
+    from rebalance_verifier.explore.groups.bugs import SHOWN
     from rebalance_verifier.explore.groups.matrix import cells
     from rebalance_verifier.model.bugs.observed import OBSERVED
     from rebalance_verifier.report.terminal.matrix import data, render, unexplained
@@ -304,16 +304,24 @@ def _releases_on(options: argparse.Namespace) -> tuple[str, ...]:
 def _observed_now(options: argparse.Namespace, switches: Sequence[str]) -> dict[str, Observations]:
     """Return the runs of these switches on the releases of ``--on``. Raises UsageError."""
     from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.explore.groups.bugs import CLASSIC_SHOWN, SERVED_SHOWN
     from rebalance_verifier.explore.groups.released import runs_for_code
+    from rebalance_verifier.live.code.lockstep.reproduce import observe_served
     from rebalance_verifier.live.code.replay.on_code import observe_part
-    from rebalance_verifier.model.bugs.observed import PARTS, concerns
+    from rebalance_verifier.model.bugs.observed import PARTS, SERVED, concerns
 
     listed, found = _releases_on(options), {}
     try:
         with progress(options) as show:
+
+            def report_line(line: str) -> None:
+                show(lambda: line)
+
+            served = {s: SERVED_SHOWN[s] for s in switches if s in SERVED_SHOWN and concerns(SERVED, s)}
             for part in PARTS:
-                runs = {switch: runs_for_code(switch) for switch in switches if concerns(part, switch)}
-                found[part] = observe_part(part, runs, listed, progress=lambda line: show(lambda: line))
+                runs = {s: runs_for_code(s) for s in switches if s in CLASSIC_SHOWN and concerns(part, s)}
+                found[part] = observe_part(part, runs, listed, progress=report_line)
+            found[SERVED] = observe_served(served, listed, listed[-1], progress=report_line)
     except ToolError as error:
         raise UsageError(f"--on {options.on}: {clean(str(error))}") from error
     return found

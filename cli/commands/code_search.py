@@ -98,7 +98,7 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     kinds = faults(options.faults)
     size = ScenarioSize(members=options.members, partitions=options.partitions, faults=kinds, budget=most)
     with usage_errors(ScenarioError):
-        setup = chosen.classic_setup(size)
+        setup = chosen.code_setup(size)
     if not options.dfs and most is None:
         setup = replace(setup, budget=PLENTY)
     depth = (6 if options.depth is None else options.depth) if options.dfs else None

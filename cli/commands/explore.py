@@ -26,7 +26,13 @@ from rebalance_verifier.cli.console.terminal import (
 )
 from rebalance_verifier.cli.shared import traces
 from rebalance_verifier.cli.shared.checkpoints import checkpoint, fingerprint
-from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse
+from rebalance_verifier.cli.shared.options import (
+    REPORTS,
+    add_format,
+    add_options,
+    refuse,
+    refuse_protocol,
+)
 from rebalance_verifier.cli.shared.releases import faults, releases
 from rebalance_verifier.cli.shared.reports import Own, Reports
 from rebalance_verifier.cli.shared.values import whole
@@ -237,6 +243,7 @@ def _with_assignor(
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
     from rebalance_verifier.gate.targets.plugged import led_by
 
+    refuse_protocol("explore --target", chosen.protocol.name)
     with usage_errors(TargetError):
         return led_by(options.target, chosen, size)
 

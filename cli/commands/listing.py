@@ -15,7 +15,7 @@ from rebalance_verifier.cli.console.terminal import (
     print_text,
     usage_errors,
 )
-from rebalance_verifier.cli.shared.options import add_format, add_options
+from rebalance_verifier.cli.shared.options import add_format, add_options, refuse_protocol
 from rebalance_verifier.cli.shared.values import unless_all
 
 OF = {
@@ -62,8 +62,10 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"list {options.what} takes no NAME, such as {options.names[0]!r}")
     if options.format == "md" and (options.what, options.of) != ("clauses", "assignor"):
         raise UsageError("--format md goes with the clauses of assignors")
-    if options.without and (options.what, options.of) != ("obligations", "classic"):
-        raise UsageError("--without goes with obligations of the classic protocol")
+    if options.without and options.what != "obligations":
+        raise UsageError("--without goes with obligations")
+    if options.without:
+        refuse_protocol("list obligations --without", options.of)
     if options.format == "json" and (options.what, options.of) in _OF_GROUPS:
         print_json(_group_document())
     else:
@@ -201,15 +203,10 @@ def _group_document() -> dict[str, Any]:
 
 
 def _obligations(options: argparse.Namespace) -> None:
-    from rebalance_verifier.cli.commands.prove import modern_theorems, theorems
+    from rebalance_verifier.cli.commands.prove import theorems
     from rebalance_verifier.specs.proving import listed
 
-    classic = options.of == "classic"
-    wanted = (
-        theorems(options.names, options.without)
-        if classic
-        else modern_theorems(options.of, options.names, ())
-    )
+    wanted = theorems(options.of, options.names, options.without)
     rows = listed(wanted)
     if options.format == "json":
         print_json(

@@ -25,7 +25,7 @@ from rebalance_verifier.cli.console.terminal import (
     print_text,
     usage_errors,
 )
-from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse
+from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse, refuse_protocol
 from rebalance_verifier.cli.shared.reports import Own, Reports
 from rebalance_verifier.cli.shared.values import natural, unless_all
 from rebalance_verifier.specs.logic.limit import LIMIT
@@ -82,15 +82,15 @@ def run(options: argparse.Namespace) -> int:
     from rebalance_verifier.report.terminal import proof as report
     from rebalance_verifier.specs import proving
 
-    if options.group_protocol != "classic":
-        others = ("--release",) if options.group_protocol == "consumer" else ("--release", "--without")
-        refuse(options, others, f"does not go with --group-protocol {options.group_protocol}")
+    for option in ("release", "without"):
+        if getattr(options, option):
+            refuse_protocol(f"prove --{option}", options.group_protocol)
     if options.release:
         return _as_shipped(options)
     if options.necessity is not None:
         return _necessity(options)
     with held_back():
-        plan = _plan(options) if options.group_protocol == "classic" else _modern_plan(options)
+        plan = _plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")
     reports = Reports.wanted(options, ("html", "json")).open()
@@ -119,71 +119,38 @@ def run(options: argparse.Namespace) -> int:
     return int(proof.exit)
 
 
-def theorems(names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
-    """Return the theorems of these names and what they rest upon, all without any, under a contract that
-    lacks some clauses. Raises UsageError."""
-    from rebalance_verifier.specs.classic.proof import proof
+def theorems(protocol: str, names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
+    """Return the theorems about ``protocol`` of these names and what they rest upon, all without any, under a
+    contract that lacks some clauses. Raises UsageError."""
     from rebalance_verifier.specs.logic.theorems import chosen
+    from rebalance_verifier.specs.protocols import PROOFS
 
-    with usage_errors(ValueError, option="--theorem"):
-        return tuple(chosen(proof(_contract(without)), unless_all(names)))
-
-
-def _contract(without: Sequence[str]) -> dict[str, Any]:
-    from rebalance_verifier.specs.classic.contract import assumed
-
+    proof = PROOFS[protocol]
     with usage_errors(ValueError, option="--without"):
-        return assumed(without)
+        kept = proof.kept(without)
+    with usage_errors(ValueError, option="--theorem"):
+        return tuple(chosen(proof.theorems(kept), unless_all(names)))
 
 
 def _plan(options: argparse.Namespace) -> ProofPlan:
-    from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
-    from rebalance_verifier.specs.classic.necessity import vacuity
-    from rebalance_verifier.specs.classic.safety import specification
+    from rebalance_verifier.specs.protocols import PROOFS
     from rebalance_verifier.specs.proving import ProofPlan, clauses
 
-    contract = _contract(options.without)
+    about = PROOFS[options.group_protocol]
+    wanted = theorems(options.group_protocol, options.theorem, options.without)
+    kept = about.kept(options.without)
     return ProofPlan(
-        theorems=theorems(options.theorem, options.without),
-        contract=tuple(contract),
+        theorems=wanted,
+        contract=about.assumed(kept),
         without=tuple(dict.fromkeys(options.without)),
-        clauses=clauses(SAFETY, LIVENESS),
+        clauses=clauses(about.every, about.converging),
+        besides=about.besides,
         limit=options.solver_units,
-        checks=vacuity.checks(specification(contract=contract), {**contract, **LIVENESS}),
-        samples=model_samples(options.model_steps, options.seed),
-        smt2=options.smt2,
-    )
-
-
-def _modern_plan(options: argparse.Namespace) -> ProofPlan:
-    from rebalance_verifier.specs.protocols import MODERN
-    from rebalance_verifier.specs.proving import ProofPlan, clauses
-
-    about = MODERN[options.group_protocol]
-    return ProofPlan(
-        theorems=modern_theorems(options.group_protocol, options.theorem, options.without),
-        contract=about.always,
-        without=tuple(dict.fromkeys(options.without)),
-        clauses=clauses({}, about.contract),
-        besides=about.assumed,
-        limit=options.solver_units,
-        checks=about.checks(about.specification()),
+        checks=about.checks(kept),
         samples=model_samples(options.model_steps, options.seed, options.group_protocol),
         sample=about.sampled,
         smt2=options.smt2,
     )
-
-
-def modern_theorems(about: str, names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:
-    """Return the same of the consumer protocol, or of groups between both. Raises UsageError."""
-    from rebalance_verifier.specs.logic.theorems import chosen
-    from rebalance_verifier.specs.protocols import MODERN
-
-    protocol = MODERN[about]
-    with usage_errors(ValueError, option="--without"):
-        kept = protocol.kept(without)
-    with usage_errors(ValueError, option="--theorem"):
-        return tuple(chosen(protocol.theorems(protocol.specification(), kept), unless_all(names)))
 
 
 def model_samples(steps: int, seed: int, protocol: str = "classic") -> tuple[ModelSample, ...]:
@@ -206,12 +173,10 @@ def _necessity(options: argparse.Namespace) -> int:
     """Return one line for each variation, or all about those that are named. 0 if nothing stays open, else
     3."""
     from rebalance_verifier.base.processes.workers import spread
-    from rebalance_verifier.specs import protocols as modern
-    from rebalance_verifier.specs.classic.necessity.examine import data, examine, in_full, table
-    from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
+    from rebalance_verifier.specs.classic.necessity.examine import data, in_full, table
+    from rebalance_verifier.specs.protocols import PROOFS
 
-    protocol = options.group_protocol
-    known = NECESSITY if protocol == "classic" else modern.MODERN[protocol].guards
+    known = PROOFS[options.group_protocol].variations
     names = unless_all(options.necessity)
     for name in names:
         if name not in known:
@@ -221,13 +186,10 @@ def _necessity(options: argparse.Namespace) -> int:
     width, work = max(map(len, known)), partial(spread, jobs=options.jobs)
     try:
         for name in names or known:
-            if protocol == "classic":
-                finding = examine(NECESSITY[name], options.solver_units, spread=work)
-            else:
-                finding = modern.examine(protocol, name, options.solver_units, work)
-            findings.append(finding)
+            findings.append(known[name](options.solver_units, work))
             if not as_json:
-                print_text("\n".join(in_full(finding) if names else table([finding], width)))
+                lines = in_full(findings[-1]) if names else table(findings[-1:], width)
+                print_text("\n".join(lines))
     except KeyboardInterrupt:
         print_text(f"interrupted after {len(findings)}")
         return Exit.INTERRUPTED
@@ -258,7 +220,7 @@ def _as_shipped(options: argparse.Namespace) -> int:
     with usage_errors(ValueError, option="--release"):
         pair = client_and_broker(names)
         protocols = [released(*pair, dynamic=dynamic) for dynamic in (True, False)]
-    theorems(options.theorem, ())  # so that a wrong name is known at once
+    theorems(options.group_protocol, options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
     found: list[ShippedFindings] = []
     with progress(options) as show, noted() as raise_if_interrupted:

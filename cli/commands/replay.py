@@ -27,7 +27,7 @@ from rebalance_verifier.cli.console.terminal import (
 )
 from rebalance_verifier.cli.console.terminal import clean as clean_lines
 from rebalance_verifier.cli.shared import traces
-from rebalance_verifier.cli.shared.options import CONFINED, add_options
+from rebalance_verifier.cli.shared.options import CONFINED, add_options, refuse_protocol
 from rebalance_verifier.cli.shared.targets import resolved, session
 from rebalance_verifier.cli.shared.values import duration, whole
 from rebalance_verifier.live.clients.clusters.defaults import PATIENCE
@@ -214,8 +214,8 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     from rebalance_verifier.explore.groups.runs import SavedRun
     from rebalance_verifier.live.clients.clusters.cluster import Unsupported
     from rebalance_verifier.live.clients.consumers.member import ClientProfile
+    from rebalance_verifier.live.code.lockstep.replayers import player
     from rebalance_verifier.live.code.replay.attempts import peer
-    from rebalance_verifier.live.code.search.replayers import player
     from rebalance_verifier.traces import kinds
 
     with usage_errors(ValueError, option="--on"):
@@ -241,6 +241,8 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
                         raise ValueError(f"{path} needs its assignor: `{again}` plays it again")
                     if saved.on and isinstance(on, ClientProfile):
                         raise ValueError(f"{path} is a run of Kafka's code, not for {on}: --on code:RELEASE")
+                    if isinstance(on, ClientProfile):
+                        refuse_protocol("replay --on CLIENT", saved.setup.protocol)
                     with staged(options, f"replaying {path} on {options.on}"):
                         result = play(saved)
                     codes.append(_kept(saved, result, directory, options.verbose))

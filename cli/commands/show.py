@@ -115,7 +115,7 @@ def _step_through(path: Path, trusted: bool) -> None:
     """Ask for a step after the other until the input ends. Raises ValueError and UsageError as above."""
     from rebalance_verifier.explore.groups.runs import SavedRun, run_views
     from rebalance_verifier.gate.scenarios.round_view import round_views
-    from rebalance_verifier.model.classic.group import machine
+    from rebalance_verifier.model.protocols import machine
     from rebalance_verifier.model.steps import SteppedRun
     from rebalance_verifier.pipeline.audit.records import Recording, recording_views
     from rebalance_verifier.report.diagram.scenario_diagram import recorded

@@ -180,6 +180,14 @@ def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
             raise UsageError(f"{name} {why}")
 
 
+def refuse_protocol(command: str, protocol: str) -> None:
+    """Raise UsageError where ``command``, as `model.protocols` lists it, takes no groups of ``protocol``."""
+    from rebalance_verifier.model.protocols import PROTOCOLS
+
+    if refusal := PROTOCOLS[protocol].refusal(command):
+        raise UsageError(refusal)
+
+
 def add_java(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where a Java assignor is, for commands that take a TARGET."""
     group = parser.add_argument_group("for TARGET java:CLASS")

@@ -14,7 +14,7 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.bugs import decisions, switches
 from rebalance_verifier.model.bugs.catalogue import Entry
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED
-from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Setup
 from rebalance_verifier.properties.group.clauses import CLAUSES
 
 LASSO = "group/converges"
@@ -39,9 +39,9 @@ class Shown:
     client: str = AS_SPECIFIED
 
     @property
-    def modern(self) -> bool:
-        """Check whether it shows in a consumer group of KIP-848."""
-        return SCENARIOS[self.scenario].modern
+    def protocol(self) -> str:
+        """Return the group protocol of the group in which it shows."""
+        return SCENARIOS[self.scenario].protocol.name
 
     def setup(self, *, on: bool = True) -> Setup:
         """Return the group; with ``on`` false everything is the same but the switch."""
@@ -64,14 +64,10 @@ class Shown:
 SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, row in table(__file__).items()}
 """Where each switch shows, by switch."""
 
-CLASSIC_SHOWN: Mapping[str, Shown] = {switch: shown for switch, shown in SHOWN.items() if not shown.modern}
+CLASSIC_SHOWN: Mapping[str, Shown] = {s: shown for s, shown in SHOWN.items() if shown.protocol == CLASSIC}
 """Those that show in a group of the classic protocol."""
 
-SERVED_SHOWN: Mapping[str, Shown] = {
-    switch: shown
-    for switch, shown in SHOWN.items()
-    if shown.modern and not SCENARIOS[shown.scenario].migrates
-}
+SERVED_SHOWN: Mapping[str, Shown] = {s: shown for s, shown in SHOWN.items() if shown.protocol == CONSUMER}
 """Those that show in a consumer group whose members all speak that protocol."""
 
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())

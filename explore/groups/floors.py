@@ -13,7 +13,7 @@ from rebalance_verifier.model.consumer.conversion import may_downgrade, may_upgr
 from rebalance_verifier.model.group.parts import (
     Topics,
 )
-from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, Setup
 from rebalance_verifier.model.values import RebalanceProtocol
 
 
@@ -120,8 +120,10 @@ DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
 """The same for a group on its way between the protocols."""
 
 
+_OWED = {CLASSIC: DUE, CONSUMER: DUE_IN_CONSUMER_GROUPS, MIGRATION: DUE_IN_MIGRATIONS}
+"""By the group protocol."""
+
+
 def due(setup: Setup) -> tuple[str, ...]:
     """Return the witnesses that a complete search of ``setup`` owes."""
-    modern = DUE_IN_MIGRATIONS if setup.migrates else DUE_IN_CONSUMER_GROUPS
-    owed = modern if setup.modern else DUE
-    return tuple(name for name, certain in owed.items() if certain(setup))
+    return tuple(name for name, certain in _OWED[setup.protocol].items() if certain(setup))

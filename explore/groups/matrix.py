@@ -16,8 +16,14 @@ from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN, Shown, without
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.observed import hidden
-from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, BROKERS, CLIENTS, ReleaseProfile
-from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.bugs.profiles import (
+    AS_SPECIFIED,
+    BROKERS,
+    CLIENTS,
+    ReleaseProfile,
+    consumer_protocol_trouble,
+)
+from rebalance_verifier.model.group.setup import CLASSIC, Setup
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import rules
 
@@ -63,11 +69,16 @@ def concerns(shown: Shown, profile: ReleaseProfile) -> bool:
 
 
 def cells(switches: Sequence[str] = (), profiles: Sequence[ReleaseProfile] = ()) -> Iterator[Cell]:
-    """Yield the cells of the given switches and releases, all by default, one row after the other."""
+    """Yield the cells of the given switches and releases, all by default, one row after the other.
+
+    A release that is not known to speak the protocol of a switch's group has none.
+    """
     for switch in switches or SHOWN:
+        shown = SHOWN[switch]
         for profile in profiles or (*CLIENTS.values(), *BROKERS.values()):
-            if profile.name != AS_SPECIFIED and concerns(SHOWN[switch], profile):
-                yield cell(SHOWN[switch], profile)
+            speaks = shown.protocol == CLASSIC or not consumer_protocol_trouble(profile)
+            if speaks and profile.name != AS_SPECIFIED and concerns(shown, profile):
+                yield cell(shown, profile)
 
 
 def cell(shown: Shown, profile: ReleaseProfile) -> Cell:

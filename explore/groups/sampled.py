@@ -19,10 +19,10 @@ from rebalance_verifier.explore.groups.scenarios import (
     NamedScenario,
     ScenarioSize,
 )
-from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_KINDS
-from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
-from rebalance_verifier.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
 from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.protocols import PROTOCOLS
+
+CLASSIC_KINDS, CONSUMER_KINDS, MIGRATION_KINDS = (protocol.faults for protocol in PROTOCOLS.values())
 
 BROAD = 3
 """How many times as many steps a broad group gets as another one."""
@@ -80,7 +80,15 @@ CLASSIC: tuple[SampledGroup, ...] = (
     _broad("dynamic", "all faults", CLASSIC_KINDS, topics=2, spare=1, racks=2),
     _broad("static", "all faults, static", CLASSIC_KINDS, topics=2, spare=1, racks=2),
     _broad("dynamic", "all faults, alone", CLASSIC_KINDS, members=1, topics=2, spare=1, racks=2),
-    _broad("static", "all faults, static, alone", CLASSIC_KINDS, members=1, topics=2, spare=1, racks=2),
+    _broad(
+        "static",
+        "all faults, static, alone",
+        CLASSIC_KINDS,
+        members=1,
+        topics=2,
+        spare=1,
+        racks=2,
+    ),
     _broad("crowded", "all faults, crowded", CLASSIC_KINDS, topics=2, spare=1, racks=2),
     _group("connections", members=3, budget=3),
     _group("failover"),

@@ -11,7 +11,7 @@ from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.reading import Unreadable, toml_of
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, UNIFORM, NamedScenario, ScenarioError
 from rebalance_verifier.model.assignors import NAMES
-from rebalance_verifier.model.group.setup import POLICIES
+from rebalance_verifier.model.group.setup import CLASSIC, MIGRATION, POLICIES
 from rebalance_verifier.model.protocols import FAULTS
 
 BASE = "like"
@@ -39,7 +39,7 @@ def scenario_in(path: Path) -> NamedScenario:
     given = {name: _value(path, name, value) for name, value in read.items()}
     made = NamedScenario(name=path.stem, **(base | {"sentence": f"as {path.name} says"} | given))
     if "all" in made.faults:
-        made = replace(made, faults=made.fault_kinds)
+        made = replace(made, faults=made.protocol.faults)
     for name, why in _without_effect(made, given):
         whose = "" if name in given else f" (of {BASE} = {like!r})"
         raise ScenarioError(f"{path}: {name}{whose}: {why}")
@@ -52,26 +52,25 @@ _CLASSIC = ("crowded", "lowers", "racks", "leaves")
 
 def _without_effect(made: NamedScenario, given: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     """Keys that would be passed over in silence, and what to write instead."""
-    group = "a group between the protocols" if made.migrates else "a consumer group"
+    group = made.protocol.group
     listed, members = len(made.lists), made.members
-    for name in _CLASSIC if made.modern else ():
+    for name in () if made.protocol.name == CLASSIC else _CLASSIC:
         usual = _USUAL[name]
         if getattr(made, name) != usual:
             yield (
                 name,
                 f"{group} has none in the model: write {name} = {_toml(usual)}, or lists without uniform",
             )
-    if not made.migrates and made.policy != _USUAL["policy"]:
+    if made.protocol.name != MIGRATION and made.policy != _USUAL["policy"]:
         both = "lists with uniform and other assignors"
         yield (
             "policy",
             f"of groups between the protocols only: write {both}, or policy = {_toml(_USUAL['policy'])}",
         )
-    kinds = made.fault_kinds
+    kinds = made.protocol.faults
     for fault in made.faults:
         if fault not in kinds:
-            of = group if made.modern else "a group of the classic protocol"
-            yield "faults", f"{fault!r} does not happen to {of}; there are {', '.join(kinds)}"
+            yield "faults", f"{fault!r} does not happen to {group}; there are {', '.join(kinds)}"
     if made.lowers and not made.crowded:
         yield "lowers", "lowers group.max.size, which there is with crowded = 1 or more"
     if made.crowded >= max(made.members, 1):

@@ -15,9 +15,6 @@ from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched
-from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_FAULTS
-from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
-from rebalance_verifier.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
 from rebalance_verifier.model.group.parts import (
     Parts,
     Topics,
@@ -26,13 +23,15 @@ from rebalance_verifier.model.group.setup import (
     CLASSIC,
     CONNECTION_FAULTS,
     CONSUMER,
+    MIGRATION,
     RARE_FAULTS,
     AssignorFactory,
     Consumer,
     ConsumerConfig,
     Setup,
+    group_protocol,
 )
-from rebalance_verifier.model.protocols import FAULTS, faults_of
+from rebalance_verifier.model.protocols import FAULTS, PROTOCOLS, Protocol
 
 COOPERATIVE = ("cooperative-sticky",)
 BOTH = ("range", "cooperative-sticky")
@@ -43,7 +42,7 @@ UNIFORM = ("uniform",)
 TOPIC_FAULTS = ("topic grows", "topic shrinks", "topic deleted")
 ALWAYS_POSSIBLE = tuple(
     fault
-    for fault in CLASSIC_FAULTS
+    for fault in PROTOCOLS[CLASSIC].faults
     if fault not in ("resubscribe", "failover", *CONNECTION_FAULTS, *RARE_FAULTS)
 )
 """Kinds of faults that mean something in every group; resubscribing takes two topics, a failover makes every
@@ -109,8 +108,8 @@ class NamedScenario:
 
         Raises ScenarioError where it lists none.
         """
-        if self.modern:
-            raise ScenarioError(f"leads no group of {self.name}, whose coordinator assigns")
+        if refusal := self.protocol.refusal("explore --target"):
+            raise ScenarioError(refusal)
         kind = reference(replaces).protocols
         names = sorted({name for stages in self.lists for stage in stages for name in stage})
         if not any(reference(name).protocols == kind for name in names):
@@ -123,21 +122,9 @@ class NamedScenario:
         return replace(self, lists=tuple(tuple(map(stood_for, stages)) for stages in self.lists))
 
     @property
-    def modern(self) -> bool:
-        """Check whether somebody in it speaks the consumer protocol (KIP-848)."""
-        return any(stage == UNIFORM for stages in self.lists for stage in stages)
-
-    @property
-    def migrates(self) -> bool:
-        """Check whether somebody in it speaks the consumer protocol, and somebody the classic one."""
-        return self.modern and any(stage != UNIFORM for stages in self.lists for stage in stages)
-
-    @property
-    def fault_kinds(self) -> tuple[str, ...]:
-        """The kinds of faults that such a group can have."""
-        if not self.modern:
-            return CLASSIC_FAULTS
-        return MIGRATION_KINDS if self.migrates else CONSUMER_KINDS
+    def protocol(self) -> Protocol:
+        """Return the group protocol of its groups."""
+        return PROTOCOLS[group_protocol(_spoken(stage) for stages in self.lists for stage in stages)]
 
     def setup(self, size: ScenarioSize = ScenarioSize()) -> Setup:
         """Return the setup of this scenario in the given size.
@@ -159,7 +146,7 @@ class NamedScenario:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
-        if self.modern and (trouble := consumer_protocol_trouble(broker(size.broker))):
+        if self.protocol.name != CLASSIC and (trouble := consumer_protocol_trouble(broker(size.broker))):
             raise ScenarioError(f"--broker: {trouble}")
         topics, exist = _topics(partitions, self.topics, self.spare)
         setup = Setup(
@@ -178,28 +165,28 @@ class NamedScenario:
             steps=size.steps,
             factory=size.factory,
         )
-        return setup if size.faults is None else replace(setup, faults=self._had(size.faults, setup))
+        return setup if size.faults is None else replace(setup, faults=self._had(size.faults))
 
-    def _had(self, faults: tuple[str, ...], setup: Setup) -> tuple[str, ...]:
-        """Return those that there are; of all kinds those that such a group has. Raises ScenarioError for
-        others."""
-        kinds = faults_of(setup)
+    def _had(self, faults: tuple[str, ...]) -> tuple[str, ...]:
+        """Return those that there are; of all kinds those that such a group has.
+
+        Raises ScenarioError for others.
+        """
+        kinds = self.protocol.faults
         if faults == FAULTS:
             return tuple(fault for fault in faults if fault in kinds)
         for fault in faults:
             if fault not in FAULTS:
                 raise ScenarioError(unknown("fault", fault, FAULTS, "rebalance list faults"))
             if fault not in kinds:
-                other = "consumer groups (KIP-848)"
-                if setup.modern:
-                    other = "groups that speak one protocol" if setup.migrates else "classic groups"
-                raise ScenarioError(f"{self.name}: {fault!r} is a fault of {other}")
+                others = [one.groups for one in PROTOCOLS.values() if fault in one.faults]
+                raise ScenarioError(f"{self.name}: {fault!r} is a fault of {' and '.join(others)}")
         return faults
 
-    def classic_setup(self, size: ScenarioSize) -> Setup:
-        """Return the same for Kafka's own code, which plays no consumer group yet. Raises ScenarioError."""
-        if self.modern:
-            raise ScenarioError(f"{self.name} is a consumer group (KIP-848): not yet on Kafka's code")
+    def code_setup(self, size: ScenarioSize) -> Setup:
+        """Return the setup for a search of Kafka's own code. Raises ScenarioError, also where none is."""
+        if refusal := self.protocol.refusal("explore --on"):
+            raise ScenarioError(refusal)
         return self.setup(size)
 
     def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
@@ -258,8 +245,13 @@ def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = (
         switches=release.switches + tuple(s for s in switches if s in SWITCHES and s not in DECISIONS),
         version=release.metadata_version,
         tells=release.user_data_generation,
-        group_protocol=CONSUMER if assignors == UNIFORM else CLASSIC,
+        group_protocol=_spoken(assignors),
     )
+
+
+def _spoken(assignors: tuple[str, ...]) -> str:
+    """Return ``group.protocol`` of a member that lists these."""
+    return CONSUMER if assignors == UNIFORM else CLASSIC
 
 
 def _decisions(switches: tuple[str, ...], *where: str) -> frozenset[str]:
@@ -282,13 +274,17 @@ def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...]
 
 
 CONSUMER_FAULTS = tuple(
-    fault for fault in CONSUMER_KINDS if fault not in ("resubscribe", "topic grows", *CONNECTION_FAULTS)
+    fault
+    for fault in PROTOCOLS[CONSUMER].faults
+    if fault not in ("resubscribe", "topic grows", *CONNECTION_FAULTS)
 )
 """Kinds of faults that mean something in every consumer group of one topic that does not grow, on connections
 that hold."""
 
 MIGRATION_FAULTS = tuple(
-    fault for fault in MIGRATION_KINDS if fault not in ("resubscribe", "failover", "group expires")
+    fault
+    for fault in PROTOCOLS[MIGRATION].faults
+    if fault not in ("resubscribe", "failover", "group expires")
 )
 """Kinds of faults of a group on its way between the protocols; a failover makes every state remember the
 log."""

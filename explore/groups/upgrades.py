@@ -318,8 +318,8 @@ def _settle(built: Machine, group: Setup, state: State) -> tuple[State, int, int
 def _new_target(built: Machine, before: State, after: State) -> bool:
     """Check whether the coordinator of a consumer group has computed a target."""
     was, now = built.value(before, "group"), built.value(after, "group")
-    modern = isinstance(now, ConsumerGroup) and now.kind is GroupKind.CONSUMER
-    return modern and now.assigned != was.assigned
+    served = isinstance(now, ConsumerGroup) and now.kind is GroupKind.CONSUMER
+    return served and now.assigned != was.assigned
 
 
 def unowned(built: Machine, group: Setup, state: State) -> Parts:

@@ -176,10 +176,8 @@ class _ConsumerScene:
             case "leader decides":
                 return f"the leader assigns {choice}, without what others claim"
             case "bounce":
-                modern = isinstance(self._me(self.after), ConsumerMember)
-                return (
-                    f"{name} is stopped, to come back with the {'consumer' if modern else 'classic'} protocol"
-                )
+                spoken = "consumer" if isinstance(self._me(self.after), ConsumerMember) else "classic"
+                return f"{name} is stopped, to come back with the {spoken} protocol"
             case "start":
                 instance = self.setup.consumers[self.event.who].instance
                 static = f" as static member i{instance}" if instance is not None else ""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import permutations
 from math import factorial, prod
@@ -64,19 +64,12 @@ FAULTS = (
 """Every kind of fault of a consumer group; each draws one on the common budget. Those that the classic
 protocol has too are called the same."""
 
-MIGRATION_FAULTS = tuple(
-    kind for kind in FAULTS if kind not in ("topic grows", "topic deleted", "left behind")
-)
-"""Those of a group between the protocols, whose topics stay as they are, and whose connections hold."""
 
-
-def check(setup: Setup) -> None:
-    """Raises ValueError for an unknown fault, an assignor that no broker has, a policy that there is not,
-    and a group with too many namings."""
-    kinds = MIGRATION_FAULTS if setup.migrates else FAULTS
+def check(setup: Setup, kinds: Sequence[str] = FAULTS, group: str = "a consumer group") -> None:
+    """Raises ValueError for a fault that is none of ``kinds``, an assignor that no broker has, a policy that
+    there is not, and a group with too many namings."""
     unknown = [kind for kind in setup.faults if kind not in kinds]
     if unknown:
-        group = "a group between the protocols" if setup.migrates else "a consumer group"
         raise ValueError(f"{group} has no fault {unknown[0]!r}; there are {', '.join(kinds)}")
     if setup.server_assignor not in SERVER_ASSIGNORS:
         raise ValueError(

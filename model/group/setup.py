@@ -33,6 +33,20 @@ RARE_FAULTS = (
 CLASSIC, CONSUMER = "classic", "consumer"
 """What ``group.protocol`` of a consumer may be."""
 
+MIGRATION = "migration"
+"""The group protocol of a group between the two: some member speaks the one, some member the other."""
+
+
+def group_protocol(spoken: Iterable[str]) -> str:
+    """Return the protocol of a group whose members speak these; CLASSIC of a group without members.
+
+    >>> group_protocol(["consumer", "consumer"]), group_protocol(["classic", "consumer"])
+    ('consumer', 'migration')
+    """
+    several = set(spoken)
+    return MIGRATION if len(several) > 1 else next(iter(several), CLASSIC)
+
+
 POLICIES = ("bidirectional", "upgrade", "downgrade", "disabled")
 """What ``group.consumer.migration.policy`` of a broker may be."""
 
@@ -135,10 +149,10 @@ class Setup:
     def slots(self) -> range:
         return range(len(self.consumers))
 
-    @property
-    def modern(self) -> bool:
-        """Check whether somebody speaks the consumer protocol (KIP-848): a group of ``model.consumer``."""
-        return self._server_assignors != ()
+    @cached_property
+    def protocol(self) -> str:
+        """Return the group protocol, by which every table of the three protocols is read."""
+        return group_protocol(stage.group_protocol for one in self.consumers for stage in one.stages)
 
     @property
     def server_assignor(self) -> str:
@@ -149,13 +163,6 @@ class Setup:
     def _server_assignors(self) -> tuple[str, ...]:
         stages = [stage for consumer in self.consumers for stage in consumer.stages]
         return tuple(stage.assignors[0] for stage in stages if stage.group_protocol == CONSUMER)
-
-    @property
-    def migrates(self) -> bool:
-        """Check whether it goes between the protocols: somebody speaks the classic one, somebody the
-        other."""
-        protocols = {stage.group_protocol for consumer in self.consumers for stage in consumer.stages}
-        return len(protocols) > 1
 
     @property
     def mixed(self) -> bool:

@@ -93,14 +93,14 @@ def _join(
 ) -> Answers:
     """Of a member, a new one, or a static one that comes in the name of the process before, whatever that
     spoke. An id that is not known is not admitted: its sender still has what it had under it."""
-    modern = group.kind is GroupKind.CONSUMER and any(book)
+    served = group.kind is GroupKind.CONSUMER and any(book)
     record = find(book[me.slot], message.id)
-    if modern and not admits_classic(me.setup):
+    if served and not admits_classic(me.setup):
         seen = (Noted("classic member turned away"),)
         yield group, book, refusal(message, Error.INCONSISTENT_GROUP_PROTOCOL), seen, ""
         return
     before = book[me.slot][0] if me.static and book[me.slot] and record is None else None
-    admits = modern and not me.static and "unknown_member_admitted" in me.setup.coordinator
+    admits = served and not me.static and "unknown_member_admitted" in me.setup.coordinator
     if record is None and message.generation != NONE and not admits:
         if group.kind is GroupKind.CONSUMER and not any(book):  # maybeDeleteEmptyConsumerGroup
             group = group._replace(kind=GroupKind.NONE)
@@ -109,7 +109,7 @@ def _join(
     if before is not None:
         book, record = without(book, me.slot, before.id), returned(before, message.id)
     record = (record or ConsumerRecord(message.id))._replace(classic=True, protocols=message.protocols)
-    if modern:
+    if served:
         yield from _join_consumer_group(me, message, group, book, cluster, record, before)
         return
     forms = group.phase is GroupState.EMPTY and "upgrade_needs_protocol" in me.setup.coordinator

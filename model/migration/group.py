@@ -15,6 +15,7 @@ from rebalance_verifier.model.consumer import member as client
 from rebalance_verifier.model.consumer.atomic import atomic
 from rebalance_verifier.model.consumer.conversion import Book, failed_over, removed
 from rebalance_verifier.model.consumer.describe import description
+from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_FAULTS
 from rebalance_verifier.model.consumer.group import (
     check,
     components,
@@ -73,11 +74,16 @@ from rebalance_verifier.model.migration import coordinator as classic_group
 from rebalance_verifier.model.migration import member as classic
 from rebalance_verifier.model.migration.views import settled, views
 
+FAULTS = tuple(
+    kind for kind in CONSUMER_FAULTS if kind not in ("topic grows", "topic deleted", "left behind")
+)
+"""Those of a consumer group but for topics, which stay as they are, and for connections, which hold."""
+
 
 def migration_machine(setup: Setup) -> Machine:
     """Return the group of ``setup``: nobody started, no group on the broker. Raises ValueError as ``check``
     does."""
-    check(setup)
+    check(setup, FAULTS, "a group between the protocols")
     rolls = any(len(consumer.stages) > 1 for consumer in setup.consumers)
     names = (*components(setup), *(f"rollout {letter(s)}" for s in setup.slots if rolls))
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]
@@ -94,8 +100,8 @@ def migration_machine(setup: Setup) -> Machine:
 
 
 def _unstarted(me: MemberContext, stage: int) -> AnyMember:
-    modern = me.config(stage).group_protocol == CONSUMER
-    return ConsumerMember(stage=stage) if modern else ClassicMember(stage=stage)
+    kind = ConsumerMember if me.config(stage).group_protocol == CONSUMER else ClassicMember
+    return kind(stage=stage)
 
 
 def _initial(setup: Setup, name: str) -> Value:
@@ -112,17 +118,17 @@ def _initial(setup: Setup, name: str) -> Value:
 def _of_slot(me: MemberContext, *, rolls: bool) -> Iterator[Action]:
     spoken = {stage.group_protocol == CONSUMER for stage in me.consumer.stages}
     name = slot_names(me).member
-    modern: dict[str, Action] = {}
+    new: dict[str, Action] = {}
     if True in spoken:
         listed = [action for action in member_actions(me) if action.name not in _SHARED]
         if me.setup.steps == "atomic":
             listed = list(atomic(listed, me.setup.faults))
-        modern = {action.name: _of_kind(ConsumerMember, name, action) for action in listed}
+        new = {action.name: _of_kind(ConsumerMember, name, action) for action in listed}
     old: dict[str, Action] = {}
     if False in spoken:
         old = {action.name: _of_kind(ClassicMember, name, action) for action in _classic_actions(me)}
-    for one in (*modern, *(one for one in old if one not in modern)):
-        action = _either(modern[one], old[one]) if one in modern and one in old else (modern | old)[one]
+    for one in (*new, *(one for one in old if one not in new)):
+        action = _of_both(new[one], old[one]) if one in new and one in old else (new | old)[one]
         yield _starts(me, action) if one == "start" and rolls else action
     yield from _shared(me)
     if rolls:
@@ -144,7 +150,7 @@ def _of_kind(kind: type, member: str, action: Action) -> Action:
     return action._replace(run=run, guard=guard if at == 0 else inner)
 
 
-def _either(a: Action, b: Action) -> Action:
+def _of_both(a: Action, b: Action) -> Action:
     """Return two actions of one name, each of its kind of client."""
     reads = tuple(dict.fromkeys((*a.reads, *b.reads)))
     writes = tuple(dict.fromkeys((*a.writes, *b.writes)))
@@ -228,7 +234,7 @@ def _classic_steps(me: MemberContext) -> Iterator[Action]:
             yield fault(name, me.slot, reads, writes, partial(run, me))
 
 
-# -- what either kind of client has --------------------------------------------------------------------
+# -- what both kinds of clients have ---------------------------------------------------------------------
 
 
 _SHARED = ("session expires", "session timeout", "slow member", "member removed", "late request arrives")

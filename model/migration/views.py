@@ -53,8 +53,8 @@ def _stays_up(setup: Setup, group: ConsumerGroup, *book: ConsumerRecords) -> boo
 
 def _mixed(group: ConsumerGroup, *book: ConsumerRecords) -> bool:
     """Check whether it is a consumer group with members of the classic protocol."""
-    modern = group.kind is GroupKind.CONSUMER
-    return modern and any(record.classic for records in book for record in records)
+    classic = any(record.classic for records in book for record in records)
+    return group.kind is GroupKind.CONSUMER and classic
 
 
 def _commits(

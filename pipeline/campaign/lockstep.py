@@ -15,7 +15,7 @@ from typing import Any
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.base.processes.workers import CannotStart
 from rebalance_verifier.explore.groups.scenarios import ScenarioSize, scenario
-from rebalance_verifier.live.code.lockstep.classic import Lockstep
+from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.walks import (
     LockstepPlan,
     LockstepResult,
@@ -26,8 +26,8 @@ from rebalance_verifier.live.code.lockstep.walks import (
 )
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
-from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.pipeline.campaign.campaign import CONFORMANT, VIOLATION, PlaySeed, SliceOutcome
 
 
@@ -79,7 +79,7 @@ class LockstepPlayer:
 
             def play(seed: int, number: int) -> SliceOutcome:
                 nonlocal cell
-                both = Lockstep(cell, setup, built, self.releases)
+                both = in_step(cell, setup, built, self.releases)
                 found = walk(both, drawn(self.seed, number), self.steps)
                 if why := cell.over:
                     cells.close()

@@ -6,7 +6,7 @@ rules for one setup. The functions see views and observations of ``model.classic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import combinations, permutations
 from typing import Any
@@ -32,7 +32,7 @@ from rebalance_verifier.model.group.observations import (
 from rebalance_verifier.model.group.parts import (
     GroupState,
 )
-from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, Setup, letter
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group import checks, consumer
 from rebalance_verifier.properties.group.clause import CONVERGES as CONVERGES
@@ -310,10 +310,8 @@ def most_rounds(setup: Setup) -> int:
     return members + min(members, partitions) - 1 + (3 if members > 1 else 2) * setup.budget
 
 
-def rules(setup: Setup) -> Rules:
-    """Return the rules that the group of ``setup`` has to keep."""
-    if setup.modern:
-        return consumer.rules(setup)
+def _classic(setup: Setup) -> Rules:
+    """Return the rules of a group of the classic protocol."""
     return Rules(
         always=tuple(_always(setup)),
         each_step=tuple(
@@ -324,3 +322,15 @@ def rules(setup: Setup) -> Rules:
         finally_=(_finally(setup),),
         bounded=(Bounded(ROUNDS.id, _round, most_rounds(setup)),),
     )
+
+
+_RULES: Mapping[str, Callable[[Setup], Rules]] = {
+    CLASSIC: _classic,
+    CONSUMER: consumer.rules,
+    MIGRATION: consumer.rules,
+}
+
+
+def rules(setup: Setup) -> Rules:
+    """Return the rules that the group of ``setup`` has to keep."""
+    return _RULES[setup.protocol](setup)

@@ -17,7 +17,7 @@ from rebalance_verifier.model.consumer.observations import (
     Granted,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen
-from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.group.setup import MIGRATION, Setup, letter
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group import checks, consumer_checks
 from rebalance_verifier.properties.group.clause import CONVERGES, ProtocolClause
@@ -97,9 +97,10 @@ _SHARED: tuple[tuple[str, type | None, Check], ...] = (
 
 def _always(setup: Setup) -> Iterator[Always]:
     slots = [letter(slot) for slot in setup.slots]
-    if setup.migrates:
+    converts = setup.protocol == MIGRATION
+    if converts:
         yield Always(STAYS_UP.id, ("stays up",), consumer_checks.stays_up)
-    if setup.migrates and setup.policy == "disabled":
+    if converts and setup.policy == "disabled":
         yield Always(MIXED.id, ("mixed",), consumer_checks.mixed)
     for a, b in combinations(slots, 2):
         yield Always("group/owner", (f"held {a}", f"held {b}"), partial(checks.owner, setup, a, b))
@@ -110,7 +111,7 @@ def _always(setup: Setup) -> Iterator[Always]:
         yield Always("group/commit", (f"commits {a}", f"held {b}"), partial(checks.commit, setup, a, b))
     for slot, a in enumerate(slots):
         yield Always(ORDER.id, (f"epochs {a}",), partial(consumer_checks.order, a))
-        if setup.migrates:
+        if converts:
             yield Always(BEYOND.id, (f"beyond {a}",), partial(consumer_checks.beyond, setup, a))
         yield Always("callback/told", (f"listener {a}",), partial(checks.listener, setup, a))
         if setup.consumers[slot].instance is not None:
@@ -228,13 +229,13 @@ def most_heartbeats(setup: Setup) -> int:
     givers = sum(min(k - 1, partitions // k) for k in range(2, members + 1))
     again = members + 1 + 3 * min(members - 1, partitions)
     most = 2 * members + members * (members - 1) // 2 + 3 * givers + again * setup.budget
-    return most + 2 * members * (1 + setup.budget) if setup.migrates else most
+    return most + 2 * members * (1 + setup.budget) if setup.protocol == MIGRATION else most
 
 
 def rules(setup: Setup) -> Rules:
     """Return the rules that a consumer group of ``setup`` has to keep."""
     steps = [(clause.id, kind, check) for clause, kind, check in _STEPS]
-    witnesses = (*WITNESSES, *(MIGRATION_WITNESSES if setup.migrates else ()))
+    witnesses = (*WITNESSES, *(MIGRATION_WITNESSES if setup.protocol == MIGRATION else ()))
     witnesses += CONNECTION_WITNESSES if setup.breaks_connections else ()
     counted = setup.steps == "atomic"  # else heartbeats that change nothing are steps, too
     return Rules(

@@ -3,10 +3,11 @@
 All of it is computed from a trace, a setup and its events, so it can be asked of any run: one of the
 explorer, of Hypothesis, or written by hand. A step is one event; time has no other measure in the model.
 
-The metrics are those of ``consumer-coordinator-metrics``, under the names in Kafka's code. A rebalance takes
-from the first JoinGroup of a member to the SyncGroup response that it accepts, so callbacks are outside of
-it; a JoinGroup or SyncGroup that comes to nothing is a failed rebalance, MEMBER_ID_REQUIRED too. Callbacks
-take no step of their own: they are counted, they have no latency.
+The metrics are those of ``consumer-coordinator-metrics``, under the names in Kafka's code. A rebalance of a
+classic member takes from its first JoinGroup to the SyncGroup response that it accepts, so callbacks are
+outside of it; a JoinGroup or SyncGroup that comes to nothing is a failed rebalance, MEMBER_ID_REQUIRED too.
+A member of the consumer protocol (KIP-848) rebalances while it is RECONCILING, callbacks included, and one
+that is fenced meanwhile has failed (``AbstractMembershipManager``). Callbacks take no step of their own.
 """
 
 from __future__ import annotations
@@ -14,10 +15,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Member,
+from rebalance_verifier.model.classic.state import Group, Member
+from rebalance_verifier.model.consumer.state import (
+    ClassicMember,
+    ClientState,
+    ConsumerGroup,
+    ConsumerMember,
+    GroupKind,
+    RecordState,
 )
 from rebalance_verifier.model.group.observations import Call, Callback
 from rebalance_verifier.model.group.parts import (
@@ -30,11 +35,19 @@ from rebalance_verifier.model.group.parts import (
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, Outcome, State
+from rebalance_verifier.model.protocols import machine
 
 _ENDS = ("crash", "close", "unsubscribe", "bounce", "hang", "start")
 """Steps after which the client that sent a request is gone, or waits for nothing any more."""
 
-_SENDS = ("join", "join late", "join lost")
+_SENDS = ("join", "join late", "join lost", "join unanswered")
+
+_LEAVES = (*_ENDS, "max poll", "poll interval", "leave lost")
+"""Steps by which a member of the consumer protocol gives up its membership by itself, which is no failure."""
+
+_JOINS = (MemberState.PREPARING, MemberState.COMPLETING)
+
+_AnyMember = Member | ClassicMember | ConsumerMember
 
 
 @dataclass
@@ -94,9 +107,9 @@ class Figures:
     """What a run cost.
 
     ``rebalancing`` is in how many of its ``steps`` a rebalance was under way, ``rebalances`` how many join
-    phases ended with members. ``paused`` is partitions times steps in which a partition exists, is subscribed
-    to, and is owned and read by no member of the group that is at work, during rebalances; ``idle`` is the
-    same outside of rebalances.
+    phases ended with members, or targets were computed for a consumer group. ``paused`` is partitions times
+    steps in which a partition exists, is subscribed to, and is owned and read by no member of the group that
+    is at work, during rebalances; ``idle`` is the same outside of rebalances.
     """
 
     steps: int
@@ -127,8 +140,8 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
             raise ValueError(f"{event} cannot happen; what can is {group.enabled(state)}")
         state, counts = group.apply(before, event, outcome), number >= since
         for slot, metrics in enumerate(members):
-            verdict = _request(group, before, state, event, slot)
-            if event.who == slot and event.action in _SENDS and began[slot] is None:
+            starts, verdict = _progress(group, before, state, event, slot)
+            if starts and began[slot] is None:
                 began[slot] = number
             if verdict is True and (first := began[slot]) is not None:
                 began[slot], ended[slot] = None, number
@@ -138,7 +151,7 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
                     metrics.rebalance_latency_max = max(metrics.rebalance_latency_max, number - first)
             elif verdict is False and counts:
                 metrics.failed_rebalance_total += 1
-            if event.who == slot and event.action in _ENDS:
+            if event.who == slot and event.action in _LEAVES:
                 began[slot] = None
         if counts:
             _count_callbacks(members, outcome)
@@ -149,7 +162,7 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
                 paused + waiting * busy,
                 idle + waiting * (not busy),
             )
-            rebalances += event.action == "join phase ends" and _group(group, state).leader is not None
+            rebalances += _counts(_group(group, before), event, _group(group, state))
     for metrics, last in zip(members, ended, strict=True):
         metrics.last = None if last is None else len(events) - 1 - last
     steps = max(0, len(events) - since)
@@ -164,30 +177,52 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
     )
 
 
-def _member(group: Machine, state: State, slot: int) -> Member:
+def _member(group: Machine, state: State, slot: int) -> _AnyMember:
     member = state[group.position[f"member {letter(slot)}"]]
-    assert isinstance(member, Member)
+    assert isinstance(member, _AnyMember)
     return member
 
 
-def _group(group: Machine, state: State) -> Group:
+def _group(group: Machine, state: State) -> Group | ConsumerGroup:
     value = state[group.position["group"]]
-    assert isinstance(value, Group)
+    assert isinstance(value, Group | ConsumerGroup)
     return value
 
 
-def _request(group: Machine, before: State, after: State, event: Event, slot: int) -> bool | None:
-    """Check whether the JoinGroup or SyncGroup of ``slot`` succeeded for good (True), or failed; None:
-    neither."""
-    if event.who != slot or event.action in _ENDS:
-        return None
+def _progress(
+    group: Machine, before: State, after: State, event: Event, slot: int
+) -> tuple[bool, bool | None]:
+    """Check whether a rebalance of ``slot`` begins; and whether one has succeeded (True), or failed (False);
+    None: neither."""
     was, now = _member(group, before, slot), _member(group, after, slot)
-    index = group.position[f"wire {letter(slot)}"]
-    if after[index] is not None or (before[index] is None and event.action not in _SENDS):
-        return None
+    if isinstance(was, ConsumerMember):
+        return _reconciled(was, now, event) if event.who == slot else (False, None)
+    wires = tuple(state[group.position[f"wire {letter(slot)}"]] for state in (before, after))
+    if event.who != slot or event.action in _ENDS or isinstance(now, ConsumerMember):
+        return False, None
+    sends = event.action in _SENDS
+    if wires[1] is not None or (wires[0] is None and not sends):
+        return sends, None
     if was.state is MemberState.COMPLETING and now.state is not MemberState.COMPLETING:
-        return now.state is MemberState.STABLE or now.stuck
-    return False
+        return sends, now.state is MemberState.STABLE or (isinstance(now, Member) and now.stuck)
+    return sends, False
+
+
+def _reconciled(was: ConsumerMember, now: _AnyMember, event: Event) -> tuple[bool, bool | None]:
+    """Check the progress of a member of the consumer protocol, by its state alone."""
+    if was.state is not ClientState.RECONCILING:
+        return now.state is ClientState.RECONCILING, None
+    if event.action in _LEAVES or now.state is ClientState.RECONCILING:
+        return False, None
+    return False, now.state in (ClientState.STABLE, ClientState.ACKNOWLEDGING)
+
+
+def _counts(was: Group | ConsumerGroup, event: Event, now: Group | ConsumerGroup) -> bool:
+    """Check whether a join phase has ended with members, or a target was computed."""
+    if isinstance(now, ConsumerGroup) and isinstance(was, ConsumerGroup) and now.kind is GroupKind.CONSUMER:
+        return now.assigned != was.assigned
+    ended = event.action == "join phase ends"
+    return ended and (isinstance(now, ConsumerGroup) or now.leader is not None)
 
 
 def _count_callbacks(members: Sequence[Metrics], outcome: Outcome) -> None:
@@ -207,21 +242,39 @@ def _unread(setup: Setup, group: Machine, state: State) -> Parts:
         member = _member(group, state, slot)
         if member.life not in (Life.DOWN, Life.FAILED):
             wanted |= setup.parts(member.topics)
-        if member.life is Life.UP and not member.stuck:
+        if member.life is Life.UP and not (isinstance(member, Member) and member.stuck):
             held = group.look(state, f"held {letter(slot)}")
             assert isinstance(held, int)
-            read |= held & ~member.unfetched
+            read |= held & ~(member.unfetched if isinstance(member, Member) else 0)
     return Parts(cluster.parts & wanted & ~read)
 
 
 def _rebalancing(setup: Setup, group: Machine, state: State) -> bool:
-    """Check whether the coordinator is between two stable groups, or a member between JoinGroup and
-    callback."""
-    if _group(group, state).state in (GroupState.PREPARING, GroupState.COMPLETING):
+    """Check whether the coordinator is between two stable groups, or a member between JoinGroup and callback,
+    or between a target and its acknowledgement."""
+    if _moves(setup, group, state):
         return True
     members = (_member(group, state, slot) for slot in setup.slots)
-    joins = (MemberState.PREPARING, MemberState.COMPLETING)
-    return any(member.state in joins or member.received is not None for member in members)
+    return any(
+        member.state in (ClientState.JOINING, ClientState.RECONCILING)
+        if isinstance(member, ConsumerMember)
+        else member.state in _JOINS or (isinstance(member, Member) and member.received is not None)
+        for member in members
+    )
+
+
+def _moves(setup: Setup, group: Machine, state: State) -> bool:
+    """Check whether the coordinator is between two stable groups; a consumer group is in Assigning then, or
+    in Reconciling (``ConsumerGroup.maybeUpdateGroupState``)."""
+    value = _group(group, state)
+    if not isinstance(value, ConsumerGroup):
+        return value.state in (GroupState.PREPARING, GroupState.COMPLETING)
+    if value.kind is not GroupKind.CONSUMER:
+        return value.phase in (GroupState.PREPARING, GroupState.COMPLETING)
+    books = (state[group.position[f"record {letter(slot)}"]] for slot in setup.slots)
+    records = [record for book in books for record in book]  # type: ignore[attr-defined]
+    reached = all(r.state is RecordState.STABLE and r.epoch == value.assigned for r in records)
+    return bool(records) and (value.epoch > value.assigned or not reached)
 
 
 def _together(members: Sequence[Metrics]) -> Metrics:

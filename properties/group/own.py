@@ -21,9 +21,7 @@ from typing import Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.verdict import Level
-from rebalance_verifier.model.group.parts import (
-    each,
-)
+from rebalance_verifier.model.group.parts import GroupState, each
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.properties.group import consumer
 from rebalance_verifier.properties.group.clause import ProtocolClause
@@ -182,7 +180,8 @@ def _breach(
         slot: MemberView(life=str(life), owns=named(owned), holds=named(held))
         for slot, life, owned, held in zip(slots, views[::3], views[1::3], views[2::3], strict=True)
     }
-    shown = GroupView(partitions=named(cluster), members=members, state="" if setup.modern else str(group))
+    state = str(group) if isinstance(group, GroupState) else ""
+    shown = GroupView(partitions=named(cluster), members=members, state=state)
     try:
         answer = invariant(shown)
     except KeyboardInterrupt:

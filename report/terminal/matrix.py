@@ -12,6 +12,7 @@ from rebalance_verifier.model.bugs.observed import (
     CLIENT,
     CONSUMER,
     COORDINATOR,
+    SERVED,
     Difference,
     Observations,
     Seen,
@@ -29,7 +30,7 @@ def observed_mark(cell: Cell, found: Observed) -> Seen | None:
     """Return what was seen of the cell's switch in the cell's release; None where that was not run."""
     release = ".".join(map(str, cell.profile.release))
     if cell.profile.kind == "broker":
-        parts = [COORDINATOR]
+        parts = [COORDINATOR, SERVED]
     else:
         parts = [CONSUMER, CLIENT] if cell.profile.name.startswith("java-") else []
     seen = (found[part].found.get((cell.switch, release)) for part in parts if part in found)
@@ -124,6 +125,10 @@ def _legend() -> Iterator[str]:
     yield "shows so too; then Kafka's own code, where it was run: X breaks it   . does not   ? neither"
 
 
+_PROGRAMS = {SERVED: "coordinator of consumer groups"}
+"""Parts whose name says too little."""
+
+
 def _observed(switches: Sequence[str], found: Observed) -> Iterator[str]:
     """Of each switch the releases in which it shows, which are more than the columns."""
     for part, of in found.items():
@@ -132,11 +137,11 @@ def _observed(switches: Sequence[str], found: Observed) -> Iterator[str]:
                 spans = [
                     f"{seen} in {of.spans(where)}" for seen in MARKS if (where := of.where(switch, seen))
                 ]
-                yield f"{part} {switch}: {'; '.join(spans)}"
+                yield f"{_PROGRAMS.get(part, part)} {switch}: {'; '.join(spans)}"
     shown = [part for part, of in found.items() if set(of.switches) & set(switches)]
     for part in shown:
-        kind = "coordinator" if part != COORDINATOR else "consumer"
+        kind = "consumer" if part in (COORDINATOR, SERVED) else "coordinator"
         releases = count(len(found[part].releases), "release")
-        yield f"({releases} of the {part}, with {kind} {found[part].other})"
+        yield f"({releases} of the {_PROGRAMS.get(part, part)}, with {kind} {found[part].other})"
     if shown:
         yield ""

@@ -18,7 +18,7 @@ import z3
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.consumer.group import consumer_machine
 from rebalance_verifier.model.consumer.state import ConsumerGroup
-from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.group.setup import CONSUMER, Setup, letter
 from rebalance_verifier.model.machine import Machine
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.classic.refinement.refinement import (
@@ -93,7 +93,7 @@ class ConsumerRefinement:
 
     def covers(self, setup: Setup) -> None:
         """Raises ValueError for a group that the logic does not have."""
-        if setup.migrates:
+        if setup.protocol != CONSUMER:
             raise ValueError("the logic has members of the consumer protocol only")
 
     def specified(self) -> Specification:

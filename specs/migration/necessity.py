@@ -39,7 +39,7 @@ ROUND = "join_claiming enters phase_ends join_answered sync_waits decides"
 OWNS = f"start_old {ROUND} sync_answered"
 """A classic member comes, and owns something."""
 
-MODERN = "start join founded joined retargeted given answered"
+GIVEN = "start join founded joined retargeted given answered"
 """A consumer group with its first member."""
 
 ENTERS = "start_old join_claiming presents joined retargeted given returns"
@@ -120,14 +120,14 @@ GUARDS: dict[str, MigrationGuard] = {
             name="downgrade_to_target",
             sentence="a downgrade assigns the target, and not what each member holds",
             instead=(_to_target,),
-            path=f"{MODERN} {ENTERS} {READS} {ENTERS} downgraded ends start join upgraded {READS}",
+            path=f"{GIVEN} {ENTERS} {READS} {ENTERS} downgraded ends start join upgraded {READS}",
             switch=True,
         ),
         MigrationGuard(
             name="unknown_member_admitted",
             sentence="a JoinGroup with a generation is admitted under an id that is not known",
             instead=(_admits_the_unknown,),
-            path=f"{MODERN} {ENTERS} {READS} removed retargeted heartbeat given answered begin assign "
+            path=f"{GIVEN} {ENTERS} {READS} removed retargeted heartbeat given answered begin assign "
             "join_claiming presents joined",
             switch=True,
         ),

@@ -43,7 +43,7 @@ ASSIGNORS = ("nothing of the coordinator's", "a classic leader gives nobody what
 
 EPOCHS = ("the group's epoch grows", "the target's epoch grows", "a member's epoch grows")
 
-_MODERN = "joined retargeted given answered"
+_GIVEN = "joined retargeted given answered"
 _SETTLED = (
     "start_old start_old join_claiming join_claiming enters enters phase_ends join_answered join_answered"
 )
@@ -56,7 +56,7 @@ WITNESSES: Mapping[str, str] = {
     "raises": "founded",
     "joined": "founded",
     "retargeted": "joined",
-    "must_revoke": f"{_MODERN} raises retargeted heartbeat",
+    "must_revoke": f"{_GIVEN} raises retargeted heartbeat",
     "expelled": "start_old",
     "join_claiming": "start_old",
     "join_eager": "start_old",

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.cli.commands.compare import columns
-from rebalance_verifier.cli.commands.prove import modern_theorems
+from rebalance_verifier.cli.commands.prove import theorems
 from rebalance_verifier.cli.completion import SCRIPTS
 from rebalance_verifier.cli.main import build_parser
 from rebalance_verifier.cli.parser import Parser
@@ -119,7 +119,7 @@ prove --theorem fencing  ->  did you mean
 prove --without held_bakc  ->  did you mean held_back?
 prove --group-protocol consumer --without held_back  ->  called 'held_back': there are exclusive, complete
 prove --group-protocol migration --without exclusive  ->  --without does not go with
-prove --group-protocol consumer --release java-4.1  ->  --release does not go with
+prove --group-protocol consumer --release java-4.1  ->  prove --release is not for consumer groups
 bugs J99  ->  did you mean J9
 bugs J1 --release java-2.4  ->  --release goes with --matrix
 bugs coordinator_keep  ->  no bug or switch is called
@@ -395,7 +395,7 @@ def test_all_among_faults_is_every_fault(typed: str) -> None:
 def test_a_list_that_names_all_is_about_everything(rebalance, here) -> None:
     """Where leaving the option out means everything, ``all`` is a word for it."""
     assert clauses(["all"]) == clauses([]) == clauses(["assign/1", "all"])
-    assert len(modern_theorems("consumer", ["all"], ())) == len(modern_theorems("consumer", [], ()))
+    assert len(theorems("consumer", ["all"], ())) == len(theorems("consumer", [], ()))
     assert columns([], ["reference", "all"], ["4.1.0"], ["all"], lambda names: {}) == columns(
         [], ["all"], ["4.1.0"], None, lambda names: {}
     )

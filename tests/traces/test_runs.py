@@ -50,7 +50,7 @@ def lasso() -> SavedRun:
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_every_setup_reads_back(name):
     released = ScenarioSize(profiles=("java-2.4", "kafka-python"), broker="broker-2.4", steps="fine")
-    if SCENARIOS[name].modern:
+    if SCENARIOS[name].protocol.name != "classic":
         released = ScenarioSize(profiles=("java-current",), broker="broker-current", steps="fine")
     for size in (ScenarioSize(), released):
         setup = SCENARIOS[name].setup(size)

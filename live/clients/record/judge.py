@@ -14,11 +14,9 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from rebalance_verifier.base.tables import table
+from rebalance_verifier.model.group.setup import CONSUMER
 
 EventLine = Mapping[str, Any]
-
-MODERN = "consumer"
-"""``protocol`` of the lines about a member that speaks the consumer protocol."""
 
 
 class Check(NamedTuple):
@@ -80,7 +78,7 @@ class Owned:
     ended: str | None = None
     end: str | None = None
     held: int | None = None
-    modern: bool = False
+    served: bool = False
     """As a member of the consumer protocol, who need not be told each epoch."""
 
 
@@ -131,8 +129,8 @@ def history(lines: Iterable[EventLine]) -> OwnershipHistory:
                     if name in mine:
                         made.disorder.append(_order(event, name, f"assigned {name}, which it owned already"))
                         _close(made, mine, name, event)
-                    modern = event.get("protocol") == MODERN
-                    mine[name] = Owned(consumer=consumer, granted=generation, began=at, modern=modern)
+                    served = event.get("protocol") == CONSUMER
+                    mine[name] = Owned(consumer=consumer, granted=generation, began=at, served=served)
             case "revoked" | "lost":
                 for name in event.get("partitions", ()):
                     if name in mine:
@@ -191,7 +189,7 @@ def _meet(made: OwnershipHistory, name: str, a: Owned, b: Owned, following: bool
     older = b if len(granted) == 2 and granted[0] > granted[1] else a
     later = max(granted, default=-1)
     member = later not in made.members or older.consumer in made.members[later]
-    if older.modern:
+    if older.served:
         member = older.end not in ("lost", "closed", "started")
     ends = [at for at in (a.ended, b.ended) if at is not None]
     lasted = seconds(b.began, min([*ends, made.end])) if overlap else 0.0
@@ -365,11 +363,11 @@ def read_twice(lines: Iterable[EventLine]) -> Iterator[CheckFinding]:
     """Yield partitions that two members have read in one epoch, once somebody speaks the consumer
     protocol."""
     readers: dict[tuple[str, int], str] = {}
-    modern = False
+    served = False
     for line in lines:
-        modern = modern or line.get("protocol") == MODERN
+        served = served or line.get("protocol") == CONSUMER
         generation, who = line.get("generation"), line.get("consumer", "")
-        if line["event"] != "polled" or generation is None or not modern:
+        if line["event"] != "polled" or generation is None or not served:
             continue
         for name in line["ranges"]:
             first = readers.setdefault((name, generation), who)

@@ -28,6 +28,8 @@ from rebalance_verifier.live.clients.record.watched import WatchedKafka
 from rebalance_verifier.live.conformance.clients.table import BY_RECORDER
 from rebalance_verifier.model.bugs.releases import spelled, version
 from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS
+from rebalance_verifier.model.group.setup import group_protocol
+from rebalance_verifier.model.protocols import PROTOCOLS
 
 RELEASE = re.compile(r"\d+\.\d+\.\d+")
 FIRST = "the mock cluster takes the first assignor of the leader for all"
@@ -92,7 +94,7 @@ class Request:
         ``logs``."""
         if self.cluster == "mock":
             return MockCluster()
-        if not self.modern:
+        if not self.speaks_consumer:
             return KafkaCluster(self.kafka, self.nodes, logs=logs)
         times = {"session.timeout.ms": self.session, "heartbeat.interval.ms": self.interval}
         config = {
@@ -101,7 +103,7 @@ class Request:
         return WatchedKafka(self.kafka, self.nodes, logs=logs, config=config)
 
     @property
-    def modern(self) -> bool:
+    def speaks_consumer(self) -> bool:
         """Check whether somebody speaks the consumer protocol (KIP-848)."""
         return CONSUMER in self.protocols
 
@@ -120,7 +122,7 @@ class Request:
     def _unserved(self) -> str:
         """Return why there is no group of the consumer protocol, "" if there is."""
         if self.cluster == "mock":
-            return "the mock cluster has no groups of the consumer protocol: --cluster kafka"
+            return PROTOCOLS[group_protocol(self.protocols)].refusal("record --cluster mock")
         if version(self.kafka) < version(SERVED):
             return f"Kafka {self.kafka} has no groups of the consumer protocol: {SERVED} or newer"
         for client, _ in self.clients:
@@ -135,10 +137,10 @@ class Request:
         return ""
 
     def problem(self) -> str:
-        """Return why this cannot be recorded, "" if it can."""
-        if self.modern and (why := self._unserved()):
+        """Why this cannot be recorded, "" if it can."""
+        if self.speaks_consumer and (why := self._unserved()):
             return why
-        if not self.modern and self.assignor == "uniform":
+        if not self.speaks_consumer and self.assignor == "uniform":
             return "uniform is an assignor of the broker: --group-protocol consumer"
         eager = [client for client in sorted(self.kinds) if not BY_RECORDER[client].cooperative]
         if self.scenario == "rolling-upgrade" and eager:
@@ -176,10 +178,10 @@ class Request:
     def stages(self) -> tuple[tuple[str, ...], ...]:
         """The assignors of each stage; of the consumer protocol the broker's."""
         served = "" if self.scenario == "migration" else self.assignor
-        modern = (served or "uniform",)
+        listed = (served or "uniform",)
         if self.scenario == "migration":
-            return self._classic_stages[0], modern, self._classic_stages[0]
-        return (modern,) if self.modern else self._classic_stages
+            return self._classic_stages[0], listed, self._classic_stages[0]
+        return (listed,) if self.speaks_consumer else self._classic_stages
 
     @property
     def _classic_stages(self) -> tuple[tuple[str, ...], ...]:

@@ -136,7 +136,7 @@ def _in_step(
         return OPEN, failed
     judge = Judge(built, rules(setup), clause)
     for event in events:
-        for one, outcome in _possible(built, lockstep.state, event):
+        for one, outcome in possible(built, lockstep.state, event):
             before = lockstep.state
             try:
                 met = lockstep.step(one, outcome)
@@ -152,8 +152,8 @@ def _in_step(
     return ABSENT, None
 
 
-def _possible(built: Machine, state: State, event: Event) -> Iterator[tuple[Event, Outcome]]:
-    """Yield the event's outcome, or one of the same action: Kafka chooses the target."""
+def possible(built: Machine, state: State, event: Event) -> Iterator[tuple[Event, Outcome]]:
+    """The event's outcome, or one of the same action: Kafka chooses the target."""
     outcome = built.outcome(state, event)
     if outcome is not None:
         yield event, outcome

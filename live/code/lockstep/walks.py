@@ -15,16 +15,16 @@ from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioE
 from rebalance_verifier.explore.random.dropping import left_out
 from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance_verifier.live.clients.replay.scene import CannotForce
-from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Agreement, Disagreement, Lockstep
-from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
+from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Agreement, Disagreement
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
+from rebalance_verifier.live.code.lockstep.protocols import AnyLockstep, in_step
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
 from rebalance_verifier.model.bugs.profiles import profile_of_code
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.describe import event_text
-from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.group.setup import CLASSIC, Setup
 from rebalance_verifier.model.machine import Event, Options, Outcome
 from rebalance_verifier.model.protocols import machine
 
@@ -67,9 +67,6 @@ PART = 20
 
 BY_ITSELF = ("join refused", "sync refused", "request refused")
 """What Kafka does in the step before."""
-
-AnyLockstep = Lockstep | ServedLockstep
-"""A group of the classic protocol, or of the consumer protocol."""
 
 Part = tuple[Agreement, Disagreement | None]
 """What some walks come to, up to the first disagreement."""
@@ -163,22 +160,17 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
         steps="fine",
         budget=PLENTY,
     )
-    if scenario.modern:
+    if scenario.protocol.name != CLASSIC:
         return served_setup(scenario, size, releases)
-    chosen = scenario.classic_setup(replace(size, naming="given"))
+    chosen = scenario.setup(replace(size, naming="given"))
     faults = dict.fromkeys((*chosen.faults, *ALWAYS))
     without = (*NOT_PLAYED, *(() if chosen.racks else ("racks change",)))
     return replace(chosen, faults=tuple(fault for fault in faults if fault not in without))
 
 
 def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
-    """Return the same for a consumer group (KIP-848), whose target is Kafka's to choose."""
-    for side, oldest in (
-        ("a coordinator", releases.coordinator),
-        ("a consumer", min(releases.consumers, key=version)),
-    ):
-        if version(oldest) < version(REWRITTEN):
-            raise ScenarioError(f"{scenario.name}: {side} of {oldest} has no such groups")
+    """Return the setup of a consumer group (KIP-848), whose target is Kafka's to choose."""
+    refuse_older(scenario.name, releases)
     chosen = scenario.setup(replace(size, naming="every"))
     if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
         raise ScenarioError(
@@ -189,6 +181,16 @@ def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
     return replace(
         chosen, faults=tuple(faults), coordinator=as_then(chosen.coordinator, releases.coordinator)
     )
+
+
+def refuse_older(what: str, releases: CodeReleases) -> None:
+    """Raise ScenarioError for releases that have no consumer groups; ``what`` is to be played on them."""
+    for side, oldest in (
+        ("a coordinator", releases.coordinator),
+        ("a consumer", min(releases.consumers, key=version)),
+    ):
+        if version(oldest) < version(REWRITTEN):
+            raise ScenarioError(f"{what}: {side} of {oldest} has no such groups")
 
 
 def as_then(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
@@ -242,9 +244,7 @@ def _cell(plan: LockstepPlan) -> KafkaCell:
 
 def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], AnyLockstep]:
     built = machine(plan.setup)
-    modern = MigratingLockstep if plan.setup.migrates else ServedLockstep
-    steps = modern if plan.setup.modern else Lockstep
-    return lambda: steps(cell, plan.setup, built, plan.releases)
+    return lambda: in_step(cell, plan.setup, built, plan.releases)
 
 
 @contextlib.contextmanager

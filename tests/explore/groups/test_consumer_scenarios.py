@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
-from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import rules
@@ -101,8 +101,3 @@ def test_three_members_three_partitions_one_fault_of_every_kind() -> None:
 
 THREE_BY_THREE = (82304, 2673355, 291792, 25)
 """Orbits, the states that they stand for, steps generated from the orbits, depth."""
-
-
-def test_kafkas_code_plays_no_consumer_group_yet() -> None:
-    with pytest.raises(ScenarioError, match="not yet on Kafka's code"):
-        SCENARIOS["consumer"].classic_setup(ScenarioSize())

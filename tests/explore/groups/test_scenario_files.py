@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rebalance_verifier.explore.groups.scenario_files import scenario_in
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError
-from rebalance_verifier.model.protocols import faults_of
+from rebalance_verifier.model.protocols import PROTOCOLS
 
 
 def written(directory: Path, text: str) -> Path:
@@ -123,7 +123,7 @@ def test_what_came_with_another_scenario_is_refused_too(tmp_path: Path) -> None:
 def test_all_faults_are_those_that_such_a_group_has(tmp_path: Path, like: str) -> None:
     for typed in ('"all"', '["all"]', '["crash", "all"]'):
         made = scenario_in(written(tmp_path, f'like = "{like}"\nfaults = {typed}'))
-        assert made.faults == faults_of(made.setup())
+        assert made.faults == PROTOCOLS[made.setup().protocol].faults
     assert scenario_in(written(tmp_path, f'like = "{like}"\nfaults = "none"')).faults == ()
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.group.parts import (
     Parts,
     Topics,
 )
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
 from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.metrics import Callbacks, Figures, figures
 
 A, B, C = 0, 1, 2
@@ -180,3 +180,106 @@ def test_an_event_that_cannot_happen_is_refused():
 def test_no_events_no_figures():
     whole = figures(_setup("range"), [])
     assert (whole.steps, whole.paused, whole.idle, whole.group.last) == (0, 0, 0, None)
+
+
+# -- of the consumer protocol (KIP-848), and of a migration ------------------------------------------------
+
+
+def _served(*stages: tuple[str, ...], partitions: int = 2, faults: tuple[str, ...] = ()) -> Setup:
+    """A group of one member for each list of assignors: ``uniform`` stands for the consumer protocol."""
+    parts = Parts((1 << partitions) - 1)
+    configs = [
+        ConsumerConfig(assignors=one, group_protocol="consumer" if one == ("uniform",) else "classic")
+        for one in stages
+    ]
+    return Setup(
+        consumers=tuple(Consumer((config,), (Topics(1),)) for config in configs),
+        topics=(parts,),
+        exist=parts,
+        faults=faults,
+        budget=len(faults),
+        naming="given",
+    )
+
+
+UNIFORM = ("uniform",)
+
+
+def _run(setup: Setup, *script: tuple[str, int]) -> tuple[Event, ...]:
+    return _events(setup, *script, settle=False)
+
+
+def test_a_member_of_the_consumer_protocol_rebalances_while_it_reconciles():
+    setup = _served(UNIFORM)
+    whole = figures(setup, _run(setup, ("start", A), ("heartbeat", A), ("reconcile", A), ("heartbeat", A)))
+    alone = whole.members[A]
+    assert (alone.rebalance_total, alone.failed_rebalance_total) == (1, 0)
+    assert alone.rebalance_latency_total == 1  # the answer makes it RECONCILING, one step later it is done
+    assert alone.last == 1
+    assert alone.assigned == Callbacks(1, 2)
+    # JOINING and RECONCILING after two steps, at rest and reading after the other two.
+    assert (whole.steps, whole.rebalances, whole.rebalancing) == (4, 1, 2)
+    assert (whole.paused, whole.idle) == (4, 0)
+
+
+def test_a_revocation_that_others_wait_for_is_a_rebalance_of_the_group():
+    setup = _served(UNIFORM, UNIFORM)
+    settled = [("start", A), ("heartbeat", A), ("reconcile", A), ("heartbeat", A)]
+    first = _run(setup, *settled)
+    joins = [*settled, ("start", B), ("heartbeat", B), ("heartbeat", A), ("reconcile", A)]
+    waits = figures(setup, _run(setup, *joins), since=len(first))
+    assert waits.members[A].revoked == Callbacks(1, 1)
+    assert (waits.members[A].rebalance_total, waits.members[B].rebalance_total) == (1, 0)
+    assert (waits.rebalances, waits.rebalancing, waits.steps) == (1, 4, 4)
+    gets = [*joins, ("heartbeat", A), ("heartbeat", B), ("reconcile", B), ("heartbeat", B)]
+    whole = figures(setup, _run(setup, *gets), since=len(first))
+    assert (whole.members[B].rebalance_total, whole.group.rebalance_total) == (1, 2)
+    assert whole.group.assigned == Callbacks(2, 1)  # A is told of nothing new, B of one
+    assert whole.idle == 0
+    # The partition that moves is unread from A's callback to B's: two heartbeats, and B's poll ends it.
+    assert whole.paused == 3
+
+
+def test_a_fence_is_a_failed_rebalance_and_leaving_is_none():
+    setup = _served(UNIFORM, faults=("session timeout", "max poll"))
+    begun = [("start", A), ("heartbeat", A)]
+    fenced = figures(setup, _run(setup, *begun, ("session timeout", A), ("heartbeat", A)))
+    assert (fenced.members[A].rebalance_total, fenced.members[A].failed_rebalance_total) == (0, 1)
+    left = figures(setup, _run(setup, *begun, ("max poll", A), ("lose", A), ("heartbeat", A)))
+    assert (left.members[A].rebalance_total, left.members[A].failed_rebalance_total) == (0, 0)
+    again = figures(setup, _run(setup, *begun, ("max poll", A), ("lose", A), *begun[1:], ("reconcile", A)))
+    assert again.members[A].rebalance_latency_total == 1  # from its second answer, not from its first
+
+
+def test_both_kinds_of_members_are_counted_in_a_migration():
+    setup = _served(UNIFORM, ("cooperative-sticky",))
+    classic = [
+        *(("start", B), ("join", B), ("join phase ends", -1), ("response", B), ("leader decides", -1)),
+        ("response", B),
+    ]
+    alone = figures(setup, _run(setup, *classic))
+    assert (alone.members[B].rebalance_total, alone.members[B].rebalance_latency_total) == (1, 4)
+    assert (alone.members[B].failed_rebalance_total, alone.rebalances) == (0, 1)
+    assert alone.members[B].assigned == Callbacks(1, 2)
+    upgraded = figures(setup, _run(setup, *classic, ("start", A), ("heartbeat", A)), since=len(classic))
+    assert upgraded.rebalances == 1  # the target of the consumer group that it has become
+    assert (upgraded.members[A].rebalance_total, upgraded.rebalancing) == (0, 2)
+
+
+def test_a_group_whose_target_is_due_rebalances_although_no_member_knows():
+    setup = _served(UNIFORM, UNIFORM, faults=("crash",))
+    joined = [
+        ("start", A),
+        ("heartbeat", A),
+        ("reconcile", A),
+        ("heartbeat", A),
+        ("start", B),
+        ("heartbeat", B),
+    ]
+    handed = [("heartbeat", A), ("reconcile", A), ("heartbeat", A), ("heartbeat", B), ("reconcile", B)]
+    settled = [*joined, *handed, ("heartbeat", B)]
+    first = _run(setup, *settled)
+    crashed = figures(setup, _run(setup, *settled, ("crash", B)), since=len(first))
+    assert (crashed.rebalancing, crashed.idle) == (0, 1)  # one partition has no reader, and nobody knows
+    expired = figures(setup, _run(setup, *settled, ("crash", B), ("session expires", B)), since=len(first))
+    assert (expired.rebalancing, expired.idle, expired.paused) == (1, 1, 1)

@@ -15,7 +15,7 @@ from rebalance_verifier.properties.group.clauses import rules
 from rebalance_verifier.specs.classic.necessity.examine import data
 from rebalance_verifier.specs.consumer.necessity import GUARDS, run_along
 from rebalance_verifier.specs.consumer.safety import specification
-from rebalance_verifier.specs.protocols import examine
+from rebalance_verifier.specs.protocols import PROOFS
 
 from tests.tiers import tiered
 
@@ -31,7 +31,7 @@ BY_DAY = {"given_while_pending", "commit_any_at_epoch", "heartbeat_while_fenced"
 @pytest.mark.slow
 @pytest.mark.parametrize("name", tiered(GUARDS, BY_DAY))
 def test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property(name):
-    found = examine("consumer", name)
+    found = PROOFS["consumer"].variations[name]()
     assert found.refuted
     assert found.run is not None
     assert [step[0] for step in found.run.steps] == GUARDS[name].path.split()
@@ -56,7 +56,7 @@ def test_a_run_of_the_model_breaks_the_same(name):
 
 def test_a_finding_is_as_the_schema_of_its_file_has_it():
     schema = json.loads((ROOT / "traces/schemas/necessity.schema.json").read_text())
-    written = json.loads(json.dumps([data(examine("consumer", "epoch_falls"))]))
+    written = json.loads(json.dumps([data(PROOFS["consumer"].variations["epoch_falls"]())]))
     jsonschema.validate(written, schema)
     assert written[0]["run"][0]["action"] == "start"
 

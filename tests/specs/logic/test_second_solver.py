@@ -1,7 +1,7 @@
 """A second solver reads the obligations and comes to the same answer: one checker's word is no evidence."""
 
 import pytest
-from rebalance_verifier.cli.commands.prove import modern_theorems
+from rebalance_verifier.cli.commands.prove import theorems as theorems_of
 from rebalance_verifier.specs.classic.proof import proof
 from rebalance_verifier.specs.logic.prover import ProofVerdict, discharge, prove, written
 
@@ -71,7 +71,7 @@ def test_both_solvers_read_the_files_of_a_function_exists():
 @pytest.mark.parametrize("protocol", ["classic", "consumer", "migration"])
 def test_both_solvers_agree_on_every_file(tmp_path, protocol):
     """Those that expect sat, too."""
-    theorems = proof() if protocol == "classic" else modern_theorems(protocol, (), ())
+    theorems = theorems_of(protocol, (), ())
     outcomes = [one for some in prove(theorems, smt2=tmp_path) for one in some]
     files = sorted(tmp_path.rglob("*.smt2"))
     assert len(files) == len(outcomes)

@@ -18,7 +18,7 @@ from rebalance_verifier.specs.migration.necessity import GUARDS
 from rebalance_verifier.specs.migration.proof import WITNESSES, checks, proof
 from rebalance_verifier.specs.migration.refinement import MigrationRefinement
 from rebalance_verifier.specs.migration.safety import specification
-from rebalance_verifier.specs.protocols import examine
+from rebalance_verifier.specs.protocols import PROOFS
 
 from tests.tiers import tiered
 
@@ -48,7 +48,7 @@ def test_nothing_is_vacuous():
 
 @pytest.mark.parametrize("name", tiered(GUARDS, ["waits_for_nobody"]))
 def test_without_the_guard_obligations_are_refuted_and_a_run_has_two_owners(name):
-    found = examine("migration", name)
+    found = PROOFS["migration"].variations[name]()
     assert found.refuted
     assert found.run is not None
     assert [step[0] for step in found.run.steps] == GUARDS[name].path.split()

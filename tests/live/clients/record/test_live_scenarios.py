@@ -171,7 +171,10 @@ def test_a_member_of_the_consumer_protocol_leaves_to_the_broker_what_the_broker_
         (modern(), ""),
         (modern("confluent:2,java:4.0.0:1"), ""),
         (modern(scenario="migration", protocol="classic", assignor="cooperative-sticky"), ""),
-        (modern("confluent:2", cluster="mock"), "the mock cluster has no groups of the consumer protocol"),
+        (
+            modern("confluent:2", cluster="mock"),
+            "record --cluster mock is not for consumer groups (KIP-848): the mock cluster has none",
+        ),
         (modern("confluent:2", cluster="mock", scenario="migration"), "--cluster kafka"),
         (modern(kafka="3.9.1"), "Kafka 3.9.1 has no groups of the consumer protocol: 4.0.0 or newer"),
         (modern("aiokafka:2"), "aiokafka does not speak the consumer protocol"),

@@ -182,7 +182,7 @@ def test_every_step_of_the_model_is_done_or_has_its_reason():
     run = shown("reset_on_retriable")
     done = {*COORDINATOR, *CLUSTER, *NOT_FORCED, *client_steps(client_driver(run, replay_plan(run)[0], {}))}
     for name, scenario in SCENARIOS.items():
-        if scenario.modern:  # no client is driven in the consumer protocol yet
+        if scenario.protocol.name != "classic":  # no client is driven in the consumer protocol yet
             continue
         faults = tuple(fault for fault in FAULTS if fault != "resubscribe" or name != "dynamic")
         setup = scenario.setup(ScenarioSize(faults=faults, steps="fine"))
@@ -449,7 +449,7 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
             clause="group/owner", client="confluent", stopped="interrupted", interrupted=True, steps=4, done=2
         )
 
-    monkeypatch.setattr("rebalance_verifier.live.code.search.replayers.replay", interrupted)
+    monkeypatch.setattr("rebalance_verifier.live.code.lockstep.replayers.replay", interrupted)
     path = runs.save(shown("reset_on_retriable"), tmp_path)
     ran = rebalance("replay", path, "--on", "confluent", "--out", tmp_path / "out")
     assert ran.code == 130

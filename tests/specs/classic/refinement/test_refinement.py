@@ -38,7 +38,7 @@ GO_ON = Limits(go_on=True)
 state: Any = values  # so that plain numbers do for partitions and generations
 shared: Any = parts
 
-CLASSIC = [name for name, one in SCENARIOS.items() if not one.modern]
+CLASSIC = [name for name, one in SCENARIOS.items() if one.protocol.name == "classic"]
 """Groups of the consumer protocol are no refinement of the logic, which is of the classic one."""
 
 

@@ -64,7 +64,12 @@ def test_the_samples_of_a_proof_have_every_kind_of_group():
         static == {setup.keeps_log for setup in setups} == {setup.mixed for setup in setups} == {True, False}
     )
     assert {stage.eager for s in setups for c in s.consumers for stage in c.stages} == {True, False}
-    every = {fault for scenario in SCENARIOS.values() if not scenario.modern for fault in scenario.faults}
+    every = {
+        fault
+        for scenario in SCENARIOS.values()
+        if scenario.protocol.name == "classic"
+        for fault in scenario.faults
+    }
     assert every == {fault for setup in setups for fault in setup.faults}
 
 

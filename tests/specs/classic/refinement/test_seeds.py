@@ -9,9 +9,8 @@ from rebalance_verifier.cli.commands.prove import MODEL_STEPS, model_samples
 from rebalance_verifier.explore.groups.sampled import SAMPLED
 from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_KINDS
 from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
-from rebalance_verifier.model.consumer.group import MIGRATION_FAULTS as MIGRATION_KINDS
-from rebalance_verifier.specs.classic.refinement.sampling import sampled
-from rebalance_verifier.specs.protocols import MODERN
+from rebalance_verifier.model.migration.group import FAULTS as MIGRATION_KINDS
+from rebalance_verifier.specs.protocols import PROOFS
 
 from tests.specs.classic.refinement.seeds import doubts, under_seeds
 
@@ -30,7 +29,7 @@ def test_every_two_kinds_of_faults_are_in_one_group(protocol):
 @pytest.mark.slow
 @pytest.mark.parametrize("protocol", SAMPLED)
 def test_what_is_kept_of_a_seed_changes_nothing_of_the_next(protocol):
-    check = sampled if protocol == "classic" else MODERN[protocol].sampled
+    check = PROOFS[protocol].sampled
     *_, (seed, rows) = under_seeds(protocol, (5, 6), 300)
     assert rows == [check(sample) for sample in model_samples(300, seed, protocol)]
 

@@ -10,11 +10,16 @@ from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.live.clients.clusters.defaults import PATIENCE
 from rebalance_verifier.live.clients.consumers.member import ClientProfile
 from rebalance_verifier.live.clients.replay.verdict import Replayed
+from rebalance_verifier.live.code.lockstep.replay import replay_in_step
 from rebalance_verifier.live.code.replay.attempts import replay
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.on_code import replay_on_code
 from rebalance_verifier.live.code.search.runs import replay_searched
 from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION
+
+_OF_MODEL = {CLASSIC: replay_on_code, CONSUMER: replay_in_step, MIGRATION: replay_in_step}
+"""What plays a run of the model on Kafka's code, by the group protocol."""
 
 
 @contextlib.contextmanager
@@ -32,13 +37,13 @@ def player(
     """
     if isinstance(on, CodeReleases):
         with KafkaCell([on.coordinator], on.consumers) as cell:
-            yield (
-                lambda run: (
-                    replay_searched(run, on, cell)
-                    if run.on
-                    else replay_on_code(run, on, cell, attempts=attempts)
-                )
-            )
+
+            def on_code(run: SavedRun) -> Replayed:
+                if run.on:
+                    return replay_searched(run, on, cell)
+                return _OF_MODEL[run.setup.protocol](run, on, cell, attempts=attempts)
+
+            yield on_code
         return
     yield lambda run: replay(
         run, on, patience=patience, attempts=attempts, log_dir=log_dir, report_progress=report_progress
