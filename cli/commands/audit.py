@@ -303,6 +303,8 @@ def _follow(options: argparse.Namespace) -> int:
         return Exit.INTERRUPTED
     if ended.failed:
         print_err(f"ended: {ended.failed}; the same command goes on from here, with what is in {plan.out}")
+    if ended.gap and not (ended.failed or ended.broken):
+        print_err(f"not judged: {ended.gap}")
     return int(ended.exit)
 
 

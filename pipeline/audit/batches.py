@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rebalance_verifier.base.files import (
     write_whole,
@@ -134,7 +134,6 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
         listed = ", ".join(f'"{name}"' for name in COLUMNS)
         settled = settle(_rows(connection, f"SELECT {listed} FROM kept"))
         add(connection, settled.events, "events", of_kernel.COLUMNS)
-        write_whole(watch.state / "groups.json", json.dumps({"groups": groups_in(connection, "events")}))
         ((end,),) = connection.execute("SELECT max(moment) FROM events").fetchall()
         if end is None:
             return []
@@ -142,6 +141,7 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
             end = max(end, micros(datetime.now(UTC)))
         kernel.judge(connection, end)
         kernel.finish(connection)
+        _note_groups(connection, watch)
         kernel.doubt(connection, mixed([*settled.notes, *on_several_clusters(settled.clients)]))
         news = _remembered(connection, watch, number, end, cut)
         if number and number % watch.compact == 0:
@@ -273,9 +273,36 @@ def _reported(watch: Watch) -> tuple[int, list[str]] | None:
     return _left(watch, "news", lambda kept: (whole(kept["number"]), [*map(word, listed(kept["ids"]))]))
 
 
-def groups(watch: Watch) -> tuple[str, ...]:
-    """Return the names of the groups that had events by now."""
-    return tuple(_left(watch, "groups", lambda kept: [*map(word, listed(kept["groups"]))]) or ())
+class SeenGroups(NamedTuple):
+    """The names of the groups that had events, of those of which some line says who owns which partition, and
+    of those of which one says that they rebalance."""
+
+    names: tuple[str, ...] = ()
+    owning: tuple[str, ...] = ()
+    rebalancing: tuple[str, ...] = ()
+
+
+def groups(watch: Watch) -> SeenGroups:
+    """Return the groups that had events by now."""
+
+    def read(kept: dict[str, Any]) -> SeenGroups:
+        several = (kept["groups"], kept.get("owning", []), kept.get("rebalancing", []))
+        return SeenGroups(*(tuple(map(word, listed(names))) for names in several))
+
+    return _left(watch, "groups", read) or SeenGroups()
+
+
+def _note_groups(connection: DuckDBPyConnection, watch: Watch) -> None:
+    """Keep which groups there are, and what their lines told by now: older ones are not kept for ever."""
+    seen = groups(watch)
+    told = connection.execute(
+        """SELECT "group", partitions > 0, rebalances > 0 OR "group" IN (SELECT "group" FROM findings)
+        FROM groups"""
+    ).fetchall()
+    owning = sorted({*seen.owning, *(name for name, owns, _ in told if owns)})
+    rebalancing = sorted({*seen.rebalancing, *(name for name, _, moves in told if moves)})
+    kept = {"groups": groups_in(connection, "events"), "owning": owning, "rebalancing": rebalancing}
+    write_whole(watch.state / "groups.json", json.dumps(kept))
 
 
 def _left(watch: Watch, name: str, parse: Callable[[Any], _T]) -> _T | None:

@@ -22,7 +22,7 @@ from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.pipeline.audit import batches
 from rebalance_verifier.pipeline.audit.engine import failure
 from rebalance_verifier.pipeline.audit.records import LogFinding, Recording
-from rebalance_verifier.pipeline.audit.result import AuditPlan, InputError
+from rebalance_verifier.pipeline.audit.result import AuditPlan, InputError, judgeable, lacking
 from rebalance_verifier.pipeline.audit.run import recording
 from rebalance_verifier.pipeline.session import Missing
 
@@ -40,6 +40,8 @@ class Followed:
     """Why it did not come to its end: what cannot be read or written any more, in one line."""
     absent: bool = False
     """No event is about a group that was asked for, or about any."""
+    gap: str = ""
+    """Which lines are missing, where none of the gravest checks could have failed."""
 
     def and_also(self, plan: AuditPlan, new: Sequence[LogFinding]) -> Followed:
         """With these."""
@@ -54,7 +56,7 @@ class Followed:
         """The exit code of a run that was not interrupted."""
         if self.broken:
             return Exit.VIOLATION
-        unsure = self.doubtful or self.failed or self.absent
+        unsure = self.doubtful or self.failed or self.absent or self.gap
         return Exit.INCONCLUSIVE if unsure else Exit.CONFORMANT
 
 
@@ -103,10 +105,12 @@ def follow_logs(
             while batches.batch(watch) and once:
                 pass  # to the present end, or once before anybody waits for more
             there = batches.groups(watch)
-            absent = [name for name in plan.groups if name not in there]
-            if absent or not there:
+            absent = [name for name in plan.groups if name not in there.names]
+            if absent or not there.names:
                 followed = replace(followed, absent=True)
-                report_absent(absent, there)
+                report_absent(absent, there.names)
+            else:
+                followed = replace(followed, gap=_gap(plan, there))
             while not once:
                 time.sleep(every)
                 batches.batch(watch)
@@ -119,6 +123,13 @@ def follow_logs(
             raise
         return replace(followed, failed=failed)
     return followed
+
+
+def _gap(plan: AuditPlan, there: batches.SeenGroups) -> str:
+    """Say what no line of the groups that are wanted tells, though the checks that are wanted need it."""
+    wanted = set(plan.groups or there.names)
+    silent = [len(wanted.difference(told)) for told in (there.owning, there.rebalancing)]
+    return lacking(plan.chosen_checks, judgeable(plan.chosen_checks, len(wanted), *silent))
 
 
 def _settle(plan: AuditPlan, path: str) -> None:

@@ -285,11 +285,7 @@ class Audited:
     @property
     def judged(self) -> tuple[AuditCheck, ...]:
         """The checks that could have failed: some line says what they look at."""
-        return tuple(
-            check
-            for check in self.plan.chosen_checks
-            if self.groups > (self.still if check.id in OF_GROUPS else self.blind)
-        )
+        return judgeable(self.plan.chosen_checks, self.groups, self.blind, self.still)
 
     @property
     def not_judged(self) -> tuple[AuditCheck, ...]:
@@ -299,13 +295,10 @@ class Audited:
     @property
     def gap(self) -> str:
         """Why nothing is said to be in order, though nothing is found; empty where all was judged."""
-        gravest = min((LEVELS.index(check.level) for check in self.plan.chosen_checks), default=0)
-        lacking = [check for check in self.not_judged if LEVELS.index(check.level) == gravest]
         if not self.events:
             return ""
-        if lacking and not any(LEVELS.index(check.level) == gravest for check in self.judged):
-            of_groups = all(check.id in OF_GROUPS for check in lacking)
-            return "no line says that the group rebalances" if of_groups else NO_OWNERS
+        if lacks := lacking(self.plan.chosen_checks, self.judged):
+            return lacks
         if self.silent:
             return f"of {self.silent:,} of its consumers {NO_OWNERS}"
         if self.not_understood:
@@ -327,6 +320,22 @@ class Audited:
     def exit(self) -> Exit:
         """The exit code."""
         return Exit.of(self.verdict, interrupted=self.interrupted)
+
+
+def judgeable(checks: Sequence[AuditCheck], groups: int, blind: int, still: int) -> tuple[AuditCheck, ...]:
+    """Return the checks that could have failed in so many groups, of which so many say nothing of owners, and
+    so many nothing of rebalances."""
+    return tuple(check for check in checks if groups > (still if check.id in OF_GROUPS else blind))
+
+
+def lacking(checks: Sequence[AuditCheck], judged: Sequence[AuditCheck]) -> str:
+    """Say which lines are missing where none of the gravest of the checks was judged; "" where one was."""
+    gravest = min((LEVELS.index(check.level) for check in checks), default=0)
+    of_that = [check for check in checks if LEVELS.index(check.level) == gravest]
+    if not of_that or any(check in judged for check in of_that):
+        return ""
+    of_groups = all(check.id in OF_GROUPS for check in of_that)
+    return "no line says that the group rebalances" if of_groups else NO_OWNERS
 
 
 def absolute(path: str) -> str:

@@ -100,6 +100,30 @@ def test_a_group_without_an_event_does_not_pass(rebalance, tmp_path):
     assert (ran.code, ran.err, ran.out.count(" group order  ")) == (Exit.VIOLATION, "", 1)
 
 
+@pytest.mark.parametrize(
+    ("check", "lines", "says"),
+    [
+        ("owned-twice", ({"event": "joining"},), "not judged: no line says who owns which partition\n"),
+        (
+            "never-settles",
+            ({"event": "assigned", "partitions": ["t-0"]},),
+            "not judged: no line says that the group rebalances\n",
+        ),
+        ("owned-twice", ({"event": "assigned", "partitions": ["t-0"], "generation": 1},), ""),
+    ],
+)
+def test_a_check_that_no_line_could_break_does_not_pass(rebalance, tmp_path, check, lines, says):
+    """As where nothing is followed; nor later, where nothing was written since."""
+    (tmp_path / "logs").mkdir()
+    rows = [{"at": BEGIN.isoformat(), "group": "g", "consumer": "a", **line} for line in lines]
+    (tmp_path / "logs" / "a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    whole = rebalance("audit", "logs", "--check", check, "--report", "json")
+    expected = Exit.INCONCLUSIVE if says else Exit.CONFORMANT
+    assert whole.code == expected, whole.out
+    for _ in range(2):
+        assert rebalance(*FOLLOW, "--once", "--check", check) == (expected, "", says)
+
+
 def test_who_waits_hears_at_once_that_a_group_has_no_event(tmp_path, expected):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.jsonl").write_bytes(broken("orders"))
