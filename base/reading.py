@@ -99,7 +99,7 @@ def toml_of(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
     try:
         return tomllib.loads(read)
     except RecursionError as error:
-        raise Unparsed(f"{path}: not TOML that can be read: nested too deeply") from error
+        raise Unparsed(f"{path}: not TOML that can be read: {unparsed(error)}") from error
     except ValueError as error:  # also a number of too many digits
         raise Unparsed(f"{path}: {error}") from error
 
@@ -114,11 +114,19 @@ def parsed_json(read: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         at = f"{where}:{error.lineno}:{error.colno}"
         raise Unparsed(f"{at}: not JSON: {error.msg}") from error
-    except RecursionError as error:
-        raise Unparsed(f"{where}: not JSON that can be read: nested too deeply") from error
-    except ValueError as error:
-        why = "a number has too many digits" if "set_int_max_str_digits" in str(error) else error
-        raise Unparsed(f"{where}: not JSON that can be read: {why}") from error
+    except (RecursionError, ValueError) as error:
+        raise Unparsed(f"{where}: not JSON that can be read: {unparsed(error)}") from error
+
+
+def unparsed(error: Exception) -> str:
+    """Return why a parser gave up, in words that name no setting of Python.
+
+    >>> unparsed(RecursionError("maximum recursion depth exceeded while decoding a JSON array"))
+    'nested too deeply'
+    """
+    if isinstance(error, RecursionError):
+        return "nested too deeply"
+    return "a number has too many digits" if "set_int_max_str_digits" in str(error) else str(error)
 
 
 def _finite(digits: str) -> float:

@@ -68,8 +68,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _complain(str(error))
     except SystemExit as stop:  # argparse has printed what is wrong
         return int(stop.code or 0)
-    except KeyboardInterrupt:
-        print_err("interrupted")
+    except KeyboardInterrupt as stop:  # which may say how to go on
+        print_err(str(stop) or "interrupted")
         return Exit.INTERRUPTED
     except Exception as error:
         if trouble := _not_ours(error):

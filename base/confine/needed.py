@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import re
 import shutil
@@ -11,10 +10,9 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import metadata
 from pathlib import Path
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from rebalance_verifier.base.confine.sandbox import WRITABLE
+from rebalance_verifier.base.installation import parsed
 
 ELSEWHERE = ("/dev", "/proc", "/run", "/sys")
 """Neither they nor what is below them is a file of a program."""
@@ -141,8 +139,6 @@ def _python() -> Iterator[str]:
     yield from (sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
     yield str(Path(__file__).parents[2])
     for distribution in metadata.distributions():
-        text = distribution.read_text("direct_url.json")
-        with contextlib.suppress(ValueError, AttributeError):
-            known = json.loads(text or "{}")
-            if known.get("dir_info", {}).get("editable"):
-                yield url2pathname(urlsplit(known["url"]).path)
+        source = parsed(distribution.read_text("direct_url.json") or "")
+        if source.editable:
+            yield str(source.path)

@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, NoReturn, TypeVar
 
+from rebalance_verifier.base.reading import unparsed
+
 STRING_MAX = 2**15 - 1
 """Bytes of a string on Kafka's wire (int16 length)."""
 
@@ -36,7 +38,7 @@ def from_line(line: bytes) -> Json:
     except Garbage:
         raise
     except (ValueError, RecursionError) as error:  # UnicodeDecodeError and JSONDecodeError are ValueErrors
-        raise Garbage(f"not one line of JSON in UTF-8 ({error}): {show(line)}") from None
+        raise Garbage(f"not one line of JSON in UTF-8 ({unparsed(error)}): {show(line)}") from None
     if type(message) is not dict:
         raise Garbage(f"a message must be a JSON object, got {show(message)}")
     return message

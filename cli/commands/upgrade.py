@@ -16,7 +16,6 @@ from rebalance_verifier.cli.console.terminal import (
     answer,
     color,
     json_text,
-    print_err,
     usage_errors,
 )
 from rebalance_verifier.cli.shared import traces
@@ -183,7 +182,7 @@ def _judged(options: argparse.Namespace, clients: str) -> tuple[JudgedHop, ...]:
                 )
     except KeyboardInterrupt:
         if any(saved is not None and saved.path.exists() for saved in kept):
-            print_err("interrupted; the same command with --resume goes on from here")
+            raise KeyboardInterrupt("interrupted; the same command with --resume goes on from here") from None
         raise
     for one, saved in zip(outcomes, kept, strict=True):
         if saved is not None and one.search.complete:

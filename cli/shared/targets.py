@@ -58,9 +58,11 @@ def session(target: Target, options: argparse.Namespace) -> Iterator[Session]:
     from rebalance_verifier.gate.targets.session import START_SECONDS, Session
 
     end = TimeLimits.of(vars(options).get("time_limit"), options.began).end
-    within = {"start_seconds": min(START_SECONDS, max(0.0, end - time.monotonic()))}
+    start = min(START_SECONDS, max(0.0, end - time.monotonic()))
     with usage_errors(TargetError):
-        started = Session(target, options.call_seconds, memory_mib=options.memory_mib, **within).__enter__()
+        started = Session(
+            target, options.call_seconds, start_seconds=start, memory_mib=options.memory_mib
+        ).__enter__()
     with contextlib.closing(started):
         yield started
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.reading import Unreadable, toml_of
+from rebalance_verifier.base.text import cut
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, UNIFORM, NamedScenario, ScenarioError
 from rebalance_verifier.model.assignors import NAMES
 from rebalance_verifier.model.group.setup import CLASSIC, MIGRATION, POLICIES
@@ -82,13 +84,14 @@ def _without_effect(made: NamedScenario, given: Mapping[str, Any]) -> Iterator[t
 
 
 def _toml(value: Any) -> str:
-    return (
-        str(value).lower()
-        if isinstance(value, bool)
-        else f'"{value}"'
-        if isinstance(value, str)
-        else str(value)
-    )
+    """Return a value as the file has it, cut where it is long."""
+    if isinstance(value, list):
+        return cut(f"[{', '.join(map(_toml, value[:9]))}]", 60)
+    if isinstance(value, dict):
+        return "a table"
+    if isinstance(value, str):
+        return cut(json.dumps(value, ensure_ascii=False), 60)
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _value(path: Path, name: str, value: Any) -> Any:
@@ -112,7 +115,7 @@ def _value(path: Path, name: str, value: Any) -> Any:
     kind = _TYPES[_FIELDS[name]]
     if type(value) is not kind or (isinstance(value, int) and value < 0):
         expected = {str: "a text", int: "a number from 0", bool: "true or false"}[kind]
-        raise ScenarioError(f"{where}: {expected} is expected, not {value!r}")
+        raise ScenarioError(f"{where}: {expected} is expected, not {_toml(value)}")
     if name == "policy" and value not in POLICIES:
         raise ScenarioError(f"{where}: {unknown('policy', str(value), POLICIES)}")
     return value
@@ -141,5 +144,5 @@ def _stages(where: str, value: Any) -> tuple[tuple[str, ...], ...]:
 
 def _texts(where: str, value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise ScenarioError(f"{where}: a list of names is expected, not {value!r}")
+        raise ScenarioError(f"{where}: a list of names is expected, not {_toml(value)}")
     return value

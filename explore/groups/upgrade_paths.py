@@ -217,7 +217,13 @@ def _release(name: str, usual: Version) -> Version:
 
 def _streams(old: str, new: str, profile: str) -> Iterator[Hop]:
     """From one release of Kafka Streams to another. Raises ScenarioError."""
-    last = _release(new, client(profile).release or CURRENT)
+    of = client(profile)
+    if of.name != AS_SPECIFIED and not of.name.startswith("java-"):
+        raise ScenarioError(
+            f"--release {profile}: Kafka Streams runs on the Java client: write a release of Kafka, such as "
+            f"{dotted(CURRENT)}"
+        )
+    last = _release(new, of.release or CURRENT)
     first = _release(old, last)
     if last < COOPERATIVE_SINCE:
         raise ScenarioError(f"--to {new}: no way to a release before 2.4 is known; write 2.4 or newer")

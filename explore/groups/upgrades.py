@@ -202,7 +202,7 @@ def judge(
     outcome = replace(outcome, besides=besides)
     broken = sorted(
         (breach for breach in search.breaches if breach.clause not in besides),
-        key=lambda breach: (_ORDER.get(breach.clause, 0), gravity(breach.clause), breach.depth),
+        key=lambda breach: (gravity(breach.clause), breach.depth),
     )
     if broken:
         report_stage("making the shortest counterexample")
@@ -235,10 +235,6 @@ def judge(
 FELT = ("group/", "member/", "poll/", "callback/", "leave/", "epoch/")
 """Clauses of what a group does to its application and its records. That one breaks in every restart makes no
 upgrade safe."""
-
-_ORDER = {"group/owner": -2, "group/commit": -1, "poll/throws": 1, "epoch/covers": 1, "member/ends": 2}
-"""The worst that is found first: two owners, then what breaks before something worse does, or where nothing
-else does."""
 
 
 def _anyway(path: Path, group: Setup, clauses: set[str]) -> set[str]:

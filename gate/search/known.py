@@ -46,8 +46,10 @@ class KnownFailure(KnownEntry):
                 raise ValueError(f"{part!r} in {pattern!r}: '*' and '**' stand for whole parts only")
             if not _PART.fullmatch(part):
                 raise ValueError(f"{pattern!r} is no pattern: write a clause id, such as kip429/leader/4")
-        if "@" in pattern and not _CAUSE.fullmatch(pattern.partition("@")[2]):
+        if "@" in pattern and not _CAUSE.fullmatch(cause := pattern.partition("@")[2]):
             raise ValueError(f"{pattern!r} names no cause behind '@': write it as a report does")
+        if "@" in pattern:
+            _check_cause(cause, raises=cls(pattern=pattern).about("assign/4-eager"))
 
     @classmethod
     def check_typed(cls, pattern: str) -> None:
@@ -75,6 +77,25 @@ class KnownFailure(KnownEntry):
     def matches(self, name: str) -> bool:
         """Check whether an id with its protocol, and with ``@`` and its cause if that is known, is meant."""
         return self.cause in ("", name.partition("@")[2]) and self.about(name)
+
+
+def _check_cause(cause: str, *, raises: bool) -> None:
+    """Raise ValueError for a cause that no report can name. The first part may be the name of an exception
+    where a target ``raises`` it."""
+    from rebalance_verifier.base.processes.failure import FailureKind
+    from rebalance_verifier.gate.search.causes.attribution import Cause
+    from rebalance_verifier.gate.search.causes.preconditions import BY_NAME
+    from rebalance_verifier.properties.assignors.settling import KINDS
+
+    first, *features = parts = cause.split("+")
+    kinds = (*KINDS, *map(str, FailureKind))
+    of_kind = first in kinds or (raises and first.isidentifier() and first not in (*BY_NAME, "plain"))
+    kind, features = (first, features) if of_kind else ("", [one for one in parts if parts != ["plain"]])
+    for part in features:
+        if part not in BY_NAME:
+            raise ValueError(f"@{cause}: {unknown('cause', part, ['plain', *BY_NAME, *kinds])}")
+    if (spelled := Cause.of(kind, features).id) != cause:
+        raise ValueError(f"@{cause}: a report has it as @{spelled}")
 
 
 def _split(pattern: str) -> tuple[str, str]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.base.reading import Unreadable, json_of
+from rebalance_verifier.base.reading import Unreadable, json_of, unparsed
 
 LONGEST = 4 << 20
 """Characters of a line; what is longer is no event."""
@@ -132,7 +132,7 @@ def _json(text: str, where: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LogError(f"{where}: not JSON: {error}") from error
+        raise LogError(f"{where}: not JSON: {unparsed(error)}") from error
 
 
 def _run(path: Path) -> dict[str, Any]:

@@ -293,14 +293,14 @@ def groups(watch: Watch) -> SeenGroups:
 
 
 def _note_groups(connection: DuckDBPyConnection, watch: Watch) -> None:
-    """Keep which groups there are, and what their lines told by now: older ones are not kept for ever."""
+    """Keep which groups there are, and what is known of them by now: older lines are not kept for ever."""
     seen = groups(watch)
-    told = connection.execute(
+    known = connection.execute(
         """SELECT "group", partitions > 0, rebalances > 0 OR "group" IN (SELECT "group" FROM findings)
         FROM groups"""
     ).fetchall()
-    owning = sorted({*seen.owning, *(name for name, owns, _ in told if owns)})
-    rebalancing = sorted({*seen.rebalancing, *(name for name, _, moves in told if moves)})
+    owning = sorted({*seen.owning, *(name for name, owns, _ in known if owns)})
+    rebalancing = sorted({*seen.rebalancing, *(name for name, _, moves in known if moves)})
     kept = {"groups": groups_in(connection, "events"), "owning": owning, "rebalancing": rebalancing}
     write_whole(watch.state / "groups.json", json.dumps(kept))
 

@@ -128,7 +128,7 @@ def follow_logs(
 def _gap(plan: AuditPlan, there: batches.SeenGroups) -> str:
     """Say what no line of the groups that are wanted tells, though the checks that are wanted need it."""
     wanted = set(plan.groups or there.names)
-    silent = [len(wanted.difference(told)) for told in (there.owning, there.rebalancing)]
+    silent = [len(wanted.difference(names)) for names in (there.owning, there.rebalancing)]
     return lacking(plan.chosen_checks, judgeable(plan.chosen_checks, len(wanted), *silent))
 
 

@@ -56,6 +56,10 @@ def hides(calls: Sequence[AssignorCall]) -> bool:
     )
 
 
+KINDS = ("stranded", "never", "late")
+"""The kinds of breaches of what settles."""
+
+
 def settles(history: History) -> Breach | None:
     rounds = bound(history)
     if history.settled is not None and history.settled - history.settling < rounds:

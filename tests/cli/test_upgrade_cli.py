@@ -235,6 +235,10 @@ def test_every_stage_shows_itself(rebalance, monkeypatch):
             ("--from", "streams", "--to", "streams", "--release", "2.3"),
             "write --from streams-2.3 --to streams",
         ),
+        (
+            ("--from", "streams", "--to", "streams", "--release", "librdkafka"),
+            "--release librdkafka: Kafka Streams runs on the Java client",
+        ),
         (("--from", "range", "--via", "range", "--to", "sticky"), "are both range: nothing changes"),
         (("--from", "range", "--via", "streams", "--to", "sticky"), "--from streams --to streams"),
         (("--from", "range", "--via", "rage", "--to", "sticky"), "did you mean range"),

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
+from rebalance_verifier.base.reading import unparsed
 from rebalance_verifier.pipeline.audit.sources.envelopes import has_message, header, parsed
 
 LONGEST = 4 << 20
@@ -224,7 +225,9 @@ class Content:
             try:
                 value, at = decoder.raw_decode(whole, at)
             except (ValueError, RecursionError) as error:
-                self.unread.append(Unread(self.file, f"not JSON from line {number} on: {error}", self.lines))
+                self.unread.append(
+                    Unread(self.file, f"not JSON from line {number} on: {unparsed(error)}", self.lines)
+                )
                 return
             if isinstance(value, (dict, list)):
                 yield number, value

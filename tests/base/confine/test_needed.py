@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,28 @@ def below(home: Path, *command: str, **variables: str) -> set[str]:
 
 def test_a_program_sees_its_directory_and_nothing_else_of_a_home(home):
     assert below(home, GO) == {"project"}
+
+
+def test_it_sees_where_an_editable_package_lies(home, monkeypatch):
+    class Installed:
+        def __init__(self, record):
+            self.record = record
+
+        def read_text(self, name):
+            return self.record
+
+    def lies(editable):
+        return f'{{"url": "file://{home}/jars%20of%20mine", "dir_info": {{"editable": {editable}}}}}'
+
+    for record, shown in (
+        (lies("true"), {"jars of mine"}),
+        (lies("false"), set()),
+        ("{", set()),
+        (None, set()),
+    ):
+        monkeypatch.setattr(metadata, "distributions", lambda record=record: [Installed(record)])
+        (home / "jars of mine").mkdir(exist_ok=True)
+        assert below(home, sys.executable) - {"project"} == shown, record
 
 
 def test_it_sees_what_its_words_name(home):

@@ -72,6 +72,39 @@ def test_what_names_no_cause_is_refused(pattern: str) -> None:
         known.parse(f"{pattern} # why", "x")
 
 
+@pytest.mark.parametrize(
+    ("pattern", "reason"),
+    [
+        (f"{CLAUSE}@unequl", "no cause is called 'unequl': did you mean unequal?"),
+        (f"{CLAUSE}@late+rack", "no cause is called 'rack': did you mean racks?"),
+        ("kip429/**@plain+unequal", "no cause is called 'plain'"),
+        (f"{CLAUSE}@ValueError", "no cause is called 'ValueError'"),
+        (f"{CLAUSE}@racks+unequal", "a report has it as @unequal+racks"),
+        (f"{CLAUSE}@unequal+late", "no cause is called 'late'"),
+        ("assign/4@ValueError+unequl", "no cause is called 'unequl'"),
+    ],
+)
+def test_a_cause_that_no_report_names_is_refused_before_the_search(pattern: str, reason: str) -> None:
+    for read in (lambda: known.parse(f"{pattern} # why", "list.txt"), lambda: known.read([pattern])):
+        with pytest.raises(KnownError) as refused:
+            read()
+        assert reason in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        f"{CLAUSE}@plain",
+        f"{CLAUSE}@stranded",
+        "assign/4@ValueError+unequal",
+        "**@timeout",
+        "assign/**@errored",
+    ],
+)
+def test_a_cause_that_a_report_may_name_is_taken(pattern: str) -> None:
+    assert known.read([pattern])[0].pattern == pattern
+
+
 def test_one_cause_that_is_known_does_not_allow_another() -> None:
     entries = known.parse(f"{CLAUSE}@late+racks # https://example.org/1", "x")
     late, never = known.causes_of(row(LATE, NEVER))

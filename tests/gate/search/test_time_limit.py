@@ -133,7 +133,7 @@ class LosesItsWorkers(InProcess):
 
     def renew(self) -> None:
         if self.can_be_entered:
-            self.can_be_entered = False  # type: ignore[misc]
+            self.can_be_entered = False
             self.clock.now += self.seconds
             raise CannotStart("no process")
 

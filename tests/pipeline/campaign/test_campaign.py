@@ -301,7 +301,7 @@ def test_a_walk_goes_on_to_two_owners_and_the_gravest_clause_is_its_first():
     with player.playing() as play:
         outcome = play(16, 0)
     assert outcome.clauses == ("group/owner", "leader/withhold", "group/commit")
-    assert "owned by" in outcome.summary
+    assert "owned by" in (outcome.summary or "")
     [(clause, run)] = shrink_walks(player, [Failing("group/owner", 0, 16, 1)])
     assert clause == run.clause == "group/owner"
 

@@ -151,6 +151,27 @@ def test_without_time_nothing_is_attributed():
     assert judged.plays < 5 * (2 * MOST_CAUSES + 1) + 30
 
 
+@pytest.mark.parametrize("asked", [0, 1, 2, 3, 5, 8, 13, 40])
+def test_nothing_is_played_once_it_is_late(asked: int):
+    """Whenever that is, after it was ``asked`` so often."""
+    times = 0
+
+    def late() -> bool:
+        nonlocal times
+        times += 1
+        return times > asked
+
+    def plays(scenarios: Sequence[Scenario]) -> list[tuple[PlayedHistory, float]]:
+        assert times <= asked, "played though it is late"
+        return judged.plays_of(scenarios)
+
+    judged = Judged("kip429/leader/5", reference("cooperative-sticky"), repeated)
+    broken = judged.breaking(WAYS[:1])
+    found = Attribution(clause=judged.clause, plays=plays, limit=LIMIT, late=late).explain(broken)
+    assert found or asked < 13
+    assert not (asked < 2 and found)
+
+
 def test_what_does_not_break_again_has_no_cause():
     judged = Judged("kip429/leader/5", reference("cooperative-sticky"), repeated)
     broken = judged.breaking(WAYS[:1])
