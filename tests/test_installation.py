@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from importlib.metadata import Distribution, distribution
 from pathlib import Path
 from typing import NamedTuple
+from zipfile import ZipFile
 
 import pytest
 from packaging.requirements import Requirement
@@ -123,7 +124,7 @@ class Answering:
         return "yes"
 
     def __call__(self):
-        assert "{PACKAGE}.gate.check" not in sys.modules
+        assert "{PACKAGE}.gate" not in sys.modules
 
 @Answering
 def test_wrapped():
@@ -205,7 +206,7 @@ def test_pytest_may_be_called_after_we_were_imported_and_after_folders_named_lik
     assert "1 passed" in ran.stdout
 
 
-CONTRACT = {"test_contract.py": f"from {MODULE} import conformance\n\ntest_it = conformance('range')\n"}
+CONTRACT = {"test_contract.py": f"from {PACKAGE} import conformance\n\ntest_it = conformance('range')\n"}
 
 
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
@@ -229,7 +230,7 @@ def test_a_suite_that_uses_us_is_told_that_the_plugin_is_switched_off(
     assert "1 passed" in alone.stdout
 
 
-@pytest.mark.parametrize("module", [PACKAGE, f"{PACKAGE}.gate.cli.start"])
+@pytest.mark.parametrize("module", [PACKAGE, f"{PACKAGE}.cli.start"])
 def test_the_command_starts_where_warnings_are_errors(
     installed: Environment, tmp_path: Path, module: str
 ) -> None:
@@ -249,6 +250,111 @@ for each in entry_points(group="rebalance_verifier.assignors"):
 """
     ran = installed.run(tmp_path, "-W", "error", "-c", program)
     assert (ran.stdout.split(), ran.stderr) == (["aiokafka", "kafka-python"], "")
+
+
+JUDGES = """
+from rebalance_verifier import CannotJudge, check, explore, scenario
+
+answer = check("range", profile="smoke", clauses=["assign"])
+assert answer and answer.to_json()["verdict"] == "conformant", str(answer)
+broken = explore(scenario("dynamic", members=2, partitions=2, max_faults=0, switches=["no_withhold"]))
+assert not broken and broken.findings[0].save("traces").exists()
+try:
+    check("nothing")
+except CannotJudge as error:
+    print(str(error).splitlines()[0])
+"""
+
+
+def test_the_python_api_judges_where_warnings_are_errors(installed: Environment, tmp_path: Path) -> None:
+    ran = installed.run(tmp_path, "-W", "error", "-c", JUDGES)
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "no target is called 'nothing'\n", "")
+
+
+TYPED = """
+from rebalance_verifier import Cluster, GroupAssignment, GroupSubscription, Judgement
+from rebalance_verifier import check, conformance, explore
+
+
+class Mine:
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> GroupAssignment:
+        return {member: tuple(cluster.partitions()) for member in group}
+
+
+answer: Judgement = check(Mine(), profile="smoke")
+count: int = len(explore("static", members=2).findings[0].summary)
+test_contract = conformance("mine:Mine")
+reveal_type(explore)
+check(Mine(), profile=3)
+explore("static", member=2)
+"""
+
+
+def test_type_checkers_see_the_api_of_the_installed_wheel(installed: Environment, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(TYPED)
+    command = ["-m", "mypy", "--strict", "--python-executable", str(installed.python), "mine.py"]
+    ran = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True)
+    assert 'Revealed type is "def (group: ' in ran.stdout
+    assert re.findall(r": error: .*\[([\w-]+)\]", ran.stdout) == ["arg-type", "call-arg"], ran.stdout
+
+
+def stranger(home: Path) -> Path:
+    """A wheel of another project called `rebalance`, with a package and a command of that name."""
+    about = "rebalance-2.9.dist-info"
+    files = {
+        "rebalance/__init__.py": "def main():\n    print('portfolio')\n",
+        f"{about}/METADATA": "Metadata-Version: 2.1\nName: rebalance\nVersion: 2.9\n",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+        f"{about}/entry_points.txt": "[console_scripts]\nrebalance = rebalance:main\n",
+    }
+    made = home / "rebalance-2.9-py3-none-any.whl"
+    with ZipFile(made, "w") as archive:
+        for name, text in files.items():
+            archive.writestr(name, text)
+        archive.writestr(f"{about}/RECORD", "".join(f"{name},,\n" for name in [*files, f"{about}/RECORD"]))
+    return made
+
+
+@pytest.mark.parametrize("ours_last", [True, False], ids=["installed after it", "installed before it"])
+def test_both_work_beside_another_project_called_rebalance(
+    wheel: Path, tmp_path: Path, ours_last: bool
+) -> None:
+    """It has the same command: that of the last one installed is there, and ours has another name too."""
+    both = without_us(tmp_path, "--without-pip")
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "--python",
+        str(both.python),
+        "install",
+        "-q",
+        "--no-deps",
+        "--no-index",
+    ]
+    for one in sorted([wheel, stranger(tmp_path)], key=lambda one: one == wheel, reverse=not ours_last):
+        subprocess.run([*pip, str(one)], check=True, capture_output=True)
+    version = f"rebalance {project()['project']['version']}\n"
+    scripts = both.python.parent
+    where = tmp_path / "suite"
+    where.mkdir()
+    written(
+        where,
+        {
+            **CONTRACT,
+            "pytest.ini": INI,
+            "test_other.py": "import rebalance\n\ndef test_it():\n    rebalance.main()\n",
+        },
+    )
+    said = {
+        name: subprocess.run([scripts / name, "--version"], capture_output=True, text=True).stdout
+        for name in ("rebalance", "rebalance-verifier")
+    }
+    assert said == {"rebalance": version if ours_last else "portfolio\n", "rebalance-verifier": version}
+    assert both.run(where, "-W", "error", "-m", PACKAGE, "--version").stdout == version
+    ran = both.pytest(where, "-q", "-k", "test_other or search")
+    assert (ran.returncode, ran.stderr) == (0, ""), ran.stdout
+    assert "2 passed" in ran.stdout
 
 
 @pytest.mark.nightly

@@ -111,7 +111,8 @@ def test_the_wheel_runs_from_an_index_of_its_own(wheel: Path, tmp_path: Path) ->
         "PATH": os.environ["PATH"],
         "HOME": str(tmp_path),
     }
-    for started in ([python, "-m", "rebalance"], [python.parent / "rebalance"]):
+    scripts = ([python.parent / name] for name in project()["project"]["scripts"])
+    for started in ([python, "-m", TOP], *scripts):
         ran = subprocess.run(
             [*started, "check", "range", "--profile", "smoke", "--report", "text"],
             cwd=tmp_path, env=variables, capture_output=True, text=True,
