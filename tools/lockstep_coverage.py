@@ -27,7 +27,7 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
 from rebalance_verifier.live.code.lockstep.walks import NOT_PLAYED, drawn, lines_of, lockstep_setup, walk
 from rebalance_verifier.live.code.replay.attempts import code_releases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs import catalogue
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.releases import NEWEST, parse, version
@@ -247,7 +247,7 @@ def _walking(walks: int, what: Sequence[Row]) -> Iterator[Callable[[int], Sequen
         size = ScenarioSize(members=members, partitions=3, faults=every if everything else None)
         setup = lockstep_setup(SCENARIOS[name], size, releases)
         steps = 0
-        with KafkaCell([releases.coordinator], releases.consumers) as cell:
+        with Simulation([releases.coordinator], releases.consumers) as cell:
             measured.start()
             try:
                 built = machine(setup)

@@ -19,7 +19,7 @@ from rebalance_verifier.live.code.migration.findings import (
     shown,
 )
 from rebalance_verifier.live.code.migration.search import PLANS, drawn, plan_of, smaller
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.report.markup import table
 
@@ -58,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return search(releases[-1], options.seed, options.search)
     played: dict[str, dict[str, ShownFinding]] = {one.id: {} for one in findings()}
     for release in releases:
-        with KafkaCell([release], [CONSUMERS]) as cell:
+        with Simulation([release], [CONSUMERS]) as cell:
             for one in findings():
                 played[one.id][release] = shown(cell, one, release)
     options.out.write_text(page(played, releases), encoding="utf-8")
@@ -69,7 +69,7 @@ def search(release: str, seed: int, runs: int) -> int:
     """Draw runs and print what they break, made small; the exit code is 1 if there is any."""
     found: dict[tuple[str, tuple[str, ...]], str] = {}
     names = tuple(PLANS)
-    with KafkaCell([release], [CONSUMERS]) as cell:
+    with Simulation([release], [CONSUMERS]) as cell:
         for number in range(seed, seed + runs):
             run = drawn(cell, plan_of(names[number % len(names)], release), str(number))
             if run.kind:

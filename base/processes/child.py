@@ -57,7 +57,7 @@ _STACK = 1.0  # seconds it gets to write its stack
 _SILENCE = 0.1  # seconds without more of it, after which that is all
 
 
-class Gone(Exception):
+class ProcessGone(Exception):
     """The child cannot be used any more. ``kind`` is timeout, crash, memory or garbage."""
 
     def __init__(self, kind: FailureKind, message: str) -> None:
@@ -72,7 +72,7 @@ class Child:
     without one the last of it is kept. ``memory_mib``: how much it and its descendants may have resident.
     ``kept``: it is not trusted; whatever it starts ends with it, and it has a directory for its temporary
     files, which is removed then. ``sandbox``: it runs in one. Raises OSError when ``command`` cannot be
-    started. After `Gone` only `stderr` and `kill` are of use.
+    started. After `ProcessGone` only `stderr` and `kill` are of use.
     """
 
     def __init__(
@@ -157,7 +157,7 @@ class Child:
         """Return the next line of stdout without its newline; waits until ``deadline`` (``time.monotonic``).
 
         Later on a busy machine: what counts is the CPU time of the child and its descendants, and the time
-        in which they do nothing at all (``TimeUsed``). Raises Gone.
+        in which they do nothing at all (``TimeUsed``). Raises ProcessGone.
         """
         self._used, seconds = None, deadline - time.monotonic()
         while True:
@@ -169,7 +169,7 @@ class Child:
                 return line
             self._searched = len(self._received)
             if self._searched > self._longest:
-                raise Gone(FailureKind.GARBAGE, f"wrote {self._longest >> 20} MiB without a newline")
+                raise ProcessGone(FailureKind.GARBAGE, f"wrote {self._longest >> 20} MiB without a newline")
             self._wait(seconds)
 
     def stderr(self) -> str:
@@ -269,7 +269,7 @@ class Child:
 
     def _wait(self, seconds: float) -> None:
         """Wait for something to happen, one tick at most, and deal with it. ``seconds``: what the child may
-        use until there is a line. Raises Gone."""
+        use until there is a line. Raises ProcessGone."""
         tick = max(0.0, min(self._tick, seconds))
         heard = False
         for pipe, _ in self._poll.poll(tick * 1000):
@@ -293,15 +293,15 @@ class Child:
                 return
             used, self._used = self._used, self._used or TimeUsed(self._process.pid)
             if (used.look() if used else 0.0) >= seconds:
-                raise Gone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
+                raise ProcessGone(FailureKind.TIMEOUT, "no complete line" if self._received else "no reply")
         finally:
             self._next_look = now + max(tick, _LOOKS * (time.thread_time() - began))
 
     def _look(self, heard: bool) -> None:
-        """Has it ended behind an open pipe, is it deaf, is it too big? Raises Gone."""
+        """Has it ended behind an open pipe, is it deaf, is it too big? Raises ProcessGone."""
         if self._memory_mib < math.inf and self._memory_mib < (used := self._memory() >> 20):
             of = "memory and temporary files" if self._keepers else "memory"
-            raise Gone(FailureKind.MEMORY, f"uses {used} MiB of {of}, limit {self._memory_mib} MiB")
+            raise ProcessGone(FailureKind.MEMORY, f"uses {used} MiB of {of}, limit {self._memory_mib} MiB")
         if not heard and (self._deaf or self._process.poll() is not None):
             # Its last words may have come since the poll.
             with contextlib.suppress(BlockingIOError):
@@ -309,7 +309,7 @@ class Child:
                     self._read()
                     if self._received.find(b"\n", self._searched) >= 0:
                         return
-            raise Gone(FailureKind.CRASH, self._ending())
+            raise ProcessGone(FailureKind.CRASH, self._ending())
 
     def _memory(self) -> int:
         """Return bytes that it and its descendants have resident, and now and then what they share unmapped
@@ -325,7 +325,7 @@ class Child:
     def _read(self) -> None:
         data = os.read(self._stdout, _CHUNK)
         if not data:
-            raise Gone(FailureKind.CRASH, self._ending())
+            raise ProcessGone(FailureKind.CRASH, self._ending())
         self._received += data
 
     def _write(self) -> bool:

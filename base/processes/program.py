@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.child import Child, ProcessGone
 from rebalance_verifier.base.processes.failure import (
     FailureKind,
 )
@@ -49,7 +49,7 @@ class Program(Child):
         self.send(to_line(message))
 
     def message(self, deadline: float) -> JsonLine:
-        """Return the next line that is a JSON object: a library may print others. Raises Gone."""
+        """Return the next line that is a JSON object: a library may print others. Raises ProcessGone."""
         while True:
             try:
                 message = json.loads(self.line(deadline))
@@ -76,7 +76,7 @@ class Process(Program):
             try:
                 while True:
                     heard(self.message(math.inf))
-            except Gone:
+            except ProcessGone:
                 heard(None)
 
         self._reader = threading.Thread(target=read, name=f"lines of {self.pid}", daemon=True)
@@ -127,7 +127,7 @@ class Server(Program):
     def _answer(self, seconds: float) -> JsonLine:
         try:
             answer = self.message(time.monotonic() + seconds)
-        except Gone as gone:
+        except ProcessGone as gone:
             if gone.kind is FailureKind.TIMEOUT:
                 raise ToolError(f"{self._name} did not answer within {seconds:g} s") from None
             raise ToolError(f"{self._name} has ended: {self.stderr() or 'it says nothing'}") from None

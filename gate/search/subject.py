@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from rebalance_verifier.gate.scenarios.player import PlayedHistory, history, play
 from rebalance_verifier.gate.targets.hosts.inside import InProcess
-from rebalance_verifier.gate.targets.session import Lost, Session
+from rebalance_verifier.gate.targets.session import Session, TargetLost
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.properties.assignors.calls import Writer, answered_together
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
@@ -64,7 +64,7 @@ class Subject:
                 playing = {n + 1: history(scenario(n), *known) for n in batch}
                 try:
                     played = answered_together(playing, session.answers)
-                except Lost:
+                except TargetLost:
                     at_once = 1
                 else:
                     yield from (played[n] for n in playing)

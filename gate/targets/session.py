@@ -17,7 +17,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from rebalance_verifier.base.confine.environment import minimal
-from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.child import Child, ProcessGone
 from rebalance_verifier.base.processes.failure import (
     FailureKind,
 )
@@ -62,7 +62,7 @@ from rebalance_verifier.properties.assignors.calls import (
 )
 
 
-class Lost(Exception):
+class TargetLost(Exception):
     """The process of the target ended among many questions: asked one by one it will show which it was."""
 
 
@@ -169,7 +169,8 @@ class Session:
 
     def answers(self, questions: Sequence[tuple[int, Question]]) -> list[Reply | Written]:
         """Return the answers to questions, each with the number of its history: of as many histories as the
-        target can be in at once. All questions are sent before the first answer is read. Raises Lost."""
+        target can be in at once. All questions are sent before the first answer is read. Raises
+        TargetLost."""
         data = [(number, one) for number, q in questions if not isinstance(q, AssignQuestion) for one in q]
         assign = [(number, q) for number, q in questions if isinstance(q, AssignQuestion)]
         again = [(number, q) for number, q in assign if q.again]
@@ -179,7 +180,7 @@ class Session:
         own = iter(self._assigned([(number, q) for number, q in assign if not q.again], only))
         other = iter(second._assigned(again, only))
         if self._lost or ended != self._ended + second._ended:
-            raise Lost
+            raise TargetLost
         return [
             next(other if q.again else own) if isinstance(q, AssignQuestion) else [*islice(written, len(q))]
             for _, q in questions
@@ -386,7 +387,7 @@ class Session:
             message = from_line(line)
             if reply_seq(message) != seq:
                 raise Garbage(f"expected the reply to request {seq}, got {show(line)}")
-        except Gone as gone:
+        except ProcessGone as gone:
             if gone.kind is FailureKind.TIMEOUT:  # also the one that was cut short
                 check_time(self.latest)
             within = f" within {seconds:g} s" if gone.kind is FailureKind.TIMEOUT else ""

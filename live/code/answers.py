@@ -13,7 +13,7 @@ Partitions = frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellClaim:
+class SimulationClaim:
     """A Subscription (``ConsumerProtocol.deserializeSubscription``) under one protocol name.
 
     ``generation``: of the subscription, since its version 2; ``user_generation``: what
@@ -29,7 +29,7 @@ class CellClaim:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellRequest:
+class SimulationRequest:
     """A request left a consumer: ``api`` and ``version`` as on the wire, ``id`` to deliver or drop it by.
 
     ``generation``, ``instance``, ``claims`` (JoinGroup), ``assignments`` (SyncGroup, by member id) and
@@ -43,14 +43,14 @@ class CellRequest:
     member_id: str = ""
     generation: int | None = None
     instance: str | None = None
-    claims: tuple[CellClaim, ...] = ()
+    claims: tuple[SimulationClaim, ...] = ()
     assignments: Mapping[str, Partitions | None] = field(default_factory=dict)
     partitions: Partitions = frozenset()
     owned: Partitions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellResponse:
+class SimulationResponse:
     """The coordinator answered request ``id``; nobody waits for it if ``abandoned``.
 
     ``error`` is a name of ``org.apache.kafka.common.protocol.Errors``. ``member_ids`` are those that a leader
@@ -73,7 +73,7 @@ class CellResponse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellCallback:
+class SimulationCallback:
     """A call of ConsumerRebalanceListener: revoked, assigned, lost.
 
     Meanwhile: ``owned`` is ``assignment()``, ``generation`` the consumer's (-1 without one), and
@@ -89,7 +89,7 @@ class CellCallback:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellThrown:
+class SimulationThrown:
     """What the application called threw: the classes of the exception and of its cause."""
 
     member: int
@@ -99,7 +99,7 @@ class CellThrown:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellCommitted:
+class SimulationCommitted:
     """A commit of the application ended, with the class of an error or None."""
 
     member: int
@@ -108,7 +108,7 @@ class CellCommitted:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellNoted:
+class SimulationNoted:
     """Something else happened to ``member``.
 
     ``metadata``: it received the cluster's. ``disconnected``: its client closed its connection to the
@@ -120,16 +120,23 @@ class CellNoted:
     detail: str = ""
 
 
-CellEvent = CellRequest | CellResponse | CellCallback | CellThrown | CellCommitted | CellNoted
+SimulationEvent = (
+    SimulationRequest
+    | SimulationResponse
+    | SimulationCallback
+    | SimulationThrown
+    | SimulationCommitted
+    | SimulationNoted
+)
 
 
-def events_of(answer: JsonLine) -> tuple[CellEvent, ...]:
+def events_of(answer: JsonLine) -> tuple[SimulationEvent, ...]:
     """Return the events of an answer, in order. Raises KeyError for what is no answer of a cell."""
     return tuple(_READ.get(one["event"], _noted)(one) for one in answer.get("events", ()))
 
 
-def _claim(one: JsonLine) -> CellClaim:
-    return CellClaim(
+def _claim(one: JsonLine) -> SimulationClaim:
+    return SimulationClaim(
         protocol=one["name"],
         version=one.get("version", -1),
         topics=tuple(one.get("topics", ())),
@@ -139,8 +146,8 @@ def _claim(one: JsonLine) -> CellClaim:
     )
 
 
-def _request(one: JsonLine) -> CellEvent:
-    return CellRequest(
+def _request(one: JsonLine) -> SimulationEvent:
+    return SimulationRequest(
         member=one["member"],
         id=one["id"],
         api=one["api"],
@@ -155,8 +162,8 @@ def _request(one: JsonLine) -> CellEvent:
     )
 
 
-def _response(one: JsonLine) -> CellEvent:
-    return CellResponse(
+def _response(one: JsonLine) -> SimulationEvent:
+    return SimulationResponse(
         member=one["member"],
         id=one["id"],
         api=one["api"],
@@ -173,9 +180,9 @@ def _response(one: JsonLine) -> CellEvent:
     )
 
 
-def _callback(one: JsonLine) -> CellEvent:
+def _callback(one: JsonLine) -> SimulationEvent:
     parts, owned = frozenset(one["partitions"]), frozenset(one["owned"])
-    return CellCallback(
+    return SimulationCallback(
         member=one["member"],
         call=one["call"],
         partitions=parts,
@@ -185,20 +192,22 @@ def _callback(one: JsonLine) -> CellEvent:
     )
 
 
-def _thrown(one: JsonLine) -> CellEvent:
-    return CellThrown(member=one["member"], error=one["error"], message=one["message"], cause=one["cause"])
+def _thrown(one: JsonLine) -> SimulationEvent:
+    return SimulationThrown(
+        member=one["member"], error=one["error"], message=one["message"], cause=one["cause"]
+    )
 
 
-def _committed(one: JsonLine) -> CellEvent:
-    return CellCommitted(member=one["member"], sync=one["sync"], error=one["error"])
+def _committed(one: JsonLine) -> SimulationEvent:
+    return SimulationCommitted(member=one["member"], sync=one["sync"], error=one["error"])
 
 
-def _noted(one: JsonLine) -> CellEvent:
+def _noted(one: JsonLine) -> SimulationEvent:
     detail = one.get("destination", one.get("id", ""))
-    return CellNoted(member=one["member"], event=one["event"], detail=str(detail))
+    return SimulationNoted(member=one["member"], event=one["event"], detail=str(detail))
 
 
-_READ: dict[str, Callable[[JsonLine], CellEvent]] = {
+_READ: dict[str, Callable[[JsonLine], SimulationEvent]] = {
     "request": _request,
     "response": _response,
     "callback": _callback,
@@ -227,7 +236,7 @@ class RegisteredMember:
     new: bool
     joining: bool
     syncing: bool
-    claims: tuple[CellClaim, ...]
+    claims: tuple[SimulationClaim, ...]
     assigned: Partitions | None
 
 
@@ -320,7 +329,7 @@ class UnderWay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellState:
+class SimulationState:
     """Every part of a cell; a member without a process is None."""
 
     coordinator: CoordinatorState
@@ -330,7 +339,7 @@ class CellState:
     responses: tuple[UnderWay, ...]
 
 
-def state_of(answer: JsonLine, before: CellState | None = None) -> CellState:
+def state_of(answer: JsonLine, before: SimulationState | None = None) -> SimulationState:
     """Return the answer to ``state``. Parts that it leaves out, and members that are null in it, are those of
     ``before``, which is given back itself where nothing has changed.
 
@@ -340,7 +349,7 @@ def state_of(answer: JsonLine, before: CellState | None = None) -> CellState:
     changed = {name: read(state[name]) for name, read in _PARTS.items() if name in state}
     members = state["members"]
     if before is None:
-        return CellState(members=tuple(map(_consumer, members)), **changed)
+        return SimulationState(members=tuple(map(_consumer, members)), **changed)
     if members != [None] * len(before.members):
         changed["members"] = tuple(
             before.members[slot] if one is None else _consumer(one) for slot, one in enumerate(members)

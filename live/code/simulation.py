@@ -13,11 +13,11 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from rebalance_verifier.base.processes.child import Gone
+from rebalance_verifier.base.processes.child import ProcessGone
 from rebalance_verifier.base.processes.program import JsonLine, Program
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.live.code import releases
-from rebalance_verifier.live.code.answers import CellEvent, CellState, events_of, state_of
+from rebalance_verifier.live.code.answers import SimulationEvent, SimulationState, events_of, state_of
 
 STARTS = 60.0
 """Seconds that a JVM gets to be ready, on a busy machine."""
@@ -31,7 +31,7 @@ T = TypeVar("T")
 _STATE: JsonLine = {"do": "state", "changes": True}
 
 
-class CellDied(Exception):
+class SimulationDied(Exception):
     """The JVM ended, hangs, or writes what is no answer; the cell cannot be used any more. ``why`` is the
     text without what the JVM wrote to stderr."""
 
@@ -40,11 +40,11 @@ class CellDied(Exception):
         self.why = why or text
 
 
-class CellRefused(Exception):
+class NotEnabled(Exception):
     """The command cannot be as things are: a message that is not there, a timer that is not set."""
 
 
-class CellBroken(Exception):
+class SimulationBroken(Exception):
     """Kafka's code threw where no application sees it: in the coordinator, or while a consumer was made.
     ``why``: what it threw."""
 
@@ -54,7 +54,7 @@ class CellBroken(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CellMember:
+class SimulationMember:
     """A consumer's settings: assignors by Kafka's short names or by class, and any ``config`` of a consumer.
 
     ``client``: its client id, with which its member ids begin; A, B, C ... without one.
@@ -79,12 +79,13 @@ class CellMember:
         return made | ({"client": self.client} if self.client is not None else {})
 
 
-class KafkaCell:
+class Simulation:
     """A running cell; a context manager. It dies with the thread that starts it.
 
     ``coordinators`` and ``consumers``: the releases that its groups can be made of. ``classpath``: of
     assignors, beside what the consumers need. ``seconds``: how long the commands of one line may take.
-    Raises ToolError where a release cannot be had or does not compile, CellDied when the JVM does not start.
+    Raises ToolError where a release cannot be had or does not compile, SimulationDied when the JVM does not
+    start.
     """
 
     def __init__(
@@ -98,7 +99,7 @@ class KafkaCell:
         command = releases.command(coordinators, consumers, *classpath)
         self._program = Program(command)
         self._over = ""  # why it cannot be used any more
-        self._shown: CellState | None = None  # what the answers to _STATE come to so far
+        self._shown: SimulationState | None = None  # what the answers to _STATE come to so far
         try:
             self._line(STARTS)
         except BaseException:
@@ -126,7 +127,7 @@ class KafkaCell:
     def create(
         self,
         coordinator: str,
-        members: Iterable[CellMember],
+        members: Iterable[SimulationMember],
         topics: Mapping[str, int],
         config: Mapping[str, Any] | None = None,
         racks: Mapping[str, Sequence[str]] | None = None,
@@ -144,16 +145,16 @@ class KafkaCell:
         """The same group again, from its beginning. Raises what `command` does."""
         self.command("reset")
 
-    def command(self, do: str, **arguments: Any) -> tuple[CellEvent, ...]:
-        """Return what happened. Raises CellRefused, CellBroken, CellDied."""
+    def command(self, do: str, **arguments: Any) -> tuple[SimulationEvent, ...]:
+        """Return what happened. Raises NotEnabled, SimulationBroken, SimulationDied."""
         return self._read(events_of, self._checked({"do": do, **arguments}))
 
-    def state(self) -> CellState:
-        """Return the state of every part, the same object if none has changed. Raises CellBroken,
-        CellDied."""
+    def state(self) -> SimulationState:
+        """Return the state of every part, the same object if none has changed. Raises SimulationBroken,
+        SimulationDied."""
         return self._stands(self._checked(_STATE))
 
-    def step(self, *commands: JsonLine) -> tuple[tuple[CellEvent, ...], CellState]:
+    def step(self, *commands: JsonLine) -> tuple[tuple[SimulationEvent, ...], SimulationState]:
         """Return what happened in several commands, and the state afterwards.
 
         One that fails is the last, and is raised: see `command`. What those before it did is lost with it.
@@ -172,7 +173,7 @@ class KafkaCell:
         ``broken``.
 
         ``stop``: those behind one that fails are not done, and have no answer. ``quiet``: neither have those
-        that do not fail. Raises CellDied.
+        that do not fail. Raises SimulationDied.
         """
         line: JsonLine = {"do": "batch", "stop": stop, "quiet": quiet, "commands": list(commands)}
         answers = self._ask(line).get("answers")
@@ -185,7 +186,7 @@ class KafkaCell:
         self._over = self._over or "the cell was closed"
         self._program.close()
 
-    def _stands(self, answer: JsonLine) -> CellState:
+    def _stands(self, answer: JsonLine) -> SimulationState:
         self._shown = self._read(lambda line: state_of(line, self._shown), answer)
         return self._shown
 
@@ -196,10 +197,10 @@ class KafkaCell:
         if not isinstance(answer, dict):
             raise self._dead("answers with something else")
         if "refused" in answer:
-            raise CellRefused(str(answer["refused"]))
+            raise NotEnabled(str(answer["refused"]))
         if "broken" in answer:
             why = str(answer["broken"])
-            raise CellBroken(f"{command}: {why}\n{self._program.stderr()}".strip(), why)
+            raise SimulationBroken(f"{command}: {why}\n{self._program.stderr()}".strip(), why)
         return answer
 
     def _read(self, read: Callable[[JsonLine], T], answer: JsonLine) -> T:
@@ -211,7 +212,7 @@ class KafkaCell:
 
     def _ask(self, message: JsonLine) -> JsonLine:
         if self._over:
-            raise CellDied(self._over)
+            raise SimulationDied(self._over)
         number = secrets.randbits(62)  # which who writes to the pipe before it is answered does not know
         self._program.order({"number": number, **message})
         answer = self._line(self.seconds)
@@ -222,15 +223,15 @@ class KafkaCell:
     def _line(self, seconds: float) -> JsonLine:
         try:
             return self._program.message(time.monotonic() + seconds)
-        except Gone as gone:
+        except ProcessGone as gone:
             hangs = gone.message == "no reply"
             why = f"does not answer within {self.seconds:g} s" if hangs else gone.message
             raise self._dead(why) from None
 
-    def _dead(self, why: str) -> CellDied:
+    def _dead(self, why: str) -> SimulationDied:
         self._over = f"the cell {why}: {self._program.stderr() or 'its stderr is empty'}"
         self._program.kill()
-        return CellDied(self._over, f"the cell {why}")
+        return SimulationDied(self._over, f"the cell {why}")
 
 
-__all__ = ["CellBroken", "CellDied", "CellMember", "CellRefused", "KafkaCell", "ToolError"]
+__all__ = ["NotEnabled", "Simulation", "SimulationBroken", "SimulationDied", "SimulationMember", "ToolError"]

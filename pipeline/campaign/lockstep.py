@@ -25,7 +25,7 @@ from rebalance_verifier.live.code.lockstep.walks import (
     walk,
 )
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationDied
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.pipeline.campaign.campaign import CONFORMANT, VIOLATION, PlaySeed, SliceOutcome
@@ -68,10 +68,10 @@ class LockstepPlayer:
         setup, cells = self.setup(), contextlib.ExitStack()
         built = machine(setup)
 
-        def started() -> KafkaCell:
+        def started() -> Simulation:
             try:
-                return cells.enter_context(KafkaCell([self.releases.coordinator], self.releases.consumers))
-            except (CellDied, ToolError) as error:
+                return cells.enter_context(Simulation([self.releases.coordinator], self.releases.consumers))
+            except (SimulationDied, ToolError) as error:
                 raise CannotStart(str(error)) from error
 
         with cells:
@@ -84,7 +84,7 @@ class LockstepPlayer:
                 if why := cell.over:
                     cells.close()
                     cell = started()
-                    raise CellDied(why)
+                    raise SimulationDied(why)
                 coverage = Counter({f"step: {action}": times for action, times in both.seen.taken.items()})
                 coverage |= {f"known: {name}": times for name, times in both.seen.deviations.items()}
                 coverage |= {f"unforced: {name}": times for (name, _), times in both.seen.unforced.items()}

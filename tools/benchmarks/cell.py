@@ -26,7 +26,7 @@ from rebalance_verifier.live.code.lockstep import walks as in_step
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search import walks as searching
-from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.classic.group import machine
 
@@ -92,7 +92,7 @@ def main() -> None:
             scenario=SCENARIO,
         )
     ]  # fmt: skip
-    with KafkaCell([given.coordinator], consumers):
+    with Simulation([given.coordinator], consumers):
         pass  # everything is compiled now
     with Counted([given.coordinator], consumers) as cell:
         create(cell, releases)
@@ -113,7 +113,7 @@ def main() -> None:
     Path(__file__).with_suffix(".md").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
-class Counted(KafkaCell):
+class Counted(Simulation):
     """A cell that counts its lines."""
 
     lines = 0
@@ -182,9 +182,9 @@ def searched(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
     return cell.cost(play, steps)
 
 
-def create(cell: KafkaCell, releases: CodeReleases) -> list[JsonLine]:
+def create(cell: Simulation, releases: CodeReleases) -> list[JsonLine]:
     """A group of its releases; what begins it anew, with everybody started."""
-    members = [CellMember(release=one) for one in releases.consumers]
+    members = [SimulationMember(release=one) for one in releases.consumers]
     cell.create(releases.coordinator, members, {"t": 3})
     begins: list[JsonLine] = [{"do": "start", "member": one} for one in range(len(members))]
     cell.batch(begins)
@@ -212,7 +212,7 @@ def commands(rnd: random.Random, members: int) -> list[JsonLine]:
     return made
 
 
-def resets(cell: KafkaCell, releases: CodeReleases, count: int) -> int:
+def resets(cell: Simulation, releases: CodeReleases, count: int) -> int:
     """MiB that the JVM has resident after so many resets."""
     begins = create(cell, releases)
     for _ in range(count // 100):

@@ -17,7 +17,7 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.lockstep.classic import Disagreement, Lockstep
 from rebalance_verifier.live.code.lockstep.walks import lockstep_setup, walk
 from rebalance_verifier.live.code.replay.attempts import code_releases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 
 from tools.mutation.loading import loaded
 from tools.mutation.mutants import Mutant, mutants
@@ -57,7 +57,7 @@ def sample() -> list[Mutant]:
     return [known[key] for key in SAMPLE]
 
 
-def noticed(mutant: Mutant, cell: KafkaCell, walks: int) -> tuple[str, Disagreement] | None:
+def noticed(mutant: Mutant, cell: Simulation, walks: int) -> tuple[str, Disagreement] | None:
     """The first group in which a walk with the mutant disagrees with Kafka, and how."""
     with loaded(mutant) as modules:
         groups = []
@@ -79,7 +79,7 @@ def noticed(mutant: Mutant, cell: KafkaCell, walks: int) -> tuple[str, Disagreem
 def working(some: Sequence[Mutant], walks: int) -> Iterator[Callable[[int], Sequence[str]]]:
     """What says of one of ``some`` whether it is noticed, in its own cell."""
     consumers = {one for _, code, _ in WALKED for one in code_releases(code).consumers}
-    with KafkaCell([code_releases(NOW).coordinator], sorted(consumers)) as cell:
+    with Simulation([code_releases(NOW).coordinator], sorted(consumers)) as cell:
 
         def attempt(number: int) -> Sequence[str]:
             try:

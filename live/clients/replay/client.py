@@ -45,7 +45,7 @@ def thrown(line: JsonLine) -> bool:
     return line["event"] == "error" and not handed_over
 
 
-class WentAnotherWay(Exception):
+class Diverged(Exception):
     """A client did not do what the trace says that it does next; the text says who, what and where."""
 
 
@@ -132,7 +132,7 @@ class ReplayClient:
             self.member.await_event("subscribed", STARTS, after=self.began)
 
     def ended(self) -> None:
-        """Say so if the client is not there any more. Raises Unsupported if it never was, WentAnotherWay."""
+        """Say so if the client is not there any more. Raises Unsupported if it never was, Diverged."""
         member = self.member
         if member is None or member.running:
             return
@@ -140,7 +140,7 @@ class ReplayClient:
         if not any(placed.matched for placed in self.taken.values()):
             strategy = member.config["partition.assignment.strategy"]
             raise Unsupported(f"the client does not run with [{strategy}]: {last_line}")
-        raise WentAnotherWay(f"{self.name} has ended: {last_line}")
+        raise Diverged(f"{self.name} has ended: {last_line}")
 
     def request(self, api: str) -> Frame:
         """Return the next request of this kind, on a connection that is still there, that nothing was done
@@ -212,10 +212,10 @@ class ReplayClient:
         self.reads = 0
 
     def reply(self, api: str, fields: Mapping[str, Any]) -> None:
-        """Answer what it has under way. Raises WentAnotherWay when that is nothing."""
+        """Answer what it has under way. Raises Diverged when that is nothing."""
         frame = self.waiting.pop(api, None)
         if frame is None:
-            raise WentAnotherWay(f"{self.name} has no {api} under way")
+            raise Diverged(f"{self.name} has no {api} under way")
         self.proxy.reply(frame, fields)
 
     def _wait(self, true: Callable[[], bool], what: str, seconds: float) -> None:
@@ -304,14 +304,14 @@ class ReplayClient:
     def look(self) -> Iterator[Any]:
         """Yield what a client did since it was looked at last: its callbacks, and what its poll threw.
 
-        Raises WentAnotherWay when it does not say what it owns: what it said before may be over.
+        Raises Diverged when it does not say what it owns: what it said before may be over.
         """
         member = self.member
         if member is None:
             return
         responsive = member.running and not member.stopped
         if responsive and member.owned(self.patience) is None and member.running:
-            raise WentAnotherWay(
+            raise Diverged(
                 f"{self.name} does not say what it owns, for {self.patience:g} s: it is not back from a call"
             )
         output = self.output()

@@ -10,9 +10,9 @@ from typing import Any
 
 from rebalance_verifier.live.clients.proxy.frames import Frame
 from rebalance_verifier.live.clients.proxy.proxy import ProxyTimeout
-from rebalance_verifier.live.clients.replay.client import ReplayClient, WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged, ReplayClient
 from rebalance_verifier.live.clients.replay.replay_plan import Decision, ReplayStep, SendTime, alike
-from rebalance_verifier.live.clients.replay.scene import CannotForce, ReplayScene
+from rebalance_verifier.live.clients.replay.scene import NotForcible, ReplayScene
 from rebalance_verifier.live.clients.replay.verdict import LEADER
 from rebalance_verifier.model.classic.errors import FATAL, answer_to
 from rebalance_verifier.model.classic.state import (
@@ -209,7 +209,7 @@ class TraceCoordinator:
             return
         frame = client.waiting.get(api)
         if frame is None:
-            raise WentAnotherWay(f"{client.name} has no {api} under way")
+            raise Diverged(f"{client.name} has no {api} under way")
         if wire.error is Error.MEMBER_ID_REQUIRED:
             if frame.version < 4:
                 return  # it stays for the JoinGroup that shows an id, in the trace
@@ -240,7 +240,7 @@ class TraceCoordinator:
         yield from client.look()
         match step.send_time:
             case SendTime.NEVER as never:
-                raise CannotForce(never)
+                raise NotForcible(never)
             case SendTime.BEHIND:
                 client.due = step
             case SendTime.NOW if step.event.choice == "commit":
@@ -260,12 +260,12 @@ class TraceCoordinator:
     def _refuses(
         self, step: ReplayStep, client: ReplayClient, frame: Frame, answer: Refused
     ) -> Iterator[Any]:
-        """Answer a heartbeat or a commit with an error. Raises CannotForce when it is not its turn."""
+        """Answer a heartbeat or a commit with an error. Raises NotForcible when it is not its turn."""
         gone = client.gone
         client.remember_error(step, answer)
         if not self.scene.proxy.refuse(frame, answer.error.value):
             client.judged, client.gone = None, gone
-            raise CannotForce("the answer waits behind another one on its connection, as a broker's would")
+            raise NotForcible("the answer waits behind another one on its connection, as a broker's would")
         if answer.error in FATAL:
             client.throws()
             yield from client.look()

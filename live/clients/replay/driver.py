@@ -9,11 +9,11 @@ from typing import Any
 from rebalance_verifier.live.clients.clusters.defaults import CLOSE
 from rebalance_verifier.live.clients.consumers.member import LiveMember
 from rebalance_verifier.live.clients.proxy.proxy import ProxyTimeout
-from rebalance_verifier.live.clients.replay.client import TAKEN, ReplayClient, WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import TAKEN, Diverged, ReplayClient
 from rebalance_verifier.live.clients.replay.coordinator import TraceCoordinator, claims_of
 from rebalance_verifier.live.clients.replay.judge import ReplayJudge
 from rebalance_verifier.live.clients.replay.replay_plan import Due, ReplayStep
-from rebalance_verifier.live.clients.replay.scene import CannotForce, ReplayScene
+from rebalance_verifier.live.clients.replay.scene import NotForcible, ReplayScene
 from rebalance_verifier.model.classic.errors import answer_to
 from rebalance_verifier.model.classic.state import (
     Join,
@@ -101,13 +101,13 @@ class ClientDriver:
     def hang(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """Yield a callback that does not return, as far as the group sees: it is not polled."""
         if isinstance(step.wire(), JoinOk):
-            raise CannotForce("an assignor that never returns is not among the clients' commands")
+            raise NotForcible("an assignor that never returns is not among the clients' commands")
         yield from self._not_polled(client)
 
     def too_late(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """It is not polled until its own max.poll.interval.ms has passed, which LeaveGroup shows."""
         if self.scene.setup.consumers[client.slot].instance is not None:
-            raise CannotForce("a static member says nothing when its max.poll.interval.ms passes")
+            raise NotForcible("a static member says nothing when its max.poll.interval.ms passes")
         before = self.scene.proxy.count("LeaveGroup", client.name)
         yield from self._not_polled(client)
         client.leaves(before, MAX_POLL + self.scene.patience)
@@ -206,7 +206,7 @@ class ClientDriver:
     def _await_assignment(self, client: ReplayClient) -> None:
         """Wait until it has taken an assignment, or asks to join since its membership is gone.
 
-        Raises WentAnotherWay when it does neither.
+        Raises Diverged when it does neither.
         """
         before = client.read
 
@@ -219,7 +219,7 @@ class ClientDriver:
         joins = client.asks_to_join
         if not synced() and not (client.gone and joins):
             what = "sends JoinGroup again and never takes" if joins else "never takes"
-            raise WentAnotherWay(f"{client.name} {what} the assignment that it was sent")
+            raise Diverged(f"{client.name} {what} the assignment that it was sent")
 
     def listener_throws(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """Yield the same with a listener that throws."""
@@ -248,7 +248,7 @@ class ClientDriver:
         assert isinstance(wire, Refused)
         client.remember_error(step, wire)
         if not self.scene.proxy.disconnect(client.name):
-            raise WentAnotherWay(f"{client.name} has no connection to lose")
+            raise Diverged(f"{client.name} has no connection to lose")
 
     def leave_behind(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """Yield the same, and its JoinGroup or SyncGroup has arrived, or will."""
@@ -263,7 +263,7 @@ class ClientDriver:
             client.commit = client.slow.await_match(seconds=self.scene.patience)
         except ProxyTimeout:
             client.commit_done()
-            raise CannotForce("the client commits nothing before it joins") from None
+            raise NotForcible("the client commits nothing before it joins") from None
         before = len(client.output())
         self.scene.produce(client.owned)
         for _ in range(POLLS):  # each answer is one more poll, unless poll waits for the commit
@@ -284,7 +284,7 @@ class ClientDriver:
         error = answer_to(me, "commit", step.group(), step.records(), member.id, member.generation)
         assert error is not None, "a commit that is accepted is not refused"
         if not client.committing():
-            raise WentAnotherWay(f"no commit of {client.name} waits for its answer")
+            raise Diverged(f"no commit of {client.name} waits for its answer")
         client.remember_error(step, Refused("commit", error, member.id, member.generation))
         client.commit_done(error)
         sends = isinstance(step.wire(after=True), Join)

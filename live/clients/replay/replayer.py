@@ -17,12 +17,12 @@ from rebalance_verifier.live.clients.clusters.mock import MockCluster
 from rebalance_verifier.live.clients.proxy.frames import lines
 from rebalance_verifier.live.clients.proxy.proxy import Proxy, ProxyTimeout
 from rebalance_verifier.live.clients.proxy.rules import ProxyRule
-from rebalance_verifier.live.clients.replay.client import ReplayClient, WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged, ReplayClient
 from rebalance_verifier.live.clients.replay.coordinator import COORDINATOR, TraceCoordinator
 from rebalance_verifier.live.clients.replay.driver import ClientDriver, client_steps
 from rebalance_verifier.live.clients.replay.judge import ReplayJudge
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep, due, slots
-from rebalance_verifier.live.clients.replay.scene import CannotForce, ReplayScene
+from rebalance_verifier.live.clients.replay.scene import NotForcible, ReplayScene
 from rebalance_verifier.live.clients.replay.standstill import settle_all, stands_still
 
 CLUSTER = ("topic deleted", "topic grows", "topic shrinks")
@@ -88,9 +88,9 @@ class TraceReplayer:
             seen: list[Any] = []
             try:
                 seen = list(self._take(driver, step) or ())
-            except CannotForce as reason:
+            except NotForcible as reason:
                 self.scene.unforced(step, reason)
-            except (WentAnotherWay, ProxyTimeout) as reason:
+            except (Diverged, ProxyTimeout) as reason:
                 self.result.stopped = f"{step.title}: {reason}"
                 self.judge.judge(step, ())
                 return
@@ -99,11 +99,11 @@ class TraceReplayer:
         try:
             stands_still(driver, steps[-1])
             settle_all(driver, steps[-1])
-        except WentAnotherWay as reason:
+        except Diverged as reason:
             self.result.stopped = f"after the last step: {reason}"
 
     def _take(self, driver: ClientDriver, step: ReplayStep) -> Iterable[Any] | None:
-        """Yield one step; what the clients showed meanwhile. Raises CannotForce, WentAnotherWay,
+        """Yield one step; what the clients showed meanwhile. Raises NotForcible, Diverged,
         ProxyTimeout."""
         action = step.event.action
         if action in COORDINATOR:
@@ -114,7 +114,7 @@ class TraceReplayer:
             return ()
         does = client_steps(driver).get(action)
         if does is None:
-            raise CannotForce(NOT_FORCED.get(action, "nothing here does it"))
+            raise NotForcible(NOT_FORCED.get(action, "nothing here does it"))
         client = self.scene.clients[step.event.who]
         if client.over:
             return ()

@@ -25,7 +25,7 @@ RECORDS = 20
 """For each partition, where a client has to read something before it can commit."""
 
 
-class CannotForce(Exception):
+class NotForcible(Exception):
     """Nothing here can make this step of the trace happen; the text says why."""
 
 

@@ -6,7 +6,7 @@ import contextlib
 import time
 
 from rebalance_verifier.live.clients.proxy.proxy import ProxyTimeout
-from rebalance_verifier.live.clients.replay.client import ReplayClient, WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged, ReplayClient
 from rebalance_verifier.live.clients.replay.driver import ClientDriver
 from rebalance_verifier.live.clients.replay.replay_plan import Due, ReplayStep
 from rebalance_verifier.live.clients.replay.scene import ReplayScene
@@ -20,7 +20,7 @@ from rebalance_verifier.model.group.setup import MemberContext
 def stands_still(driver: ClientDriver, step: ReplayStep) -> None:
     """The model's group does nothing any more after ``step``, its last: do the clients what is due?
 
-    Raises WentAnotherWay for one that has ended: that is no standstill.
+    Raises Diverged for one that has ended: that is no standstill.
     """
     scene, judge = driver.scene, driver.judge
     for client in scene.clients:
@@ -40,7 +40,7 @@ def stands_still(driver: ClientDriver, step: ReplayStep) -> None:
 def settle_all(driver: ClientDriver, step: ReplayStep) -> None:
     """What the last errors did shows in a JoinGroup that the trace does not wait for any more.
 
-    Raises WentAnotherWay.
+    Raises Diverged.
     """
     for client in driver.scene.clients:
         if client.judged is None or client.member is None or client.member.stopped:
@@ -50,7 +50,7 @@ def settle_all(driver: ClientDriver, step: ReplayStep) -> None:
             driver.scene.proxy.refuse(request, "REBALANCE_IN_PROGRESS")
         client.waiting.clear()
         frame = None
-        with contextlib.suppress(ProxyTimeout, WentAnotherWay):
+        with contextlib.suppress(ProxyTimeout, Diverged):
             frame = client.request("JoinGroup")
         driver.judge.judge(step, (*client.look(), *client.effects(frame)))
 

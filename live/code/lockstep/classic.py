@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
-from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.live.code.lockstep.comparison import (
     IdNames,
@@ -36,7 +36,7 @@ from rebalance_verifier.live.code.lockstep.deviations import (
 from rebalance_verifier.live.code.lockstep.steps import LockSteps, can_enforce, lost
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeReleases
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
-from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellRefused, KafkaCell
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.classic.state import (
     Join,
     JoinOk,
@@ -124,7 +124,7 @@ class _Disagrees(Exception):
 class Lockstep:
     """One group, as model and as code. ``built`` is the machine of ``setup``."""
 
-    def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+    def __init__(self, cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.setup, self.built = setup, built
         self.ids = IdNames()
         commits = "slow commit" in setup.faults
@@ -140,7 +140,7 @@ class Lockstep:
         """Return both from their beginning."""
         try:
             self.group.begin()
-        except (CellRefused, CellBroken, CellDied) as why:
+        except (NotEnabled, SimulationBroken, SimulationDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
 
@@ -150,7 +150,7 @@ class Lockstep:
         return self._options
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
-        """Take one step in both. Raises CannotForce before anything was done."""
+        """Take one step in both. Raises NotForcible before anything was done."""
         after = self.built.apply(self.state, event, outcome)
         step = ReplayStep(
             number=len(self.events) + 1, event=event, outcome=outcome, before=self.state, after=after,
@@ -162,7 +162,7 @@ class Lockstep:
         trouble = ""
         try:
             self.code.take(step)
-        except (WentAnotherWay, CellRefused, CellBroken, CellDied) as why:
+        except (Diverged, NotEnabled, SimulationBroken, SimulationDied) as why:
             trouble = str(why)
         self.events.append(event)
         try:
@@ -238,10 +238,10 @@ class Lockstep:
                 self.group.do("enforce", member=event.who)
             else:
                 real = self.ids.real(event.who, int(event.choice.removeprefix("id ")))
-                with contextlib.suppress(CellRefused):  # its timer is not set
+                with contextlib.suppress(NotEnabled):  # its timer is not set
                     self.group.do("expire", timer="session", member_id=real)
             self._compare(expected)
-        except (_Disagrees, CellBroken, CellDied) as why:
+        except (_Disagrees, SimulationBroken, SimulationDied) as why:
             return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
         self.seen.in_vain += 1
         return None

@@ -8,7 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from rebalance_verifier.live.code.answers import CellClaim, CellRequest, CellResponse, RegisteredMember
+from rebalance_verifier.live.code.answers import (
+    RegisteredMember,
+    SimulationClaim,
+    SimulationRequest,
+    SimulationResponse,
+)
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, told_to_lead
 from rebalance_verifier.model.classic.state import (
     Group,
@@ -246,7 +251,7 @@ class _CodeSight:
             seen[f"{name} is assigned"] = self._parts(one.assigned or ())
         return seen
 
-    def _claim(self, claims: Sequence[CellClaim]) -> str:
+    def _claim(self, claims: Sequence[SimulationClaim]) -> str:
         [first, *_] = claims
         text = f"{self._topics(first.topics)} owning {self._parts(first.owned)}"
         if first.generation not in (None, NONE):
@@ -288,13 +293,13 @@ class _CodeSight:
                 return f"{api}, which waits"
         return "nothing"
 
-    def _request(self, request: CellRequest) -> str:
+    def _request(self, request: SimulationRequest) -> str:
         text = f"{request.api} of {self.ids.name(request.member_id)}"
         if request.api == "SyncGroup":
             return f"{text} in generation {request.generation}"
         return f"{text}, {self._claim(request.claims)}"
 
-    def _answer(self, answer: CellResponse) -> str:
+    def _answer(self, answer: SimulationResponse) -> str:
         if answer.error != "NONE":
             return _refused(answer.api, answer.error)
         if answer.api == "SyncGroup":

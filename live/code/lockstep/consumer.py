@@ -12,20 +12,26 @@ from typing import Any, TypeVar
 
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.clients.replay.naming import RunNames
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.answers import (
-    CellRequest,
-    CellResponse,
-    CellState,
     Partitions,
     RegisteredMember,
     ServedMember,
+    SimulationRequest,
+    SimulationResponse,
+    SimulationState,
 )
 from rebalance_verifier.live.code.lockstep.classic import LEFT, Agreement, Disagreement
 from rebalance_verifier.live.code.lockstep.deviations import COUNTED_ANEW
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
-from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellMember, CellRefused, KafkaCell
+from rebalance_verifier.live.code.simulation import (
+    NotEnabled,
+    Simulation,
+    SimulationBroken,
+    SimulationDied,
+    SimulationMember,
+)
 from rebalance_verifier.model.consumer.connections import LeftBehind, connection_of
 from rebalance_verifier.model.consumer.observations import Committed
 from rebalance_verifier.model.consumer.state import (
@@ -75,9 +81,9 @@ class ServedLockstep(RunNames):
 
     both: Collection[str] = OF_THE_GROUP
     config: Mapping[str, object] = BROKER
-    _code: CellState  # after the last command
+    _code: SimulationState  # after the last command
 
-    def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+    def __init__(self, cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.cell, self.setup, self.built, self.releases = cell, setup, built, releases
         self._options = Options(built)
         self.state: State = built.initial[0]
@@ -88,7 +94,7 @@ class ServedLockstep(RunNames):
         self._exists = False
         self._started = self._stored = 0
         self._deleted = False
-        self._answers: list[CellResponse] = []
+        self._answers: list[SimulationResponse] = []
         self._overtaken: dict[int, Beat] = {}  # by slot, the last that the model believes nothing of
 
     # -- what a walk needs -------------------------------------------------------------------------------
@@ -96,14 +102,14 @@ class ServedLockstep(RunNames):
     def begin(self) -> Disagreement | None:
         """Return both from their beginning."""
         members = [
-            CellMember(release=self.releases.of(slot), assignors=("range",), client=letter(slot))
+            SimulationMember(release=self.releases.of(slot), assignors=("range",), client=letter(slot))
             for slot in self.setup.slots
         ]
         try:
             topics = self.counts(self.setup.exist)
             self.cell.create(self.releases.coordinator, members, topics, self.config)
             self._code = self.cell.state()
-        except (CellRefused, CellBroken, CellDied) as why:
+        except (NotEnabled, SimulationBroken, SimulationDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
 
@@ -125,7 +131,7 @@ class ServedLockstep(RunNames):
         self.events.append(event)
         try:
             self._sends(event.who, self._overtaken[event.who], left=True)
-        except (CellRefused, CellBroken, CellDied) as why:
+        except (NotEnabled, SimulationBroken, SimulationDied) as why:
             return Disagreement(events=tuple(self.events), sentences=(str(why),))
         if differences := self._differ(self.state):
             return Disagreement(events=tuple(self.events), sentences=tuple(differences))
@@ -133,7 +139,7 @@ class ServedLockstep(RunNames):
         return None
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
-        """Take one step in both. Raises CannotForce before anything was done."""
+        """Take one step in both. Raises NotForcible before anything was done."""
         after = self.built.apply(self.state, event, outcome)
         if event.action not in self.both:
             self._of_client(event, after)
@@ -143,7 +149,7 @@ class ServedLockstep(RunNames):
         self._answers = []
         try:
             self._take(event, after)
-        except (CellRefused, CellBroken, CellDied) as why:
+        except (NotEnabled, SimulationBroken, SimulationDied) as why:
             self.events.append(event)
             return Disagreement(events=tuple(self.events), sentences=(str(why),))
         self.events.append(event)
@@ -202,12 +208,12 @@ class ServedLockstep(RunNames):
 
     def _check_possible(self, event: Event, after: State) -> None:
         if event.action == "group expires" and self._stored:
-            raise CannotForce("offsets are stored, which keep the group")
+            raise NotForcible("offsets are stored, which keep the group")
         if event.action == "topic grows" and (self._deleted or not self.are_first(self._exist(after))):
-            raise CannotForce("a topic that is made again is another one to Kafka")
+            raise NotForcible("a topic that is made again is another one to Kafka")
         now = self._lives[-1][0] if self._lives else NONE
         if event.action == "left heartbeat arrives" and NONE != self._left(event).epoch < now:
-            raise CannotForce("Kafka counts epochs anew since, and would take an old one for one of now")
+            raise NotForcible("Kafka counts epochs anew since, and would take an old one for one of now")
 
     def _take(self, event: Event, after: State) -> None:
         """Do it to the coordinator."""
@@ -289,12 +295,14 @@ class ServedLockstep(RunNames):
 
     def _send(self, send: JsonLine) -> int:
         """Send a request and return its number."""
-        [sent] = [one.id for one in self._do(send) if isinstance(one, CellRequest)]
+        [sent] = [one.id for one in self._do(send) if isinstance(one, SimulationRequest)]
         return int(sent)
 
-    def _deliver(self, sent: int) -> list[CellResponse]:
+    def _deliver(self, sent: int) -> list[SimulationResponse]:
         """It arrives: the answer to it, if there is one by now."""
-        answers = [one for one in self._do({"do": "deliver", "id": sent}) if isinstance(one, CellResponse)]
+        answers = [
+            one for one in self._do({"do": "deliver", "id": sent}) if isinstance(one, SimulationResponse)
+        ]
         for one in answers:
             self._do({"do": "respond", "id": one.id})
         return [one for one in answers if one.id == sent]
@@ -305,7 +313,7 @@ class ServedLockstep(RunNames):
         timers = self._code.coordinator.timers
         keys = [one for one in timers if one.startswith(kind) and one.endswith(real)]
         if not keys:
-            raise CellRefused(f"{kind.rstrip('-')} of {real} is not set")
+            raise NotEnabled(f"{kind.rstrip('-')} of {real} is not set")
         self._do({"do": "expire", "timer": keys[0]})
 
     def _do(self, command: JsonLine) -> tuple[Any, ...]:
@@ -351,7 +359,7 @@ class ServedLockstep(RunNames):
         parts = "as before" if answer.parts is None else self.setup.spell(answer.parts)
         return f"epoch {self._kafka(answer.epoch)}, {parts}"
 
-    def _heard(self, answer: CellResponse) -> str:
+    def _heard(self, answer: SimulationResponse) -> str:
         if answer.error != "NONE":
             return answer.error
         parts = "as before" if answer.assignment is None else self.setup.spell(self._bits(answer.assignment))

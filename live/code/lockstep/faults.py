@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
-from rebalance_verifier.live.code.answers import CellRequest
+from rebalance_verifier.live.code.answers import SimulationRequest
 from rebalance_verifier.live.code.lockstep.comparison import IdNames
 from rebalance_verifier.live.code.replay.steps import CodeSteps
 from rebalance_verifier.model.classic.state import Refused
@@ -42,10 +42,10 @@ class RareSteps(CodeSteps):
         wanted = self.ids.real(step.event.who, int(step.event.choice.removeprefix("id ")))
         one = next((one for one in self.group.state.coordinator.members if one.id == wanted), None)
         if one is None:
-            raise WentAnotherWay(f"the coordinator does not know {step.name}")
+            raise Diverged(f"the coordinator does not know {step.name}")
         named = {"instance": one.instance} if one.instance else {"member_id": one.id}
         events = self.group.do("send", api="LEAVE_GROUP", **named)
-        (sent,) = (event for event in events if isinstance(event, CellRequest))
+        (sent,) = (event for event in events if isinstance(event, SimulationRequest))
         self.group.do("deliver", id=sent.id)
 
     def _not_stored(self, step: ReplayStep, api: str) -> None:
@@ -61,9 +61,9 @@ class RareSteps(CodeSteps):
         assert isinstance(wire, Refused)
         response = self.group.respond(member, "JoinGroup" if wire.api == "join" else "SyncGroup")
         if response.error != wire.error.value:
-            raise WentAnotherWay(f"its {response.api} is answered with {response.error}, not {wire.error}")
+            raise Diverged(f"its {response.api} is answered with {response.error}, not {wire.error}")
         if not any(isinstance(one, Threw) for one in self.group.seen):
-            raise WentAnotherWay("poll throws nothing")
+            raise Diverged("poll throws nothing")
 
     def _unsubscribe_midway(self, step: ReplayStep) -> None:
         """What it had sent is answered all the same."""

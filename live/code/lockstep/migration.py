@@ -11,13 +11,13 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from rebalance_verifier.base.processes.program import JsonLine
-from rebalance_verifier.live.clients.replay.scene import CannotForce
-from rebalance_verifier.live.code.answers import CellResponse, RegisteredMember
+from rebalance_verifier.live.clients.replay.scene import NotForcible
+from rebalance_verifier.live.code.answers import RegisteredMember, SimulationResponse
 from rebalance_verifier.live.code.lockstep.classic import BEAT, Disagreement
 from rebalance_verifier.live.code.lockstep.consumer import BROKER, OF_THE_GROUP, ServedLockstep
 from rebalance_verifier.live.code.lockstep.deviations import NEVER_ANSWERED
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellRefused, KafkaCell
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.consumer.conversion import following, keeps_protocols, may_upgrade
 from rebalance_verifier.model.consumer.state import (
     ANSWERS,
@@ -92,7 +92,7 @@ class MigratingLockstep(ServedLockstep):
 
     both = (*OF_THE_GROUP, DECIDES, ENDS, ARRIVES, BEATS, "bounce")
 
-    def __init__(self, cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+    def __init__(self, cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         super().__init__(cell, setup, built, releases)
         self.config: Mapping[str, object] = {
             **BROKER,
@@ -101,7 +101,7 @@ class MigratingLockstep(ServedLockstep):
         }
         self._options: _LedOptions = _LedOptions(built)
         self._waits: dict[int, int] = {}  # by slot, its request that Kafka has not answered
-        self._came: dict[int, CellResponse] = {}  # by slot, the answer that came to it in this step
+        self._came: dict[int, SimulationResponse] = {}  # by slot, the answer that came to it in this step
         self._leads = NOBODY  # whose SyncGroup is arriving, by which it decides
         self._joins = 0
         self._mixed = any(consumer.stages[0].group_protocol == CLASSIC for consumer in setup.consumers)
@@ -138,7 +138,7 @@ class MigratingLockstep(ServedLockstep):
         self._answers = []
         try:
             self._beat(event.who)
-        except (CellRefused, CellBroken, CellDied) as why:
+        except (NotEnabled, SimulationBroken, SimulationDied) as why:
             return Disagreement(events=tuple(self.events), sentences=(str(why),))
         differences = [*self._differ(self.state), *self._compared("the heartbeat", ours, self._answers[0])]
         if differences:
@@ -148,7 +148,7 @@ class MigratingLockstep(ServedLockstep):
 
     def step(self, event: Event, outcome: Outcome) -> Disagreement | None:
         if (event.action == DECIDES) is (self._leads == NOBODY):
-            raise CannotForce("whom Kafka made the leader decides, as soon as its SyncGroup arrives")
+            raise NotForcible("whom Kafka made the leader decides, as soon as its SyncGroup arrives")
         self._came, self._followed, self._deviates = {}, [], ""
         return super().step(event, outcome)
 
@@ -225,7 +225,7 @@ class MigratingLockstep(ServedLockstep):
         if event.action in ("session expires", "session timeout"):
             one = self._registered(self._real[event.who, int(event.choice.removeprefix("id "))])
             if one is not None and not one.new and (one.joining or one.syncing):
-                raise CannotForce("no session ends while a request of its member waits")
+                raise NotForcible("no session ends while a request of its member waits")
 
     def _take(self, event: Event, after: State) -> None:
         who = event.who
@@ -341,7 +341,7 @@ class MigratingLockstep(ServedLockstep):
     def _do(self, command: JsonLine) -> tuple[Any, ...]:
         events = super()._do(command)
         slots = {sent: slot for slot, sent in self._waits.items()}
-        answers = [one for one in events if isinstance(one, CellResponse) and one.id in slots]
+        answers = [one for one in events if isinstance(one, SimulationResponse) and one.id in slots]
         self._came |= {slots[one.id]: one for one in answers}
         return events
 
@@ -370,7 +370,7 @@ class MigratingLockstep(ServedLockstep):
         group: ConsumerGroup = self.built.value(self.state, "group")
         return group.epoch if group.kind is GroupKind.CLASSIC else super()._reached(record)
 
-    def _compared(self, what: str, ours: str, heard: CellResponse | None) -> Iterator[str]:
+    def _compared(self, what: str, ours: str, heard: SimulationResponse | None) -> Iterator[str]:
         theirs = "nothing" if heard is None else self._heard_classic(heard)
         if ours != theirs:
             yield f"the answer to {what} is {theirs}, the model has {ours}"
@@ -382,7 +382,7 @@ class MigratingLockstep(ServedLockstep):
             return f"assigned {self.setup.spell(answer.parts)}"
         return str(answer.error)
 
-    def _heard_classic(self, answer: CellResponse) -> str:
+    def _heard_classic(self, answer: SimulationResponse) -> str:
         if answer.error != "NONE" or answer.api not in ("JoinGroup", "SyncGroup"):
             return answer.error
         if answer.api == "JoinGroup":

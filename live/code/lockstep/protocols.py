@@ -8,20 +8,20 @@ from rebalance_verifier.live.code.lockstep.classic import Lockstep
 from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, Setup
 from rebalance_verifier.model.machine import Machine
 
 AnyLockstep = Lockstep | ServedLockstep
 """A group of the classic protocol; or one with consumer group coordinators, as of a migration."""
 
-_STEPS: Mapping[str, Callable[[KafkaCell, Setup, Machine, CodeReleases], AnyLockstep]] = {
+_STEPS: Mapping[str, Callable[[Simulation, Setup, Machine, CodeReleases], AnyLockstep]] = {
     CLASSIC: Lockstep,
     CONSUMER: ServedLockstep,
     MIGRATION: MigratingLockstep,
 }
 
 
-def in_step(cell: KafkaCell, setup: Setup, built: Machine, releases: CodeReleases) -> AnyLockstep:
+def in_step(cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> AnyLockstep:
     """Return the group of ``setup``, of which ``built`` is the machine, in step with the code of ``cell``."""
     return _STEPS[setup.protocol](cell, setup, built, releases)

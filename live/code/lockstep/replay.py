@@ -12,14 +12,14 @@ from typing import NamedTuple
 
 from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.explore.random.judge import Judge
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replayed
 from rebalance_verifier.live.code.lockstep.migration import DECIDES, ENDS
 from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.reproduce import possible, singly
 from rebalance_verifier.live.code.lockstep.walks import PLENTY, as_then, refuse_older
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.profiles import broker, client, profile_of_code
 from rebalance_verifier.model.group.setup import Setup, letter
@@ -45,7 +45,7 @@ class SingleStep(NamedTuple):
 
 
 def replay_in_step(
-    run: SavedRun, releases: CodeReleases, cell: KafkaCell, *, attempts: int | None = None
+    run: SavedRun, releases: CodeReleases, cell: Simulation, *, attempts: int | None = None
 ) -> Replayed:
     """Play ``run`` in step with the coordinator of ``releases``; one attempt is all that there is to make.
 
@@ -115,7 +115,7 @@ def _result(run: SavedRun, releases: CodeReleases, setup: Setup) -> Replayed:
 class _Replaying:
     """One play of a run in step; what comes of it is in ``result``."""
 
-    def __init__(self, run: SavedRun, setup: Setup, releases: CodeReleases, cell: KafkaCell) -> None:
+    def __init__(self, run: SavedRun, setup: Setup, releases: CodeReleases, cell: Simulation) -> None:
         self.built, self.result = machine(setup), _result(run, releases, setup)
         self.lockstep = in_step(cell, setup, self.built, releases)
         self.judge = Judge(self.built, rules(setup).about(*self.result.observable_clauses))
@@ -158,7 +158,7 @@ class _Replaying:
         before = self.lockstep.state
         try:
             met = self.lockstep.step(*chosen)
-        except CannotForce as why:
+        except NotForcible as why:
             self._unable(number, chosen[0], why)
             return True
         if met is not None:

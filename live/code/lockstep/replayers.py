@@ -15,7 +15,7 @@ from rebalance_verifier.live.code.replay.attempts import replay
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.on_code import replay_on_code
 from rebalance_verifier.live.code.search.runs import replay_searched
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION
 
 _OF_MODEL = {CLASSIC: replay_on_code, CONSUMER: replay_in_step, MIGRATION: replay_in_step}
@@ -36,7 +36,7 @@ def player(
     Raises ToolError when that cannot be had.
     """
     if isinstance(on, CodeReleases):
-        with KafkaCell([on.coordinator], on.consumers) as cell:
+        with Simulation([on.coordinator], on.consumers) as cell:
 
             def on_code(run: SavedRun) -> Replayed:
                 if run.on:

@@ -17,12 +17,12 @@ from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
 from rebalance_verifier.explore.groups.bugs import Shown, without
 from rebalance_verifier.explore.random.judge import Judge
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Disagreement
 from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
 from rebalance_verifier.live.code.lockstep.walks import PLENTY, REWRITTEN, as_then
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.observed import (
     ABSENT,
     OPEN,
@@ -46,7 +46,7 @@ MOST_STEPS = 6
 """Single messages that one step of an exploration is at most."""
 
 
-def observed_on(cell: KafkaCell, shown: Shown, releases: CodeReleases) -> Observation:
+def observed_on(cell: Simulation, shown: Shown, releases: CodeReleases) -> Observation:
     """Return what a coordinator does that the cell has; ``shown`` is of a consumer group."""
     setup = _released(shown, releases.coordinator)
     why = "the run goes another way"
@@ -72,7 +72,7 @@ def observe_served(
     found: dict[tuple[str, str], Observation] = {}
     for release in listed if shown else ():
         progress(f"{SERVED} {release}")
-        with KafkaCell([release], [consumer]) as cell:
+        with Simulation([release], [consumer]) as cell:
             on = CodeReleases(coordinator=release, consumers=(consumer,))
             found |= {(switch, release): observed_on(cell, one, on) for switch, one in shown.items()}
     order = {(switch, release): found[switch, release] for switch in shown for release in listed}
@@ -126,7 +126,7 @@ def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
 
 
 def _in_step(
-    cell: KafkaCell, setup: Setup, releases: CodeReleases, events: Sequence[Event], clause: str
+    cell: Simulation, setup: Setup, releases: CodeReleases, events: Sequence[Event], clause: str
 ) -> tuple[Seen, Disagreement | None]:
     """Return what is seen in a run in which both agree, open where it cannot be done; and where they do
     not."""
@@ -140,7 +140,7 @@ def _in_step(
             before = lockstep.state
             try:
                 met = lockstep.step(one, outcome)
-            except CannotForce:
+            except NotForcible:
                 return OPEN, None
             if met is not None:
                 return OPEN, met

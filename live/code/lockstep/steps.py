@@ -5,16 +5,16 @@ from __future__ import annotations
 import contextlib
 from typing import Any
 
-from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.clients.replay.verdict import Replayed
-from rebalance_verifier.live.code.answers import CellResponse
+from rebalance_verifier.live.code.answers import SimulationResponse
 from rebalance_verifier.live.code.lockstep.comparison import IdNames
 from rebalance_verifier.live.code.lockstep.faults import RareSteps
 from rebalance_verifier.live.code.replay.group import POLLS, RETENTION, CodeGroup, CodeMember, CodeReleases
 from rebalance_verifier.live.code.replay.steps import gives_up
-from rebalance_verifier.live.code.simulation import CellRefused
+from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.errors import RETRIABLE, answer_to
 from rebalance_verifier.model.classic.state import (
@@ -73,12 +73,12 @@ NO_GROUP = (Error.ILLEGAL_GENERATION.value, UNEXPECTED)
 
 
 class LockSteps(RareSteps):
-    """Moves a group as the model's steps say. Before anything is done CannotForce tells what cannot be."""
+    """Moves a group as the model's steps say. Before anything is done NotForcible tells what cannot be."""
 
     def __init__(self, group: CodeGroup, ids: IdNames) -> None:
         super().__init__(group, Replayed(clause="", client=""))
         self.ids = ids
-        self.late: dict[int, CellResponse] = {}
+        self.late: dict[int, SimulationResponse] = {}
         self.committed: set[int] = set()
         self.halted: dict[int, str] = {}
 
@@ -107,7 +107,7 @@ class LockSteps(RareSteps):
     def _runs(self, event: Event) -> None:
         """Nothing is done by a process that was paused, or by a thread that hangs, until it goes on or ends.
 
-        Raises WentAnotherWay.
+        Raises Diverged.
         """
         if event.action in ("pause", "hang"):
             self.halted[event.who] = event.action
@@ -115,7 +115,7 @@ class LockSteps(RareSteps):
             self.halted.pop(event.who, None)
         halted = self.halted.get(event.who)
         if (halted == "pause" and event.action in OF_PROCESS) or (halted and event.action in OF_THREAD):
-            raise WentAnotherWay(f"{letter(event.who)} does not run")
+            raise Diverged(f"{letter(event.who)} does not run")
 
     def _gives_up(self, member: CodeMember) -> None:
         """Its poll throws what the application cannot handle, which closes it; nothing of that arrives, but
@@ -130,58 +130,58 @@ class LockSteps(RareSteps):
                 member.open = sent
                 return
             self.group.do("poll", member=member.slot)
-        raise WentAnotherWay("poll throws nothing")
+        raise Diverged("poll throws nothing")
 
     def _forbid(self, step: ReplayStep) -> None:
-        """Raises CannotForce."""
+        """Raises NotForcible."""
         action, who = step.event.action, step.event.who
         ends = action in ("disconnect", "left behind", "crash") or (
             gives_up(step) and action == "unsubscribe"
         )
         ends = ends or (action == "receive" and _retriable(step.wire()))
         if ends and isinstance(step.stray(), Late | Refused):
-            raise CannotForce("what is late was sent on the connection that ends")
+            raise NotForcible("what is late was sent on the connection that ends")
         if action in ("topic grows", "topic shrinks"):
             cluster: Any = step.built.value(step.after, "cluster")
             if not self.group.are_first(cluster.parts):
-                raise CannotForce("partitions have numbers from 0 on")
+                raise NotForcible("partitions have numbers from 0 on")
         if action == "hang" and isinstance(step.wire(), JoinOk):
-            raise CannotForce("an assignor that never returns would hold the cell")
+            raise NotForcible("an assignor that never returns would hold the cell")
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
-            raise CannotForce("its heartbeat thread rests until the rebalance is over")
+            raise NotForcible("its heartbeat thread rests until the rebalance is over")
         throws = any(isinstance(one, Threw) for one in step.outcome.seen)
         if action == "listener throws" and not throws:
-            raise CannotForce("no listener hears of the assignment of an old subscription")
+            raise NotForcible("no listener hears of the assignment of an old subscription")
         if action in ("receive", "polls on") and throws and not step.member().topics:
-            raise CannotForce("who has unsubscribed does not look whether its join failed")
+            raise NotForcible("who has unsubscribed does not look whether its join failed")
         if action == "enforce" and not can_enforce(self.group.releases, who):
-            raise CannotForce("enforceRebalance is there since Kafka 2.6")
+            raise NotForcible("enforceRebalance is there since Kafka 2.6")
         unsubscribes = "unsubscribe" in (action, step.event.choice)
         waits = unsubscribes and step.wire() is not None and not gives_up(step)
         if waits or (gives_up(step) and action not in ("unsubscribe", "close")):
-            raise CannotForce("Java sends no second JoinGroup before the first is answered")
+            raise NotForcible("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
-            raise CannotForce("who owns nothing has nothing to commit")
+            raise NotForcible("who owns nothing has nothing to commit")
         if who >= 0 and step.member().life is Life.HUNG and action in POLLING:
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
-                raise CannotForce("who hangs does not look for its coordinator")
+                raise NotForcible("who hangs does not look for its coordinator")
         waited = action in COMPLETES and isinstance(step.stray(), Late | Refused)
         if waited and self.group.commits and self.waits(self._member(step)):
-            raise CannotForce("what is late was sent before the commit that a poll waits for")
+            raise NotForcible("what is late was sent before the commit that a poll waits for")
         if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
-            raise CannotForce("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
+            raise NotForcible("before Kafka 2.7 who hears that its JoinGroup failed does not leave")
         if action in ("join", "slow commit", "commit done", "commit refused") and self.group.commits:
             self._forbid_commit(step)
         elif who >= 0 and action in (*OF_THREAD, *BESIDE_POLLS) and self.within_poll(step):
-            raise CannotForce("its thread is in the poll that commits, and comes back with JoinGroup")
+            raise NotForcible("its thread is in the poll that commits, and comes back with JoinGroup")
         if (
             action == "group expires"
             and self.group.has_offsets
             and self.group.state.coordinator.pending_joins
         ):
-            raise CannotForce("offsets are kept for longer than an id that was never used")
+            raise NotForcible("offsets are kept for longer than an id that was never used")
 
     def _forbid_commit(self, step: ReplayStep) -> None:
         """Of the commit before a join that there is, and which only ``commit refused`` hears of."""
@@ -191,19 +191,19 @@ class LockSteps(RareSteps):
         late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
         late = late or isinstance(step.stray(), Late | Refused)
         if late and sends and self.waits(ours) and step.event.action != "slow commit":
-            raise CannotForce("what is late was sent before the commit that a poll waits for")
+            raise NotForcible("what is late was sent before the commit that a poll waits for")
         if step.event.action == "commit refused":
             if step.group().state is GroupState.DEAD:
-                raise CannotForce("a commit that finds no group is answered otherwise")
+                raise NotForcible("a commit that finds no group is answered otherwise")
             return
         if step.event.action == "slow commit" and (not sends or slot in self.committed):
-            raise CannotForce("the client commits nothing before it joins")
+            raise NotForcible("the client commits nothing before it joins")
         if step.event.action == "join" and (not sends or slot in self.committed):
             return
         me = MemberContext(Slot(slot), self.setup)
         args = step.group(), step.records(), member.id, member.generation
         if member.generation != NONE and answer_to(me, "commit", *args) in REFUSED:
-            raise CannotForce("its commit before the join is refused")
+            raise NotForcible("its commit before the join is refused")
 
     def _disconnect(self, step: ReplayStep) -> None:
         """The client learns of it when it receives nothing."""
@@ -245,13 +245,13 @@ class LockSteps(RareSteps):
         member, commit = self._member(step), step.event.choice == "commit"
         api = "OffsetCommit" if commit else "Heartbeat"
         before = member.open.pop(api, None)  # that of onJoinPrepare
-        with contextlib.suppress(CellRefused):
+        with contextlib.suppress(NotEnabled):
             self.group.do("commit" if commit else "heartbeat", member=member.slot)
         member.late = member.open.pop(api, None)
         if before is not None:
             member.open[api] = before
         if member.late is None:
-            raise WentAnotherWay(f"sends no {api}")
+            raise Diverged(f"sends no {api}")
 
     def _late_arrives(self, step: ReplayStep) -> None:
         member = self._member(step)
@@ -263,11 +263,11 @@ class LockSteps(RareSteps):
         response = member.answers.pop(member.late.api, None)
         expected = step.stray(after=True)
         if response is None:
-            raise WentAnotherWay("the coordinator does not answer it")
+            raise Diverged("the coordinator does not answer it")
         wanted = expected.error.value if isinstance(expected, Refused) else "NONE"
         none = commit_of_no_group(step) and response.error in NO_GROUP
         if response.error != wanted and not none:
-            raise WentAnotherWay(f"it is answered with {response.error}, in the model with {wanted}")
+            raise Diverged(f"it is answered with {response.error}, in the model with {wanted}")
         self.late[member.slot] = response
         if wanted == "NONE" or response.error == UNEXPECTED:
             self._late_answer(step)
@@ -284,7 +284,7 @@ class LockSteps(RareSteps):
         member = self._member(step)
         self.group.do("heartbeat", member=member.slot)
         if "Heartbeat" not in member.open:
-            raise WentAnotherWay(f"{step.name} sends no heartbeat")
+            raise Diverged(f"{step.name} sends no heartbeat")
         self.group.deliver(member, "Heartbeat")
         self.group.respond(member, "Heartbeat")
 

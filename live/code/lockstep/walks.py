@@ -14,13 +14,13 @@ from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
 from rebalance_verifier.explore.random.dropping import left_out
 from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Agreement, Disagreement
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.lockstep.protocols import AnyLockstep, in_step
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationDied
 from rebalance_verifier.model.bugs.profiles import profile_of_code
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.describe import event_text
@@ -230,7 +230,7 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     finally:
         working.close()
     if result.disagreement is not None:
-        with contextlib.suppress(KeyboardInterrupt, CellDied), _cell(plan) as cell:
+        with contextlib.suppress(KeyboardInterrupt, SimulationDied), _cell(plan) as cell:
             fresh = _fresh(plan, cell)
             second = again(fresh(), result.disagreement.events)
             result.seen_again = second is not None and second.cause == result.disagreement.cause
@@ -238,11 +238,11 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     return result
 
 
-def _cell(plan: LockstepPlan) -> KafkaCell:
-    return KafkaCell([plan.releases.coordinator], plan.releases.consumers)
+def _cell(plan: LockstepPlan) -> Simulation:
+    return Simulation([plan.releases.coordinator], plan.releases.consumers)
 
 
-def _fresh(plan: LockstepPlan, cell: KafkaCell) -> Callable[[], AnyLockstep]:
+def _fresh(plan: LockstepPlan, cell: Simulation) -> Callable[[], AnyLockstep]:
     built = machine(plan.setup)
     return lambda: in_step(cell, plan.setup, built, plan.releases)
 
@@ -295,7 +295,7 @@ def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | No
             event, outcome = chosen
             try:
                 disagreement = lockstep.step(event, outcome)
-            except CannotForce as why:
+            except NotForcible as why:
                 lockstep.seen.unforced[event.action, str(why)] += 1
                 unforced.add(event)
                 continue
@@ -351,7 +351,7 @@ def again(lockstep: AnyLockstep, events: Sequence[Event]) -> Disagreement | None
         outcome = lockstep.built.outcome(lockstep.state, event)
         if outcome is None:
             continue
-        with contextlib.suppress(CannotForce):
+        with contextlib.suppress(NotForcible):
             found = lockstep.step(event, outcome)
             if found is not None:
                 return found

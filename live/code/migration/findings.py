@@ -9,7 +9,7 @@ from importlib import resources
 
 from rebalance_verifier.live.code.migration.group import MigrationGroup
 from rebalance_verifier.live.code.migration.search import TWICE, MigrationRun, plan_of, play
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.profiles import CONSUMER_SINCE
 from rebalance_verifier.model.bugs.releases import KAFKA, dotted, newest_of_minors
 
@@ -61,7 +61,7 @@ def findings() -> tuple[MigrationFinding, ...]:
     return tuple(MigrationFinding(**one) for one in tomllib.loads(text)["finding"])
 
 
-def shown(cell: KafkaCell, finding: MigrationFinding, coordinator: str) -> ShownFinding:
+def shown(cell: Simulation, finding: MigrationFinding, coordinator: str) -> ShownFinding:
     """Play a finding on a coordinator of this release, which the cell must have."""
     run, group = play(cell, plan_of(finding.plan, coordinator), finding.each_step, finding.kind)
     log = readable(group.log)

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field
 
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.code.answers import (
-    CellCallback,
-    CellEvent,
-    CellRequest,
-    CellResponse,
-    CellState,
-    CellThrown,
     Partitions,
+    SimulationCallback,
+    SimulationEvent,
+    SimulationRequest,
+    SimulationResponse,
+    SimulationState,
+    SimulationThrown,
 )
 from rebalance_verifier.live.code.migration.played import PlayedConsumer
-from rebalance_verifier.live.code.simulation import CellBroken, CellMember, CellRefused, KafkaCell
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationMember
 from rebalance_verifier.model.bugs.releases import NEWEST
 
 BROKER: Mapping[str, object] = {
@@ -76,7 +76,7 @@ class MigrationGroup:
     has ended.
     """
 
-    def __init__(self, cell: KafkaCell, plan: GroupPlan) -> None:
+    def __init__(self, cell: Simulation, plan: GroupPlan) -> None:
         self.cell, self.plan = cell, plan
         self.letters = tuple(plan.members)
         self.log: list[str] = []
@@ -84,7 +84,7 @@ class MigrationGroup:
         self.expired: set[str] = set()
         self.thrown: list[str] = []
         listed = [
-            CellMember(
+            SimulationMember(
                 release=plan.release,
                 assignors=assignors or ("range",),
                 client=letter,
@@ -93,7 +93,7 @@ class MigrationGroup:
             )
             for letter, assignors in plan.members.items()
         ]
-        listed.append(CellMember(release=plan.release, client="probe"))
+        listed.append(SimulationMember(release=plan.release, client="probe"))
         cell.create(plan.coordinator, listed, {"t": plan.partitions}, {**BROKER, **plan.config})
         self.played = {
             letter: PlayedConsumer(member_id=letter.lower() * 4, instance=plan.instances.get(letter))
@@ -101,9 +101,9 @@ class MigrationGroup:
             if not assignors
         }
         self.up: set[str] = set()
-        self._answers: dict[int, CellResponse] = {}
+        self._answers: dict[int, SimulationResponse] = {}
         self._names: dict[str, str] = {}  # letters by member id, of those too that are gone
-        self.state: CellState = cell.state()
+        self.state: SimulationState = cell.state()
 
     # --- steps ---------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ class MigrationGroup:
         self.log.append(f"# {text}")
         try:
             done = self._do(verb, rest)
-        except CellRefused:
+        except NotEnabled:
             done = False
         if not done:
             del self.log[before:]
@@ -262,7 +262,7 @@ class MigrationGroup:
         return moved
 
     def _do_id(self, verb: str, message: int) -> None:
-        with contextlib.suppress(CellRefused):
+        with contextlib.suppress(NotEnabled):
             self._commands({"do": verb, "id": message})
 
     def _try(self, verb: str, who: str) -> bool:
@@ -270,7 +270,7 @@ class MigrationGroup:
             return False
         try:
             return self._of_played(verb, who) if who in self.played else self._of_classic(verb, who)
-        except CellRefused:
+        except NotEnabled:
             return False
 
     def settle(self, rounds: int = QUIET_ROUNDS) -> bool:
@@ -317,13 +317,14 @@ class MigrationGroup:
             self.log.append(f"the group is {'a consumer' if now else 'a classic'} group")
         return True
 
-    def _note(self, event: CellEvent) -> None:
-        if isinstance(event, CellResponse) and self.who(event.member) in self.played:
+    def _note(self, event: SimulationEvent) -> None:
+        if isinstance(event, SimulationResponse) and self.who(event.member) in self.played:
             self._answers[event.id] = event
-        if isinstance(event, CellThrown):
+        if isinstance(event, SimulationThrown):
             self.thrown.append(f"{self.who(event.member)}: {event.error}: {event.message}")
         if not (
-            isinstance(event, CellRequest | CellResponse) and event.api in ("FindCoordinator", "Metadata")
+            isinstance(event, SimulationRequest | SimulationResponse)
+            and event.api in ("FindCoordinator", "Metadata")
         ):
             self._names |= {self.id_of(who): who for who in self.letters}
             self.log.append(shown(event, self.who(event.member), self._names))
@@ -421,23 +422,23 @@ class MigrationGroup:
             {"do": "send", "member": slot, "api": "OFFSET_COMMIT", **fields},
             {"do": "deliver", "member": slot},
         )
-        [answer] = [one for one in events if isinstance(one, CellResponse)]
+        [answer] = [one for one in events if isinstance(one, SimulationResponse)]
         self.cell.command("respond", id=answer.id)
         self.log.append(f"{who} commits {partition} at {fields['generation']}: {answer.error}")
         return answer.error
 
 
-def shown(event: CellEvent, who: str, names: Mapping[str, str]) -> str:
+def shown(event: SimulationEvent, who: str, names: Mapping[str, str]) -> str:
     """Return a message or a callback in a line; ``names``: member ids and their letters."""
     match event:
-        case CellRequest():
+        case SimulationRequest():
             facts = [] if event.generation is None else [f"epoch {event.generation}"]
             facts += [f"owns {parts(event.owned)}"] if event.owned is not None else []
             facts += [f"claims {parts(event.claims[0].owned)}"] if event.claims else []
             assigned = sorted((names.get(one, one), given or ()) for one, given in event.assignments.items())
             facts += [f"assigns {one}{parts(given)}" for one, given in assigned]
             return f"{who} -> {event.api} {', '.join(facts)}".rstrip()
-        case CellResponse():
+        case SimulationResponse():
             fine = event.error == "NONE"
             facts = [] if fine else [event.error + (f" ({event.failure})" if event.failure else "")]
             facts += [f"epoch {event.generation}"] if fine and event.generation is not None else []
@@ -445,9 +446,9 @@ def shown(event: CellEvent, who: str, names: Mapping[str, str]) -> str:
             return f"{who} <- {event.api} {', '.join(facts)}".rstrip() + (
                 " (lost)" if event.abandoned else ""
             )
-        case CellCallback():
+        case SimulationCallback():
             return f"{who}: {event.call} {parts(event.partitions)}"
-        case CellThrown():
+        case SimulationThrown():
             return f"{who} throws {event.error}: {event.message}"
         case _:
             return f"{who}: {getattr(event, 'event', type(event).__name__)}"
@@ -462,4 +463,4 @@ def parts(partitions: Iterable[str]) -> str:
     return "{" + ",".join(sorted(one.rpartition("-")[2] for one in partitions)) + "}"
 
 
-__all__ = ["CellBroken", "GroupPlan", "MigrationGroup", "Owner"]
+__all__ = ["GroupPlan", "MigrationGroup", "Owner", "SimulationBroken"]

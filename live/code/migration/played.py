@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rebalance_verifier.base.processes.program import JsonLine
-from rebalance_verifier.live.code.answers import CellResponse, Partitions
+from rebalance_verifier.live.code.answers import Partitions, SimulationResponse
 
 REBALANCE_MS = 60_000
 
@@ -65,7 +65,7 @@ class PlayedConsumer:
         leaving = LEAVE if self.instance is None else LEAVE_STATIC
         return {"member_id": self.member_id, "generation": leaving, "instance": self.instance}
 
-    def hear(self, answer: CellResponse) -> None:
+    def hear(self, answer: SimulationResponse) -> None:
         """An answer arrives."""
         self.waiting = False
         if self.gone:

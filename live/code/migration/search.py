@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_verifier.base.draws import Seeded, pick
-from rebalance_verifier.live.code.migration.group import CellBroken, GroupPlan, MigrationGroup
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.migration.group import GroupPlan, MigrationGroup, SimulationBroken
+from rebalance_verifier.live.code.simulation import Simulation
 
 COOPERATIVE, RANGE, BOTH = ("cooperative-sticky",), ("range",), ("cooperative-sticky", "range")
 
@@ -71,7 +71,7 @@ def plan_of(name: str, coordinator: str, partitions: int = 4) -> GroupPlan:
 
 
 def play(
-    cell: KafkaCell, plan: GroupPlan, steps: Sequence[str], wanted: str = "", at_rest: bool = True
+    cell: Simulation, plan: GroupPlan, steps: Sequence[str], wanted: str = "", at_rest: bool = True
 ) -> tuple[MigrationRun, MigrationGroup]:
     """Play ``steps`` until something is broken, or what is ``wanted``; the group is then left alone,
     ``at_rest``, and what is broken at its end is looked for too."""
@@ -88,7 +88,7 @@ def play(
         try:
             if not group.step(step):
                 continue
-        except CellBroken as error:
+        except SimulationBroken as error:
             done.append(step)
             return run(BROKEN, error.why) if found(BROKEN) else run()
         done.append(step)
@@ -104,7 +104,7 @@ def play(
         return run()
     try:
         group.settle()
-    except CellBroken as error:
+    except SimulationBroken as error:
         return run(BROKEN, error.why) if found(BROKEN) else run()
     return run(*at_end(group, found))
 
@@ -131,7 +131,7 @@ def at_end(group: MigrationGroup, found: Callable[[str], bool]) -> tuple[str, st
 # --- drawn -----------------------------------------------------------------------------------------------
 
 
-def drawn(cell: KafkaCell, plan: GroupPlan, seed: str, length: int = 40) -> MigrationRun:
+def drawn(cell: Simulation, plan: GroupPlan, seed: str, length: int = 40) -> MigrationRun:
     """Return a run that follows from ``seed``: an opening, then single steps, with one fault at most."""
     draw = Seeded(seed)
     opening = [step for step in pick(draw, OPENINGS) if step.partition(" ")[2] in ("", *plan.members)]
@@ -145,7 +145,7 @@ def drawn(cell: KafkaCell, plan: GroupPlan, seed: str, length: int = 40) -> Migr
         try:
             if not group.step(step):
                 continue
-        except CellBroken as error:
+        except SimulationBroken as error:
             return MigrationRun(plan=plan, steps=(*steps, step), kind=BROKEN, what=error.why)
         faults -= step.split()[0] in FAULTS
         steps.append(step)
@@ -155,7 +155,7 @@ def drawn(cell: KafkaCell, plan: GroupPlan, seed: str, length: int = 40) -> Migr
             return MigrationRun(plan=plan, steps=tuple(steps), kind=OVERLAP, what=both[0])
     try:
         group.settle()
-    except CellBroken as error:
+    except SimulationBroken as error:
         return MigrationRun(plan=plan, steps=tuple(steps), kind=BROKEN, what=error.why)
     kind, what = at_end(group, lambda kind: True)
     return MigrationRun(plan=plan, steps=tuple(steps), kind=kind, what=what)
@@ -189,7 +189,7 @@ def _next(draw: Seeded, group: MigrationGroup, may_fail: bool, victim: str, wait
 # --- smaller ---------------------------------------------------------------------------------------------
 
 
-def smaller(cell: KafkaCell, run: MigrationRun, tries: int = 300) -> MigrationRun:
+def smaller(cell: Simulation, run: MigrationRun, tries: int = 300) -> MigrationRun:
     """Return the same breach by fewer steps: parts are left out as long as what is broken is of the same
     kind."""
     best, left = run, tries

@@ -7,12 +7,12 @@ from typing import Any
 
 from rebalance_verifier.live.clients.replay.naming import RunNames
 from rebalance_verifier.live.code.answers import (
-    CellClaim,
-    CellEvent,
-    CellRequest,
-    CellResponse,
     CoordinatorState,
     RegisteredMember,
+    SimulationClaim,
+    SimulationEvent,
+    SimulationRequest,
+    SimulationResponse,
 )
 from rebalance_verifier.model.classic.join_group import select_protocol
 from rebalance_verifier.model.classic.state import (
@@ -48,7 +48,7 @@ class CoordinatorWatch(RunNames):
         self.setup = setup
         self.at_work = at_work
         self.silent: frozenset[str] = frozenset()
-        self._requests: dict[int, CellRequest] = {}
+        self._requests: dict[int, SimulationRequest] = {}
 
     def copied(self) -> CoordinatorWatch:
         """Return one that goes on by itself."""
@@ -71,14 +71,16 @@ class CoordinatorWatch(RunNames):
         arguments: Mapping[str, Any],
         before: CoordinatorState,
         after: CoordinatorState,
-        events: Iterable[CellEvent],
+        events: Iterable[SimulationEvent],
     ) -> Iterator[Any]:
         """Yield the observations of one command."""
         events = tuple(events)
-        self._requests |= {one.id: one for one in events if isinstance(one, CellRequest)}
+        self._requests |= {one.id: one for one in events if isinstance(one, SimulationRequest)}
         request = self._requests.get(arguments["id"]) if command == "deliver" else None
         if request is not None and request.api == "JoinGroup":
-            answer = next((r for r in events if isinstance(r, CellResponse) and r.id == request.id), None)
+            answer = next(
+                (r for r in events if isinstance(r, SimulationResponse) and r.id == request.id), None
+            )
             yield from self._joins(request, before, after, answer)
         cause = _TIMEOUTS.get(arguments.get("timer", "")) if command == "expire" else None
         if cause:
@@ -93,10 +95,10 @@ class CoordinatorWatch(RunNames):
 
     def _joins(
         self,
-        request: CellRequest,
+        request: SimulationRequest,
         before: CoordinatorState,
         after: CoordinatorState,
-        answer: CellResponse | None,
+        answer: SimulationResponse | None,
     ) -> Iterator[Any]:
         """Note that a JoinGroup arrived."""
         who = Slot(request.member)
@@ -122,10 +124,10 @@ class CoordinatorWatch(RunNames):
 
     def _replaced(
         self,
-        request: CellRequest,
+        request: SimulationRequest,
         old: RegisteredMember,
         before: CoordinatorState,
-        answer: CellResponse | None,
+        answer: SimulationResponse | None,
         *,
         rebalances: bool,
     ) -> Replaced:
@@ -161,7 +163,7 @@ def group_state(known: CoordinatorState) -> GroupState:
     return _STATES.get(known.state or "", GroupState.DEAD)
 
 
-def assignors(claims: Iterable[CellClaim]) -> tuple[str, ...]:
+def assignors(claims: Iterable[SimulationClaim]) -> tuple[str, ...]:
     """Return the list of assignors that a member sent."""
     return tuple(one.protocol for one in claims)
 

@@ -7,20 +7,20 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_verifier.base.processes.program import JsonLine
-from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.naming import RunNames
 from rebalance_verifier.live.code.answers import (
-    CellCallback,
-    CellEvent,
-    CellNoted,
-    CellRequest,
-    CellResponse,
-    CellState,
-    CellThrown,
     ConsumerState,
+    SimulationCallback,
+    SimulationEvent,
+    SimulationNoted,
+    SimulationRequest,
+    SimulationResponse,
+    SimulationState,
+    SimulationThrown,
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch, slot_of
-from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
 from rebalance_verifier.model.classic.errors import FATAL
 from rebalance_verifier.model.classic.state import (
     JoinOk,
@@ -109,14 +109,14 @@ class CodeMember:
     eager: bool = False
     believed: int = 0
     own_gen: int = NONE
-    open: dict[str, CellRequest] = field(default_factory=dict)
-    waiting: dict[str, CellRequest] = field(default_factory=dict)
-    answers: dict[str, CellResponse] = field(default_factory=dict)
+    open: dict[str, SimulationRequest] = field(default_factory=dict)
+    waiting: dict[str, SimulationRequest] = field(default_factory=dict)
+    answers: dict[str, SimulationResponse] = field(default_factory=dict)
     assigned: int = 0
-    joined: CellResponse | None = None
-    late: CellRequest | None = None
-    behind: list[list[CellRequest]] = field(default_factory=list)
-    sent: dict[int, CellRequest] = field(default_factory=dict)
+    joined: SimulationResponse | None = None
+    late: SimulationRequest | None = None
+    behind: list[list[SimulationRequest]] = field(default_factory=list)
+    sent: dict[int, SimulationRequest] = field(default_factory=dict)
     asked_for: set[int] = field(default_factory=set)
 
     def forget(self) -> None:
@@ -141,7 +141,7 @@ class CodeGroup(RunNames):
 
     def __init__(
         self,
-        cell: KafkaCell,
+        cell: Simulation,
         setup: Setup,
         releases: CodeReleases,
         order: Sequence[int],
@@ -154,9 +154,9 @@ class CodeGroup(RunNames):
         self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
         self.refreshed: list[int] = []
-        self.last_arrived: CellRequest | None = None
+        self.last_arrived: SimulationRequest | None = None
         self.has_offsets = False
-        self.state: CellState
+        self.state: SimulationState
         self.watch = CoordinatorWatch(setup)
         self._forged: set[int] = set()
         self._ranks = {slot: rank for rank, slot in enumerate(order)}
@@ -164,7 +164,7 @@ class CodeGroup(RunNames):
     def begin(self) -> None:
         """The cell has this group, and nobody has started.
 
-        Raises CellRefused, CellBroken, CellDied.
+        Raises NotEnabled, SimulationBroken, SimulationDied.
         """
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
@@ -179,10 +179,10 @@ class CodeGroup(RunNames):
         size = self.setup.max_size if limited else None
         return GROUP if size is None else GROUP | {"group.max.size": size}
 
-    def settings(self, slot: int, stage: int, client: str) -> CellMember:
+    def settings(self, slot: int, stage: int, client: str) -> SimulationMember:
         """Return those of a consumer in a stage of an upgrade."""
         consumer = self.setup.consumers[slot]
-        return CellMember(
+        return SimulationMember(
             release=self.releases.of(slot),
             assignors=consumer.stages[stage].assignors,
             topics=tuple(self.names(consumer.subscriptions[0])),
@@ -227,11 +227,11 @@ class CodeGroup(RunNames):
         consumer = self.state.members[slot]
         return self.bits(consumer.owned) if consumer else 0
 
-    def do(self, name: str, **arguments: Any) -> tuple[CellEvent, ...]:
-        """Return one command; what it shows is seen. Raises CellRefused, CellBroken, CellDied."""
+    def do(self, name: str, **arguments: Any) -> tuple[SimulationEvent, ...]:
+        """Return one command; what it shows is seen. Raises NotEnabled, SimulationBroken, SimulationDied."""
         return self.run({"do": name, **arguments})
 
-    def run(self, *commands: JsonLine) -> tuple[CellEvent, ...]:
+    def run(self, *commands: JsonLine) -> tuple[SimulationEvent, ...]:
         """Return several commands in one line, none but the first of which can be refused; see `do`."""
         before = self.state.coordinator
         events, self.state = self.cell.step(*commands)
@@ -243,41 +243,43 @@ class CodeGroup(RunNames):
             sent = (member.sent.get(arguments["id"]) for member in self.members)
             self.last_arrived = next((one for one in sent if one is not None), None)
         if name == "commit":
-            requests = (one for one in events if isinstance(one, CellRequest) and one.api == "OffsetCommit")
+            requests = (
+                one for one in events if isinstance(one, SimulationRequest) and one.api == "OffsetCommit"
+            )
             self.members[arguments["member"]].asked_for.update(one.id for one in requests)
         self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
         return events
 
-    def _takes(self, event: CellEvent) -> None:
+    def _takes(self, event: SimulationEvent) -> None:
         match event:
-            case CellRequest():
+            case SimulationRequest():
                 member = self.members[event.member]
                 member.open[event.api] = event
                 member.sent[event.id] = event
                 if event.api == "JoinGroup":
                     self._claims(member, event)
-            case CellResponse():
+            case SimulationResponse():
                 member = self.members[event.member]
                 if (waited := member.waiting.get(event.api)) and waited.id == event.id:
                     del member.waiting[event.api]
                 if not event.abandoned and event.id not in self._forged:
                     member.answers[event.api] = event
                 self.has_offsets |= event.api == "OffsetCommit" and event.error == "NONE"
-            case CellCallback():
+            case SimulationCallback():
                 self._calls(event)
-            case CellNoted(event="responded"):  # while a call waited, so nobody else has to
+            case SimulationNoted(event="responded"):  # while a call waited, so nobody else has to
                 member = self.members[event.member]
                 for under_way in (member.open, member.waiting, member.answers):
                     for api in [api for api, one in under_way.items() if one.id == int(event.detail)]:
                         del under_way[api]
-            case CellNoted(event="metadata"):
+            case SimulationNoted(event="metadata"):
                 self.refreshed.append(event.member)
-            case CellThrown():
+            case SimulationThrown():
                 listener = "rebalance callback" in (event.message or "")
                 error = "listener" if listener else _THROWN.get(event.error, event.error)
                 self.seen.append(Threw(Slot(event.member), error))
 
-    def _claims(self, member: CodeMember, request: CellRequest) -> None:
+    def _claims(self, member: CodeMember, request: SimulationRequest) -> None:
         [first, *_] = request.claims or [None]
         owned = self.bits(first.owned) if first else 0
         label = first.generation if first else None
@@ -285,7 +287,7 @@ class CodeGroup(RunNames):
             claimed = Claimed(member.slot, Parts(owned), Generation(label), Generation(member.own_gen))
             self.seen.append(claimed)
 
-    def _calls(self, event: CellCallback) -> None:
+    def _calls(self, event: SimulationCallback) -> None:
         member, parts = self.members[event.member], self.bits(event.partitions)
         gone = event.generation == NONE
         call = Call(event.call)
@@ -304,21 +306,21 @@ class CodeGroup(RunNames):
             member.believed &= ~parts
 
     def deliver(self, member: CodeMember, api: str) -> None:
-        """Its request arrives. Raises WentAnotherWay when there is none."""
+        """Its request arrives. Raises Diverged when there is none."""
         request = member.open.pop(api, None)
         if request is None:
-            raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+            raise Diverged(f"{letter(member.slot)} has no {api} under way")
         member.waiting[api] = request
         self.do("deliver", id=request.id)
 
-    def respond(self, member: CodeMember, api: str) -> CellResponse:
+    def respond(self, member: CodeMember, api: str) -> SimulationResponse:
         """Hand over the response and look at it, without a poll of the application.
 
-        Raises WentAnotherWay when there is none.
+        Raises Diverged when there is none.
         """
         response = member.answers.pop(api, None)
         if response is None:
-            raise WentAnotherWay(f"the coordinator has not answered {letter(member.slot)}'s {api}")
+            raise Diverged(f"the coordinator has not answered {letter(member.slot)}'s {api}")
         before = self.state.members[member.slot]
         looks: JsonLine = {"do": "network", "member": member.slot}
         # What an answer makes it send leaves with the second.
@@ -336,13 +338,13 @@ class CodeGroup(RunNames):
     def forge(self, member: CodeMember, api: str, error: Error) -> None:
         """Its request is answered with an error that another coordinator gives, not this one.
 
-        Raises WentAnotherWay when there is none.
+        Raises Diverged when there is none.
         """
         request = member.waiting.pop(api, None) or member.open.pop(api, None)
         if request is None:
-            raise WentAnotherWay(f"{letter(member.slot)} has no {api} under way")
+            raise Diverged(f"{letter(member.slot)} has no {api} under way")
         self._forged.add(request.id)
-        member.answers[api] = CellResponse(
+        member.answers[api] = SimulationResponse(
             member=member.slot, id=request.id, api=api, error=error.value, abandoned=False
         )
 
@@ -361,7 +363,9 @@ class CodeGroup(RunNames):
         if before is not None and after is not None:
             self.seen.append(made_of(member, refused.api, refused.error, before, after, same=True))
 
-    def _answered(self, member: CodeMember, response: CellResponse, before: ConsumerState | None) -> None:
+    def _answered(
+        self, member: CodeMember, response: SimulationResponse, before: ConsumerState | None
+    ) -> None:
         after = self.state.members[member.slot]
         if before is not None and after is not None:
             seen = answered_by(member, response, before, after)
@@ -380,7 +384,7 @@ class CodeGroup(RunNames):
 
 
 def led_to(
-    group: CodeGroup, leader: CodeMember, sync: CellRequest, own_gen: Callable[[Slot, str], int]
+    group: CodeGroup, leader: CodeMember, sync: SimulationRequest, own_gen: Callable[[Slot, str], int]
 ) -> Decided:
     """Return what a leader decided with its SyncGroup, on the claims that the coordinator has.
 
@@ -429,7 +433,7 @@ _APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
 
 
 def answered_by(
-    member: CodeMember, response: CellResponse, before: ConsumerState, after: ConsumerState
+    member: CodeMember, response: SimulationResponse, before: ConsumerState, after: ConsumerState
 ) -> Answered | None:
     """Return what a consumer made of an error response, by its state before and after; None of an unknown
     error, and of one that ends the consumer, which poll throws. Who has no member id has no membership to

@@ -15,15 +15,15 @@ from typing import Any
 
 from rebalance_verifier.explore.groups.bugs import without
 from rebalance_verifier.explore.groups.runs import SavedRun
-from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.judge import ClauseJudge
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep, parting, replay_plan
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.clients.replay.verdict import LEADER, OBSERVABLE_CLAUSES, Replayed
 from rebalance_verifier.live.code.releases import OLDEST_CONSUMER, OLDEST_COORDINATOR
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, CodeReleases
 from rebalance_verifier.live.code.replay.steps import CodeSteps
-from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellRefused, KafkaCell
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.bugs.observed import (
     ABSENT,
     COORDINATOR,
@@ -68,7 +68,7 @@ class CodeReplayer:
     number with which they begin."""
 
     def __init__(
-        self, cell: KafkaCell, run: SavedRun, releases: CodeReleases, order: Sequence[int], naming: int = 1
+        self, cell: Simulation, run: SavedRun, releases: CodeReleases, order: Sequence[int], naming: int = 1
     ) -> None:
         self.run, (self.setup, self.steps) = run, replay_plan(repeated(run))
         self.result = Replayed(
@@ -88,7 +88,8 @@ class CodeReplayer:
     # -- the run -----------------------------------------------------------------------------------------
 
     def play(self) -> Replayed:
-        """Step by step until the end, or until Kafka goes another way. Raises CellBroken, CellDied."""
+        """Step by step until the end, or until Kafka goes another way. Raises SimulationBroken,
+        SimulationDied."""
         self.group.begin()
         result = self.result
         for step in self.steps:
@@ -96,13 +97,13 @@ class CodeReplayer:
             noted = len(result.unforced) + len(result.differs)
             try:
                 self.code.take(step)
-            except CannotForce as why:
+            except NotForcible as why:
                 result.unforced.append(f"{step.title}: {why}")
                 noted += 1
                 result.unable = result.unable or step.number
-            except (WentAnotherWay, CellRefused) as why:
+            except (Diverged, NotEnabled) as why:
                 result.stopped = f"{step.title}: {why}"
-                if isinstance(why, WentAnotherWay):
+                if isinstance(why, Diverged):
                     result.otherwise = result.otherwise or step.number
                 self._judge(step)
                 return result
@@ -133,7 +134,7 @@ class CodeReplayer:
 
 
 def replay_on_code(
-    run: SavedRun, releases: CodeReleases, cell: KafkaCell, *, attempts: int | None = None
+    run: SavedRun, releases: CodeReleases, cell: Simulation, *, attempts: int | None = None
 ) -> Replayed:
     """Play ``run`` on Kafka's own code; the best of the attempts, each with other member ids.
 
@@ -145,7 +146,7 @@ def replay_on_code(
         replayer = CodeReplayer(cell, run, releases, order, naming)
         try:
             replayer.play()
-        except (CellBroken, CellDied) as error:
+        except (SimulationBroken, SimulationDied) as error:
             replayer.result.stopped = str(error)
         results.append(replayer.result)
         best = min(results, key=lambda result: result.rank)
@@ -162,7 +163,7 @@ AT_ONCE = 10
 """Releases in one JVM."""
 
 
-def observe(runs: Sequence[SavedRun], releases: CodeReleases, cell: KafkaCell) -> Observation:
+def observe(runs: Sequence[SavedRun], releases: CodeReleases, cell: Simulation) -> Observation:
     """Return what the runs of one switch say of one release: it is enough that one of them shows it."""
     results: list[Replayed] = []
     for run in runs:
@@ -205,7 +206,7 @@ def observe_part(
     for first in range(0, len(listed) if runs else 0, AT_ONCE):
         several = listed[first : first + AT_ONCE]
         coordinators, consumers = (several, [other]) if part == COORDINATOR else ([other], several)
-        with KafkaCell(coordinators, [*consumers, *needed]) as cell:
+        with Simulation(coordinators, [*consumers, *needed]) as cell:
             for release in several:
                 progress(f"{part} {release}")
                 one = (release, other) if part == COORDINATOR else (other, release)
@@ -257,7 +258,7 @@ def unrest(group: CodeGroup, last: ReplayStep) -> str:
     idle, before = 0, group.state
     for _ in range(ROUNDS):
         for member in (*running, *hung):
-            with contextlib.suppress(CellRefused):
+            with contextlib.suppress(NotEnabled):
                 group.do("heartbeat", member=member.slot)
             _arrives(group, member, only=() if member in running else ("Heartbeat",))
         for member in running:
@@ -293,7 +294,7 @@ def _time_passes(group: CodeGroup, there: Sequence[CodeMember]) -> bool:
     known = group.state.coordinator
     gone = [one for one in (*(m.id for m in known.members), *known.pending_joins) if one not in alive]
     for timer, member_id in (("rebalance", None), ("sync", None), *(("session", one) for one in gone)):
-        with contextlib.suppress(CellRefused):
+        with contextlib.suppress(NotEnabled):
             group.do("expire", timer=timer, **({} if member_id is None else {"member_id": member_id}))
             return True
     return False

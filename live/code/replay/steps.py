@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterable, Mapping
 
-from rebalance_verifier.live.clients.replay.client import WentAnotherWay
+from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.clients.replay.verdict import LEADER, Replayed
-from rebalance_verifier.live.code.answers import CellRequest
+from rebalance_verifier.live.code.answers import SimulationRequest
 from rebalance_verifier.live.code.replay.group import (
     POLLS,
     CodeGroup,
@@ -18,7 +18,7 @@ from rebalance_verifier.live.code.replay.group import (
     taken,
     told_to_lead,
 )
-from rebalance_verifier.live.code.simulation import CellRefused
+from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.state import (
     Join,
@@ -54,11 +54,11 @@ class CodeSteps:
         self._actions = self._table()
 
     def take(self, step: ReplayStep) -> None:
-        """One step. Raises CannotForce where nothing here does it, WentAnotherWay where Kafka does otherwise,
+        """One step. Raises NotForcible where nothing here does it, Diverged where Kafka does otherwise,
         and what a command raises."""
         does = self._actions.get(step.event.action)
         if does is None:
-            raise CannotForce("nothing here does it")
+            raise NotForcible("nothing here does it")
         self.group.watch.at_work = lambda member_id: step.event.action == "slow member"
         does(step)
         if step.event.who >= 0:
@@ -139,7 +139,7 @@ class CodeSteps:
                 self.group.do("network", member=member.slot)
         else:
             for one in self.group.do("close", member=member.slot, arrive=True):
-                if isinstance(one, CellRequest) and one.api == "LeaveGroup":
+                if isinstance(one, SimulationRequest) and one.api == "LeaveGroup":
                     self.group.do("deliver", id=one.id)
             member.forget()
         if gives_up(step):
@@ -156,7 +156,7 @@ class CodeSteps:
             self.group.commit_arrives(member)
             self.group.do("poll", member=member.slot)
         if "JoinGroup" not in member.open:
-            raise WentAnotherWay(f"{step.name} sends no JoinGroup")
+            raise Diverged(f"{step.name} sends no JoinGroup")
         self._claims(step, member.open["JoinGroup"])
         self._reads(step, member)
 
@@ -169,7 +169,7 @@ class CodeSteps:
             owned = sorted(now.owned)
             self.group.do("fetched", member=member.slot, partition=owned[0 if after.noise else -1])
 
-    def _claims(self, step: ReplayStep, request: CellRequest) -> None:
+    def _claims(self, step: ReplayStep, request: SimulationRequest) -> None:
         """Check whether it claims as much as in the trace, and says so as old."""
         wire = step.wire(after=True)
         if not isinstance(wire, Join) or not request.claims:
@@ -198,7 +198,7 @@ class CodeSteps:
                 return
             late = [one.id for one in known.members if not one.joining] + list(known.pending_joins)
             if late and not over:
-                raise WentAnotherWay(f"the join phase waits for {' '.join(late)}")
+                raise Diverged(f"the join phase waits for {' '.join(late)}")
             self.group.do("expire", timer="rebalance")
 
     def _rebalance_timeout(self, step: ReplayStep) -> None:
@@ -212,7 +212,7 @@ class CodeSteps:
         ids = [one.id for one in known.members if one.client[-1] == step.name]
         ids += [one for one in known.pending_joins if one[1:2] == step.name]
         if not ids:
-            raise WentAnotherWay(f"the coordinator does not know {step.name}")
+            raise Diverged(f"the coordinator does not know {step.name}")
         self.group.do("expire", timer="session", member_id=ids[0])
 
     def _beats_not(self, step: ReplayStep) -> None:
@@ -227,7 +227,7 @@ class CodeSteps:
         member.joined = self.group.respond(member, "JoinGroup")
         now = self.group.state.members[member.slot]
         if now is not None and now.heartbeats:
-            raise WentAnotherWay(f"{step.name} sends heartbeats while it assigns")
+            raise Diverged(f"{step.name} sends heartbeats while it assigns")
 
     def _receive(self, step: ReplayStep) -> None:
         member, wire = self._member(step), step.wire()
@@ -237,12 +237,10 @@ class CodeSteps:
                 response = member.joined or self.group.respond(member, "JoinGroup")
                 member.joined = None
                 if response.error != "NONE":
-                    raise WentAnotherWay(f"its JoinGroup is answered with {response.error}")
+                    raise Diverged(f"its JoinGroup is answered with {response.error}")
                 config = self.setup.consumers[step.event.who].stages[step.member().stage]
                 if told_to_lead(config, wire) != (response.leader == response.member_id):
-                    raise WentAnotherWay(
-                        f"{LEADER}: {response.leader} leads generation {response.generation}"
-                    )
+                    raise Diverged(f"{LEADER}: {response.leader} leads generation {response.generation}")
                 if wire.leader and (sync := member.open.get("SyncGroup")):
                     self._decided(step, member, sync)
                 elif wire.leader and "SyncGroup" not in member.open and joins:
@@ -250,7 +248,7 @@ class CodeSteps:
             case SyncOk():
                 response = self.group.respond(member, "SyncGroup")
                 if response.error != "NONE":
-                    raise WentAnotherWay(f"its SyncGroup is answered with {response.error}")
+                    raise Diverged(f"its SyncGroup is answered with {response.error}")
             case Refused() as refused:
                 api = "JoinGroup" if refused.api == "join" else "SyncGroup"
                 if refused.error is Error.DISCONNECT:
@@ -259,11 +257,11 @@ class CodeSteps:
                     return
                 response = self.group.respond(member, api)
                 if response.error != refused.error.value:
-                    raise WentAnotherWay(f"its {api} is answered with {response.error}, not {refused.error}")
+                    raise Diverged(f"its {api} is answered with {response.error}, not {refused.error}")
                 if any(isinstance(one, Threw) for one in step.outcome.seen):  # which the next poll does
                     self.group.do("poll", member=member.slot)
 
-    def _decided(self, step: ReplayStep, member: CodeMember, sync: CellRequest) -> None:
+    def _decided(self, step: ReplayStep, member: CodeMember, sync: SimulationRequest) -> None:
         """What the leader decided, on the claims that the coordinator has."""
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         if decided is None and isinstance(step.wire(after=True), Sync):
@@ -289,7 +287,7 @@ class CodeSteps:
             return
         after = self.group.state.members[member.slot]
         if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open):
-            raise WentAnotherWay(f"{step.name} does not take its assignment")
+            raise Diverged(f"{step.name} does not take its assignment")
         self.group.seen.append(taken(self.group, member, after))
         self._reads(step, member)
 
@@ -304,10 +302,10 @@ class CodeSteps:
 
     def _heartbeat(self, step: ReplayStep) -> None:
         member = self._member(step)
-        with contextlib.suppress(CellRefused):
+        with contextlib.suppress(NotEnabled):
             self.group.do("heartbeat", member=member.slot)
         if "Heartbeat" not in member.open:
-            raise CannotForce("the client sends no heartbeat now")
+            raise NotForcible("the client sends no heartbeat now")
         self.group.deliver(member, "Heartbeat")
         self.group.respond(member, "Heartbeat")
 
@@ -320,19 +318,19 @@ class CodeSteps:
             self.group.do("heartbeat", member=member.slot)
         member.late = member.open.pop(api, None)
         if member.late is None:
-            raise CannotForce(f"the client sends no {api} now")
+            raise NotForcible(f"the client sends no {api} now")
 
     def _late_arrives(self, step: ReplayStep) -> None:
         late = self._member(step).late
         if late is None:
-            raise CannotForce("its request was not sent")
+            raise NotForcible("its request was not sent")
         self.group.do("deliver", id=late.id)
 
     def _late_answer(self, step: ReplayStep) -> None:
         member = self._member(step)
         late, member.late = member.late, None
         if late is None or late.api not in member.answers:
-            raise CannotForce("its request was not sent, or not answered")
+            raise NotForcible("its request was not sent, or not answered")
         self.group.respond(member, late.api)
 
     def _slow_commit(self, step: ReplayStep) -> None:
@@ -341,7 +339,7 @@ class CodeSteps:
             return  # within the poll that ends with JoinGroup
         self.group.do("poll", member=member.slot, help=False)
         if "OffsetCommit" not in member.open:
-            raise CannotForce("the client commits nothing before it joins")
+            raise NotForcible("the client commits nothing before it joins")
 
     def _commit_done(self, step: ReplayStep) -> None:
         self.group.commit_arrives(self._member(step))
@@ -353,12 +351,12 @@ class CodeSteps:
             self.group.deliver(member, "OffsetCommit")
             answer = member.answers.pop("OffsetCommit", None)
             if answer is None:
-                raise WentAnotherWay(f"{step.name}'s commit is not answered")
+                raise Diverged(f"{step.name}'s commit is not answered")
             self.group.do("respond", id=answer.id)  # which nobody looks at before the poll
         sends = isinstance(step.wire(after=True), Join)
         self.group.do("poll", member=member.slot)
         if sends and "JoinGroup" not in member.open:
-            raise WentAnotherWay(f"{step.name} sends no JoinGroup")
+            raise Diverged(f"{step.name} sends no JoinGroup")
         if sends:
             self._claims(step, member.open["JoinGroup"])
 
@@ -373,7 +371,7 @@ class CodeSteps:
         self._cut(self._member(step))
         self.group.do("network", member=step.event.who)
 
-    def _cut(self, member: CodeMember, *arrive: CellRequest) -> None:
+    def _cut(self, member: CodeMember, *arrive: SimulationRequest) -> None:
         """The connection ends; only ``arrive`` and what was left behind before may still arrive."""
         member.cut_off()
         behind = [one for connection in member.behind for one in connection]
@@ -385,7 +383,7 @@ class CodeSteps:
         api = "JoinGroup" if isinstance(step.wire(), Join) else "SyncGroup"
         request = member.open.get(api)
         if request is None:
-            raise CannotForce("its request was not sent")
+            raise NotForcible("its request was not sent")
         member.behind.append([request])
         self._disconnect(step)
 
@@ -402,7 +400,7 @@ class CodeSteps:
             self.group.do(how, member=member.slot, **({"arrive": True} if how == "close" else {}))
         leave = member.open.pop("LeaveGroup", None)
         if leave is None:
-            raise WentAnotherWay(f"{step.name} sends no LeaveGroup")
+            raise Diverged(f"{step.name} sends no LeaveGroup")
         member.behind.append([*before, leave])
         if how == "close":
             member.forget()

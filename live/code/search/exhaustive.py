@@ -79,7 +79,7 @@ class Everything:
     _met: int = 0
 
     def search(self) -> None:
-        """Every run. Raises CellDied."""
+        """Every run. Raises SimulationDied."""
         self.playing.begin()
         self.playing.gather()
         self._from(0, self.faults, frozenset())

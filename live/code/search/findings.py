@@ -102,7 +102,7 @@ def shortened(
 ) -> CodeFinding:
     """Return the finding with as few events as leaving out parts of it comes to, in so many ``plays`` and
     ``until`` that moment of ``time.monotonic``: all of a member, all of a kind, then chunks. ``playing``
-    keeps steps. Raises CellDied."""
+    keeps steps. Raises SimulationDied."""
 
     def may_go_on() -> bool:
         return plays > 0 and time.monotonic() < until

@@ -13,16 +13,16 @@ from typing import Any
 
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.code.answers import (
-    CellEvent,
-    CellNoted,
-    CellRequest,
-    CellResponse,
-    CellState,
     ConsumerState,
+    SimulationEvent,
+    SimulationNoted,
+    SimulationRequest,
+    SimulationResponse,
+    SimulationState,
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, CodeReleases
-from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
 from rebalance_verifier.model.group.parts import (
     Topics,
 )
@@ -68,7 +68,7 @@ class SearchMemory:
     pending: dict[int, int] = field(default_factory=dict)
     futile: frozenset[Event] = frozenset()
     exist: int = 0
-    responses: dict[int, CellResponse] = field(default_factory=dict)
+    responses: dict[int, SimulationResponse] = field(default_factory=dict)
 
     def copied(self) -> SearchMemory:
         """Return one that changes on its own."""
@@ -88,14 +88,14 @@ class GroupMark:
     members: tuple[CodeMember, ...]
     memory: SearchMemory
     watch: CoordinatorWatch
-    state: CellState
+    state: SimulationState
 
 
 class SearchedGroup(CodeGroup):
     """A group of a cell that is moved freely. The order of its member ids is that of the slots."""
 
     def __init__(
-        self, cell: KafkaCell, setup: Setup, releases: CodeReleases, assignor: GroupAssignor | None = None
+        self, cell: Simulation, setup: Setup, releases: CodeReleases, assignor: GroupAssignor | None = None
     ) -> None:
         commits = "slow commit" in setup.faults
         super().__init__(cell, setup, releases, list(setup.slots), commits=commits)
@@ -135,7 +135,7 @@ class SearchedGroup(CodeGroup):
         first = waited is not None and waited.api == "JoinGroup" and not waited.member_id
         return first and self.number(member_id) == newest
 
-    def settings(self, slot: int, stage: int, client: str) -> CellMember:
+    def settings(self, slot: int, stage: int, client: str) -> SimulationMember:
         """Return those of a consumer; all have the assignor of somebody's own, if there is one."""
         usual = super().settings(slot, stage, client)
         if self.assignor is None:
@@ -143,7 +143,7 @@ class SearchedGroup(CodeGroup):
         config = {**usual.config, **self.assignor.config}
         return replace(usual, assignors=(self.assignor.class_name,), config=config)
 
-    def run(self, *commands: JsonLine) -> tuple[CellEvent, ...]:
+    def run(self, *commands: JsonLine) -> tuple[SimulationEvent, ...]:
         """See CodeGroup.run; what is under way is read off the cell."""
         self.commands += commands
         try:
@@ -158,19 +158,19 @@ class SearchedGroup(CodeGroup):
         self._number()
         return events
 
-    def _takes(self, event: CellEvent) -> None:
+    def _takes(self, event: SimulationEvent) -> None:
         super()._takes(event)
         match event:
-            case CellRequest(api="JoinGroup"):
+            case SimulationRequest(api="JoinGroup"):
                 topics = event.claims[0].topics if event.claims else ()
                 self.memory.topics[event.member] = frozenset(topics)
                 own_gen = self.members[event.member].own_gen
                 self.memory.gens[event.member_id or f"of {event.member}"] = own_gen
-            case CellResponse():
+            case SimulationResponse():
                 self.memory.responses[event.id] = event
                 if self.memory.pending.get(event.member) == event.id:
                     del self.memory.pending[event.member]
-            case CellNoted(event="disconnected"):
+            case SimulationNoted(event="disconnected"):
                 self.memory.pending.pop(event.member, None)
 
     def _number(self) -> None:
@@ -192,22 +192,22 @@ class SearchedGroup(CodeGroup):
 
     # -- what is under way ---------------------------------------------------------------------------------
 
-    def queue(self, slot: int) -> list[CellRequest]:
+    def queue(self, slot: int) -> list[SimulationRequest]:
         """Return the requests on a member's connections that have not arrived, the oldest first."""
         sent = self.members[slot].sent
         return [sent[one.id] for one in self.state.requests if one.member == slot and not one.abandoned]
 
-    def strays(self, slot: int) -> list[CellRequest]:
+    def strays(self, slot: int) -> list[SimulationRequest]:
         """Return those on connections that have ended."""
         sent = self.members[slot].sent
         return [sent[one.id] for one in self.state.requests if one.member == slot and one.abandoned]
 
-    def arrived(self, slot: int) -> list[CellResponse]:
+    def arrived(self, slot: int) -> list[SimulationResponse]:
         """Return the answers that a member has not looked at, the oldest first."""
         known = self.memory.responses
         return [known[one.id] for one in self.state.responses if one.member == slot and not one.abandoned]
 
-    def waits(self, slot: int) -> CellRequest | None:
+    def waits(self, slot: int) -> SimulationRequest | None:
         """Return the request of a member that the coordinator has and does not answer yet."""
         found = self.memory.pending.get(slot)
         return None if found is None else self.members[slot].sent[found]
@@ -250,7 +250,7 @@ class SearchedGroup(CodeGroup):
         )  # fmt: skip
 
     def back(self, mark: GroupMark) -> None:
-        """To where it stood, from the beginning, in one line. Raises CellDied."""
+        """To where it stood, from the beginning, in one line. Raises SimulationDied."""
         self.cell.batch([{"do": "reset"}, *mark.commands], quiet=True)
         self.commands = list(mark.commands)
         self.members = [copy(member) for member in mark.members]

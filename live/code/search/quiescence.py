@@ -41,7 +41,8 @@ class Peace:
         self.taken = 0
 
     def come(self) -> Ending:
-        """Until it is settled, nothing changes any more, or it has gone on for too long. Raises CellDied."""
+        """Until it is settled, nothing changes any more, or it has gone on for too long. Raises
+        SimulationDied."""
         first = self.group.state.coordinator.generation
         rounds = 4 * (most_rounds(self.group.setup) + 2)
         while self.taken < MOST_STEPS and self.goes_on():

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from rebalance_verifier.live.code.answers import CellRequest
+from rebalance_verifier.live.code.answers import SimulationRequest
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.on_code import SHOWN_BY_CODE
 from rebalance_verifier.live.code.search.enabled import FAULTS, CodeChoice, choices
 from rebalance_verifier.live.code.search.group import GroupAssignor, SearchedGroup
 from rebalance_verifier.live.code.search.quiescence import Ending, Peace
 from rebalance_verifier.live.code.search.steps import SearchSteps
-from rebalance_verifier.live.code.simulation import CellBroken, CellDied, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.classic.describe import event_text, observation_text
 from rebalance_verifier.model.group.observations import Admitted, Completed, Elected, Repeated, Replaced
 from rebalance_verifier.model.group.parts import (
@@ -82,7 +82,7 @@ class CodePlaying:
 
     def __init__(
         self,
-        cell: KafkaCell,
+        cell: Simulation,
         setup: Setup,
         releases: CodeReleases,
         *,
@@ -101,7 +101,7 @@ class CodePlaying:
         self._causes: set[tuple[str, str]] = set()
 
     def begin(self) -> None:
-        """A new run. Raises CellRefused, CellBroken, CellDied."""
+        """A new run. Raises NotEnabled, SimulationBroken, SimulationDied."""
         self.group.begin()
         self.played = PlayedOnCode()
         self._causes = set()
@@ -124,12 +124,12 @@ class CodePlaying:
         return choices(self.group, self.faults)
 
     def step(self, choice: CodeChoice) -> bool:
-        """Take one; whether anything changed that can be seen. Raises CellDied."""
+        """Take one; whether anything changed that can be seen. Raises SimulationDied."""
         self.played.events.append(choice.event)
         try:
             changed = self.steps.take(choice)
-        except (CellBroken, CellDied) as error:
-            self.dead = isinstance(error, CellDied)
+        except (SimulationBroken, SimulationDied) as error:
+            self.dead = isinstance(error, SimulationDied)
             self._note(CodeBreach(BROKEN, error.why))
             return True
         if changed:
@@ -139,7 +139,7 @@ class CodePlaying:
         return changed
 
     def play(self, events: Iterable[Event]) -> None:
-        """Those of ``events`` that can happen. Raises CellDied."""
+        """Those of ``events`` that can happen. Raises SimulationDied."""
         for event in events:
             if self._over():
                 return
@@ -148,7 +148,7 @@ class CodePlaying:
                 self.step(found)
 
     def gather(self) -> None:
-        """Everybody starts, and the group comes to rest: a run may begin there. Raises CellDied."""
+        """Everybody starts, and the group comes to rest: a run may begin there. Raises SimulationDied."""
         Peace(self.group, self.steps, self.step, lambda: not self._over()).come()
 
     def rest(self) -> Ending:
@@ -204,7 +204,7 @@ class CodePlaying:
         return StepOwner(letter(slot), "", generation, tuple(sorted(consumer.owned)))
 
 
-def committed(group: SearchedGroup, arrived: CellRequest | None) -> dict[str, Any]:
+def committed(group: SearchedGroup, arrived: SimulationRequest | None) -> dict[str, Any]:
     """Return the partitions of a commit that has just been accepted, as views of the members."""
     views = {f"commits {letter(slot)}": Parts(0) for slot in group.setup.slots}
     if arrived is not None and arrived.api == "OffsetCommit":
@@ -222,8 +222,8 @@ def rebalances(seen: Sequence[Any]) -> list[tuple[Any, ...]]:
 
 
 def played(playing: CodePlaying, events: Sequence[Event], *, peace: bool) -> PlayedOnCode:
-    """Return a whole run from its beginning, in the end left in peace if ``peace``. Raises CellDied,
-    CellRefused."""
+    """Return a whole run from its beginning, in the end left in peace if ``peace``. Raises SimulationDied,
+    NotEnabled."""
     playing.begin()
     playing.play(events)
     if peace:

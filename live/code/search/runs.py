@@ -11,7 +11,7 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.findings import CodeFinding
 from rebalance_verifier.live.code.search.run import ASKED, CodePlaying
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan
-from rebalance_verifier.live.code.simulation import CellBroken, CellDied, CellRefused, KafkaCell
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
@@ -38,7 +38,7 @@ def saved_run(finding: CodeFinding, plan: CodeSearchPlan, origin: Mapping[str, A
     )
 
 
-def replay_searched(run: SavedRun, releases: CodeReleases, cell: KafkaCell) -> Replayed:
+def replay_searched(run: SavedRun, releases: CodeReleases, cell: Simulation) -> Replayed:
     """Play a run that was found on Kafka's code on ``releases`` of it; what cannot be there is left out."""
     playing = CodePlaying(cell, run.setup, releases, keeps=True)
     events = run.events[: run.peace]
@@ -61,7 +61,7 @@ def replay_searched(run: SavedRun, releases: CodeReleases, cell: KafkaCell) -> R
                 result.done = number
         if run.peace is not None:
             playing.rest()
-    except (CellBroken, CellDied, CellRefused) as error:
+    except (SimulationBroken, SimulationDied, NotEnabled) as error:
         result.stopped = str(error)
     played = playing.played
     result.broken = [BrokenClause(one.clause, at, one.sentence) for one, at in played.breaches.items()]

@@ -7,7 +7,7 @@ from typing import Any
 
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.run import ASKED, CodeBreach, CodePlaying
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
@@ -27,7 +27,7 @@ class CodeBreachError(AssertionError):
 
 
 def code_machine(
-    cell: KafkaCell,
+    cell: Simulation,
     setup: Setup,
     releases: CodeReleases,
     clauses: Sequence[str] = (*ASKED, CONVERGES.id),

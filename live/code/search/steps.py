@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rebalance_verifier.base.processes.program import JsonLine
-from rebalance_verifier.live.code.answers import CellRequest, ConsumerState
+from rebalance_verifier.live.code.answers import ConsumerState, SimulationRequest
 from rebalance_verifier.live.code.replay.group import POLLS, answered_by, led_to, made_of, taken
 from rebalance_verifier.live.code.search.enabled import (
     ARRIVES,
@@ -17,7 +17,7 @@ from rebalance_verifier.live.code.search.enabled import (
     polled,
 )
 from rebalance_verifier.live.code.search.group import FOUND, JOINING, SearchedGroup
-from rebalance_verifier.live.code.simulation import CellRefused
+from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.classic.errors import FATAL
 from rebalance_verifier.model.group.observations import Call, Callback, Left, Threw
 from rebalance_verifier.model.group.parts import (
@@ -34,7 +34,7 @@ class SearchSteps:
 
     def __init__(self, group: SearchedGroup) -> None:
         self.group, self.setup = group, group.setup
-        self.arrived: CellRequest | None = None
+        self.arrived: SimulationRequest | None = None
         self._acts: Mapping[str, Callable[[Event], None]] = {
             "start": self._start, "subscribe": self._subscribe, "poll": self._poll,
             "heartbeat": self._heartbeat, "refresh": self._refresh, "arrive": self._arrive,
@@ -52,14 +52,14 @@ class SearchSteps:
         return next((one for one in choices(self.group, faults) if one.key == wanted), None)
 
     def take(self, choice: CodeChoice) -> bool:
-        """Do it; whether anything has changed. Raises CellBroken, CellDied."""
+        """Do it; whether anything has changed. Raises SimulationBroken, SimulationDied."""
         group, memory = self.group, self.group.memory
         before = group.look()
         group.seen, group.refreshed = [], []
         self.arrived = None
         try:
             self._acts[choice.act](choice.event)
-        except CellRefused:
+        except NotEnabled:
             memory.futile |= {choice.event}
             return False
         for slot in group.refreshed:
@@ -111,7 +111,7 @@ class SearchSteps:
 
     def _left(self, slot: int, before: ConsumerState, events: Sequence[object]) -> None:
         static = self.setup.consumers[slot].instance is not None
-        sent = any(isinstance(one, CellRequest) and one.api == "LeaveGroup" for one in events)
+        sent = any(isinstance(one, SimulationRequest) and one.api == "LeaveGroup" for one in events)
         known = before.member_id and before.state != "UNJOINED" and before.coordinator_known
         believed = Parts(self.group.members[slot].believed)
         self.group.seen.append(Left(Slot(slot), believed, sent, bool(known) and not static))
@@ -202,7 +202,7 @@ class SearchSteps:
                     looks: JsonLine = {"do": "network", "member": event.who}
                     self.group.run({"do": "respond", "id": one.id}, looks)
 
-    def _delivers(self, slot: int, request: CellRequest) -> None:
+    def _delivers(self, slot: int, request: SimulationRequest) -> None:
         self.arrived = request
         self.group.memory.pending[slot] = request.id
         self.group.do("deliver", id=request.id)

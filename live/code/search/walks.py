@@ -18,7 +18,7 @@ from rebalance_verifier.live.code.search.enabled import actions
 from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, shortened, worst_first
 from rebalance_verifier.live.code.search.group import GroupAssignor
 from rebalance_verifier.live.code.search.run import ASKED, BROKEN, CodePlaying, PlayedOnCode
-from rebalance_verifier.live.code.simulation import SECONDS, CellDied, KafkaCell
+from rebalance_verifier.live.code.simulation import SECONDS, Simulation, SimulationDied
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
@@ -60,11 +60,11 @@ class CodeSearchPlan:
         """Return the plan as of now: its time runs."""
         return self if self.time_limit is None else replace(self, latest=time.monotonic() + self.time_limit)
 
-    def cell(self) -> KafkaCell:
-        """Return a cell of its releases. Raises ToolError, CellDied."""
+    def cell(self) -> Simulation:
+        """Return a cell of its releases. Raises ToolError, SimulationDied."""
         paths = self.assignor.classpath if self.assignor else ()
         coordinators = [self.releases.coordinator]
-        cell = KafkaCell(coordinators, self.releases.consumers, classpath=paths)
+        cell = Simulation(coordinators, self.releases.consumers, classpath=paths)
         if self.assignor is not None:  # Kafka's classes are loaded before anybody's time is taken
             warm = CodePlaying(cell, self.setup, self.releases)
             warm.begin()
@@ -72,7 +72,7 @@ class CodeSearchPlan:
         cell.seconds = self.seconds
         return cell
 
-    def playing(self, cell: KafkaCell, *, keeps: bool = False) -> CodePlaying:
+    def playing(self, cell: Simulation, *, keeps: bool = False) -> CodePlaying:
         """Return what plays its runs on a cell."""
         return CodePlaying(
             cell, self.setup, self.releases, keeps=keeps, assignor=self.assignor, clauses=self.clauses
@@ -185,7 +185,7 @@ def gathered(
         result.searched.add(one)
     result.findings = worst_first(result.searched.findings.values())
     if result.findings and not result.searched.died:
-        with contextlib.suppress(KeyboardInterrupt, CellDied):
+        with contextlib.suppress(KeyboardInterrupt, SimulationDied):
             _shorten(plan, result)
     return result
 
@@ -219,7 +219,7 @@ def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched
 
 def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
     """Return a random run of at most ``steps`` steps that change anything, then left in peace. Raises
-    CellDied."""
+    SimulationDied."""
     playing.begin()
     config = drawn_config(random, actions(playing.setup), FAULTS_IN)
     left = playing.setup.budget

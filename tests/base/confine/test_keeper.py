@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from rebalance_verifier.base.confine import keeper
-from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.child import Child, ProcessGone
 from rebalance_verifier.base.processes.supervision import KEPT, family
 
 from tests.base.confine.test_sandbox import possible
@@ -193,7 +193,7 @@ def test_a_program_ends_with_each_of_its_keepers(sandbox, which):
     scratch = Path(child._scratch)
     os.kill(keepers(child)[which], signal.SIGKILL)
     assert not left([child.pid])
-    with pytest.raises(Gone):
+    with pytest.raises(ProcessGone):
         child.line(time.monotonic() + 60)
     child.kill()
     assert not scratch.exists()
@@ -213,7 +213,7 @@ ENDINGS = {"exit 7": 7} | {f"kill -{-n} $$": n for n in (-signal.SIGABRT, -signa
 def test_the_keeper_ends_as_the_program_did(ending):
     """By a signal that Python ignores, too."""
     child = Child(["sh", "-c", ending], kept=True)
-    with pytest.raises(Gone):
+    with pytest.raises(ProcessGone):
         child.line(time.monotonic() + 60)
     assert child.returncode == ENDINGS[ending]
     child.kill()
@@ -255,7 +255,7 @@ def test_what_a_program_leaves_goes_with_it(tmp_path):
     )
     child = Child(["sh", "-c", leaves], kept=True)
     daemon = int(child.line(time.monotonic() + 60))
-    with pytest.raises(Gone):
+    with pytest.raises(ProcessGone):
         child.line(time.monotonic() + 60)
     assert not left([daemon])
     child.wait(60)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from rebalance_verifier.base.files import Kept
 from rebalance_verifier.base.processes import child as module
-from rebalance_verifier.base.processes.child import MAX_ANSWER, Child, Gone
+from rebalance_verifier.base.processes.child import MAX_ANSWER, Child, ProcessGone
 from rebalance_verifier.base.processes.failure import (
     FailureKind,
 )
@@ -40,8 +40,8 @@ def started():
         child.kill()
 
 
-def gone(child: Child, seconds: float = 60.0) -> Gone:
-    with pytest.raises(Gone) as error:
+def gone(child: Child, seconds: float = 60.0) -> ProcessGone:
+    with pytest.raises(ProcessGone) as error:
         child.line(time.monotonic() + seconds)
     return error.value
 

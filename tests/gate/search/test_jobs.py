@@ -16,7 +16,7 @@ from rebalance_verifier.gate.search.plan import CheckPlan, SearchProfile
 from rebalance_verifier.gate.search.result import Result, Status
 from rebalance_verifier.gate.search.search import check, describe
 from rebalance_verifier.gate.targets.resolve import resolve
-from rebalance_verifier.gate.targets.session import Lost, Session
+from rebalance_verifier.gate.targets.session import Session, TargetLost
 from rebalance_verifier.model.values import RebalanceProtocol
 
 from tests.command import process
@@ -167,13 +167,13 @@ def test_the_result_does_not_depend_on_how_many_histories_are_played_at_once(
 ) -> None:
     """Nor on the number of processes; what ends a process in between is found, and blamed on its history."""
     (tmp_path / "many.py").write_text(MANY)
-    lost: list[Lost] = []
+    lost: list[TargetLost] = []
     answers = Session.answers
 
     def counted(self: Session, asked: Any) -> Any:
         try:
             return answers(self, asked)
-        except Lost as one:
+        except TargetLost as one:
             lost.append(one)
             raise
 

@@ -10,11 +10,11 @@ from importlib import import_module
 from pathlib import Path
 
 import pytest
-from rebalance_verifier.base.processes.child import Child, Gone
+from rebalance_verifier.base.processes.child import Child, ProcessGone
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.hosts.inside import InProcess
 from rebalance_verifier.gate.targets.resolve import resolve
-from rebalance_verifier.gate.targets.session import Lost, Session
+from rebalance_verifier.gate.targets.session import Session, TargetLost
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance_verifier.properties.assignors.calls import (
     Answer,
@@ -422,7 +422,7 @@ def test_last_words_between_two_looks():
 
     child._poll, child._next_look = Deaf(), 0.0  # type: ignore[assignment]
     assert child.line(time.monotonic() + 60) == b"last words"
-    with pytest.raises(Gone, match="ended with exit status 0"):
+    with pytest.raises(ProcessGone, match="ended with exit status 0"):
         child.line(time.monotonic() + 60)
     child.kill()
     child.kill()
@@ -687,7 +687,7 @@ def test_a_target_that_ends_among_many_questions_is_asked_one_by_one(session):
     """Nobody is blamed before that."""
     opened = session("hostile_assignors:os_exit")
     good, bad = (AssignQuestion(COOPERATIVE, CLUSTER, group) for group in (GOOD, BAD))
-    with pytest.raises(Lost):
+    with pytest.raises(TargetLost):
         opened.answers([(1, good), (2, bad), (3, good)])
     kinds = [type(opened.assign(*question[:3])) for question in (good, bad, good)]
     assert kinds == [Answer, Failure, Answer]

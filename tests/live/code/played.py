@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from rebalance_verifier.live.code.answers import CellCallback, CellEvent
-from rebalance_verifier.live.code.simulation import CellMember, CellRefused, KafkaCell
+from rebalance_verifier.live.code.answers import SimulationCallback, SimulationEvent
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationMember
 from rebalance_verifier.model.bugs.releases import NEWEST
 
 RELEASE = NEWEST
@@ -17,7 +17,7 @@ needs_java = pytest.mark.skipif(
     not (shutil.which("java") and shutil.which("mvn")), reason="needs a JDK and Maven"
 )
 
-Events = list[CellEvent]
+Events = list[SimulationEvent]
 
 
 class Played:
@@ -25,8 +25,8 @@ class Played:
 
     def __init__(
         self,
-        cell: KafkaCell,
-        members: Sequence[CellMember],
+        cell: Simulation,
+        members: Sequence[SimulationMember],
         topics: Mapping[str, int],
         coordinator: str = RELEASE,
         **config: Any,
@@ -44,7 +44,7 @@ class Played:
     def maybe(self, name: str, **arguments: Any) -> Events:
         try:
             return self.do(name, **arguments)
-        except CellRefused:
+        except NotEnabled:
             return []
 
     def round(self, *members: int) -> Events:
@@ -79,7 +79,7 @@ class Played:
         return [
             (one.call, " ".join(sorted(one.partitions)))
             for one in self.events
-            if isinstance(one, CellCallback) and one.member == member
+            if isinstance(one, SimulationCallback) and one.member == member
         ]
 
     def owned(self) -> list[str]:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from rebalance_verifier.live.code.answers import CellRequest, CellResponse, ServedGroup
-from rebalance_verifier.live.code.simulation import CellMember, CellRefused, KafkaCell
+from rebalance_verifier.live.code.answers import ServedGroup, SimulationRequest, SimulationResponse
+from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationMember
 from rebalance_verifier.model.bugs.releases import NEWEST
 
 pytestmark = pytest.mark.slow
@@ -19,38 +19,38 @@ AT_ONCE = {"group.initial.rebalance.delay.ms": 0, "group.consumer.assignment.int
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[KafkaCell]:
-    with KafkaCell((*FIRST, *RELEASES), [NEWEST]) as cell:
+def jvm() -> Iterator[Simulation]:
+    with Simulation((*FIRST, *RELEASES), [NEWEST]) as cell:
         yield cell
 
 
-def made(cell: KafkaCell, coordinator: str = NEWEST, **config: Any) -> None:
-    members = [CellMember(release=NEWEST, client=name) for name in ("A", "C", "D")]
+def made(cell: Simulation, coordinator: str = NEWEST, **config: Any) -> None:
+    members = [SimulationMember(release=NEWEST, client=name) for name in ("A", "C", "D")]
     cell.create(coordinator, members, {"t": 4}, AT_ONCE | config)
 
 
-def heartbeat(cell: KafkaCell, member: int, epoch: int, **fields: Any) -> CellResponse:
+def heartbeat(cell: Simulation, member: int, epoch: int, **fields: Any) -> SimulationResponse:
     if epoch == 0:
         fields = {"topics": ["t"], "partitions": [], "rebalance_ms": 60_000} | fields
     api = "CONSUMER_GROUP_HEARTBEAT"
     [request] = cell.command(
         "send", member=member, api=api, member_id=f"m{member}", generation=epoch, **fields
     )
-    assert isinstance(request, CellRequest)
-    events = [one for one in cell.command("deliver", id=request.id) if isinstance(one, CellResponse)]
+    assert isinstance(request, SimulationRequest)
+    events = [one for one in cell.command("deliver", id=request.id) if isinstance(one, SimulationResponse)]
     [answer] = [one for one in events if one.member == member]
     cell.command("respond", id=answer.id)
     return answer
 
 
-def group(cell: KafkaCell) -> ServedGroup:
+def group(cell: Simulation) -> ServedGroup:
     found = cell.state().coordinator.consumer
     assert found is not None
     return found
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: KafkaCell, release: str) -> None:
+def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: Simulation, release: str) -> None:
     made(jvm, release)
     first = heartbeat(jvm, 1, 0)
     everything = frozenset({"t-0", "t-1", "t-2", "t-3"})
@@ -73,7 +73,7 @@ def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: Kafk
 
 @pytest.mark.parametrize("release", RELEASES)
 def test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes(
-    jvm: KafkaCell, release: str
+    jvm: Simulation, release: str
 ) -> None:
     """Two owners, by one connection that broke: docs/results/findings.md."""
     made(jvm, release)
@@ -86,7 +86,7 @@ def test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes(
     kept = sorted(less.assignment or ())
     confirms: dict[str, Any] = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": "m0", "partitions": kept}
     [behind] = jvm.command("send", member=0, generation=first.generation, **confirms)
-    assert isinstance(behind, CellRequest)
+    assert isinstance(behind, SimulationRequest)
     # The other leaves, and on a new connection all is its own again, in a newer epoch.
     heartbeat(jvm, 1, -1)
     again = heartbeat(jvm, 0, first.generation or 0, topics=["t"], partitions=kept, rebalance_ms=60_000)
@@ -99,16 +99,16 @@ def test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes(
     assert given.assignment < everything, "and the first one consumes them"
     commit = {"api": "OFFSET_COMMIT", "member_id": "m0", "partitions": sorted(given.assignment)[:1]}
     jvm.command("send", member=0, generation=again.generation, **commit)
-    [answer] = [one for one in jvm.command("deliver", member=0) if isinstance(one, CellResponse)]
+    [answer] = [one for one in jvm.command("deliver", member=0) if isinstance(one, SimulationResponse)]
     assert answer.error == "STALE_MEMBER_EPOCH", "its commits are refused"
     assert heartbeat(jvm, 0, again.generation or 0).error == "FENCED_MEMBER_EPOCH", "and its next heartbeat"
 
 
-def left_behind(cell: KafkaCell, member: int, epoch: int, **fields: Any) -> int:
+def left_behind(cell: Simulation, member: int, epoch: int, **fields: Any) -> int:
     """A heartbeat whose connection breaks: its number, by which it arrives later."""
     said: dict[str, Any] = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": f"m{member}"} | fields
     [request] = cell.command("send", member=member, generation=epoch, **said)
-    assert isinstance(request, CellRequest)
+    assert isinstance(request, SimulationRequest)
     return request.id
 
 
@@ -117,7 +117,7 @@ FULL: dict[str, Any] = {"topics": ["t"], "rebalance_ms": 60_000}
 
 
 @pytest.mark.parametrize("release", [*FIRST, *RELEASES])
-def test_a_join_that_was_overtaken_releases_what_its_sender_consumes(jvm: KafkaCell, release: str) -> None:
+def test_a_join_that_was_overtaken_releases_what_its_sender_consumes(jvm: Simulation, release: str) -> None:
     """The smallest: epoch 0 says that nothing is owned, and of a member that is known it is believed."""
     made(jvm, release)
     behind = left_behind(jvm, 0, 0, partitions=[], **FULL)
@@ -131,7 +131,7 @@ def test_a_join_that_was_overtaken_releases_what_its_sender_consumes(jvm: KafkaC
 
 
 @pytest.mark.parametrize("release", [*FIRST, *RELEASES])
-def test_so_does_one_that_was_overtaken_at_the_members_present_epoch(jvm: KafkaCell, release: str) -> None:
+def test_so_does_one_that_was_overtaken_at_the_members_present_epoch(jvm: Simulation, release: str) -> None:
     """To believe only what is shown at the present epoch does not help: it stays when more is given."""
     made(jvm, release)
     by_name: dict[str, Any] = {"assignor": "range"}
@@ -152,7 +152,7 @@ def test_so_does_one_that_was_overtaken_at_the_members_present_epoch(jvm: KafkaC
 
 
 @pytest.mark.parametrize("release", [*FIRST, *RELEASES])
-def test_one_that_says_nothing_takes_the_news_with_it(jvm: KafkaCell, release: str) -> None:
+def test_one_that_says_nothing_takes_the_news_with_it(jvm: Simulation, release: str) -> None:
     """Its answer is the only one with the new assignment, and its sender, who waits for none, is expelled."""
     made(jvm, release)
     owner = heartbeat(jvm, 0, 0)
@@ -170,7 +170,9 @@ def test_one_that_says_nothing_takes_the_news_with_it(jvm: KafkaCell, release: s
 
 
 @pytest.mark.parametrize("release", RELEASES)
-def test_a_commit_for_what_was_given_up_is_stored_where_the_epoch_stays(jvm: KafkaCell, release: str) -> None:
+def test_a_commit_for_what_was_given_up_is_stored_where_the_epoch_stays(
+    jvm: Simulation, release: str
+) -> None:
     """N12, since 4.2.0: before, who has to give up more behind a revocation has the next epoch by then."""
     made(jvm, release)
     by_name: dict[str, Any] = {"assignor": "range"}
@@ -184,28 +186,28 @@ def test_a_commit_for_what_was_given_up_is_stored_where_the_epoch_stays(jvm: Kaf
     assert heartbeat(jvm, 0, newcomer).assignment == frozenset({"t-0", "t-1"})
     commit: dict[str, Any] = {"api": "OFFSET_COMMIT", "member_id": "m2", "partitions": ["t-0"]}
     jvm.command("send", member=2, generation=epoch, **commit)
-    [answer] = [one for one in jvm.command("deliver", member=2) if isinstance(one, CellResponse)]
+    [answer] = [one for one in jvm.command("deliver", member=2) if isinstance(one, SimulationResponse)]
     stays = release >= "4.2"
     assert more.generation == (epoch if stays else epoch + 1)
     assert answer.error == ("NONE" if stays else "STALE_MEMBER_EPOCH")
 
 
-def test_what_a_played_member_says_is_what_arrives(jvm: KafkaCell) -> None:
+def test_what_a_played_member_says_is_what_arrives(jvm: Simulation) -> None:
     made(jvm)
     fields = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": "m", "generation": 7, "partitions": ["t-1"]}
     [request] = jvm.command("send", member=1, **fields)
-    assert isinstance(request, CellRequest)
+    assert isinstance(request, SimulationRequest)
     assert (request.api, request.generation) == ("ConsumerGroupHeartbeat", 7)
     assert request.owned == frozenset({"t-1"})
     jvm.command("drop", member=1)
-    with pytest.raises(CellRefused):
+    with pytest.raises(NotEnabled):
         jvm.command("deliver", member=1)
     jvm.command("start", member=0)
-    with pytest.raises(CellRefused, match="has a process, which speaks for itself"):
+    with pytest.raises(NotEnabled, match="has a process, which speaks for itself"):
         jvm.command("send", member=0, **fields)
 
 
-def test_a_commit_with_another_epoch_is_refused_and_a_failover_forgets_nothing(jvm: KafkaCell) -> None:
+def test_a_commit_with_another_epoch_is_refused_and_a_failover_forgets_nothing(jvm: Simulation) -> None:
     made(jvm)
     epoch = heartbeat(jvm, 1, 0).generation or 0
     before = group(jvm)
@@ -215,11 +217,11 @@ def test_a_commit_with_another_epoch_is_refused_and_a_failover_forgets_nothing(j
         fields = {"member_id": "m1", "generation": epoch + wrong, "partitions": ["t-0"]}
         jvm.command("send", member=2, api="OFFSET_COMMIT", **fields)
         [answer] = jvm.command("deliver", member=2)
-        assert isinstance(answer, CellResponse)
+        assert isinstance(answer, SimulationResponse)
         assert answer.error == error
 
 
-def test_a_classic_consumer_is_taken_along_and_the_last_of_the_others_takes_it_back(jvm: KafkaCell) -> None:
+def test_a_classic_consumer_is_taken_along_and_the_last_of_the_others_takes_it_back(jvm: Simulation) -> None:
     made(jvm)
     jvm.command("start", member=0)
     for _ in range(4):
@@ -239,7 +241,7 @@ def test_a_classic_consumer_is_taken_along_and_the_last_of_the_others_takes_it_b
     assert (state.consumer, state.state) == (None, "PREPARING_REBALANCE")
 
 
-def test_what_the_coordinator_throws_is_an_answer_as_in_its_runtime(jvm: KafkaCell) -> None:
+def test_what_the_coordinator_throws_is_an_answer_as_in_its_runtime(jvm: Simulation) -> None:
     """A classic group that has no generation yet has chosen no protocol, and fromClassicGroup takes it."""
     made(jvm)
     jvm.command("start", member=0)
@@ -252,7 +254,7 @@ def test_what_the_coordinator_throws_is_an_answer_as_in_its_runtime(jvm: KafkaCe
     assert jvm.state().coordinator.state == "PREPARING_REBALANCE"
 
 
-def test_topics_that_grow_are_in_the_next_target(jvm: KafkaCell) -> None:
+def test_topics_that_grow_are_in_the_next_target(jvm: Simulation) -> None:
     made(jvm)
     epoch = heartbeat(jvm, 1, 0).generation or 0
     jvm.command("topics", topics={"t": 5})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from rebalance_verifier.live.code import releases
-from rebalance_verifier.live.code.answers import CellCallback, CellThrown
-from rebalance_verifier.live.code.simulation import CellMember, KafkaCell
+from rebalance_verifier.live.code.answers import SimulationCallback, SimulationThrown
+from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
 from rebalance_verifier.model.bugs.releases import NEWEST
 
 from tests.live.code.played import RELEASE, Played, needs_java
@@ -13,10 +13,10 @@ from tests.live.code.played import RELEASE, Played, needs_java
 MIXED = ("2.4.1", "2.8.2", "3.4.1", RELEASE)
 
 
-def grow(cell: KafkaCell, coordinator: str, *consumers: str) -> Played:
+def grow(cell: Simulation, coordinator: str, *consumers: str) -> Played:
     """They join one after the other, and one leaves again."""
     parts = 2 * len(consumers)
-    played = Played(cell, [CellMember(release=one) for one in consumers], {"t": parts}, coordinator)
+    played = Played(cell, [SimulationMember(release=one) for one in consumers], {"t": parts}, coordinator)
     for number in range(1, len(consumers)):
         played.do("crash", member=number)
     played.settle()
@@ -39,12 +39,12 @@ def shares(played: Played, parts: int) -> list[int]:
 @pytest.mark.slow
 @needs_java
 def test_four_releases_in_one_group() -> None:
-    with KafkaCell([RELEASE], MIXED) as cell:
+    with Simulation([RELEASE], MIXED) as cell:
         played = grow(cell, RELEASE, *MIXED)
         # The shares are fair in the end, and nobody loses what was not taken from it.
         assert shares(played, 8) == [2, 3, 3]
-    assert not [one for one in played.events if isinstance(one, CellThrown)]
-    assert "lost" not in {one.call for one in played.events if isinstance(one, CellCallback)}
+    assert not [one for one in played.events if isinstance(one, SimulationThrown)]
+    assert "lost" not in {one.call for one in played.events if isinstance(one, SimulationCallback)}
 
 
 @pytest.mark.nightly
@@ -55,7 +55,7 @@ def test_every_consumer_since_2_4() -> None:
     wrong = {}
     for release in known:
         try:
-            with KafkaCell([RELEASE], [release, RELEASE]) as cell:
+            with Simulation([RELEASE], [release, RELEASE]) as cell:
                 assert shares(grow(cell, RELEASE, release, RELEASE, release), 6) == [3, 3]
         except Exception as error:  # which, and go on
             wrong[release] = error
@@ -70,7 +70,7 @@ def test_every_coordinator_since_3_8() -> None:
     wrong = {}
     for release in known:
         try:
-            with KafkaCell([release], [RELEASE, "2.4.1"]) as cell:
+            with Simulation([release], [RELEASE, "2.4.1"]) as cell:
                 assert shares(grow(cell, release, RELEASE, "2.4.1", RELEASE), 6) == [3, 3]
         except Exception as error:  # which, and go on
             wrong[release] = error

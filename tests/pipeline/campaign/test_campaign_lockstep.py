@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import CellDied, KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation, SimulationDied
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.pipeline.campaign import lockstep as pipeline
 from rebalance_verifier.pipeline.campaign.campaign import CONFORMANT, VIOLATION, SliceOutcome
@@ -64,16 +64,16 @@ def test_the_first_that_disagrees_is_made_short_as_it_is_locally() -> None:
 
 
 def test_a_cell_that_dies_costs_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    cells: list[KafkaCell] = []
+    cells: list[Simulation] = []
 
-    def watched(*releases: Sequence[str]) -> KafkaCell:
-        cells.append(KafkaCell(*releases))
+    def watched(*releases: Sequence[str]) -> Simulation:
+        cells.append(Simulation(*releases))
         return cells[-1]
 
-    monkeypatch.setattr(pipeline, "KafkaCell", watched)
+    monkeypatch.setattr(pipeline, "Simulation", watched)
     with LockstepPlayer(scenario="dynamic", releases=NOW, steps=5).playing() as play:
         os.kill(cells[0].pid, signal.SIGKILL)
-        with pytest.raises(CellDied, match="SIGKILL"):
+        with pytest.raises(SimulationDied, match="SIGKILL"):
             play(0, 1)
         assert play(0, 1).verdict == CONFORMANT
     assert len(cells) == 2

@@ -21,7 +21,7 @@ from rebalance_verifier.live.clients.clusters.cluster import Unsupported
 from rebalance_verifier.live.clients.consumers.clients.recorder import THREW
 from rebalance_verifier.live.clients.consumers.member import ClientProfile, Log
 from rebalance_verifier.live.clients.proxy.proxy import ProxyTimeout
-from rebalance_verifier.live.clients.replay.client import AT_ONCE, TAKEN, ReplayClient, WentAnotherWay, thrown
+from rebalance_verifier.live.clients.replay.client import AT_ONCE, TAKEN, Diverged, ReplayClient, thrown
 from rebalance_verifier.live.clients.replay.coordinator import COORDINATOR, TraceCoordinator
 from rebalance_verifier.live.clients.replay.driver import ClientDriver, client_steps
 from rebalance_verifier.live.clients.replay.judge import ReplayJudge
@@ -260,7 +260,7 @@ def client_driver(run: SavedRun, setup: Setup, due: dict[str, Due]) -> ClientDri
 
 
 def test_what_a_client_said_before_is_not_what_it_owns_now():
-    with pytest.raises(WentAnotherWay, match="A does not say what it owns"):
+    with pytest.raises(Diverged, match="A does not say what it owns"):
         list(replay_client(member=Mute(), owned=3).look())
 
 
@@ -303,7 +303,7 @@ def test_a_client_that_has_ended_does_not_stand_still():
     gone.taken = gone.polite = {api: add_rule(None) for api in (*TAKEN, *AT_ONCE)}
     driver = client_driver(run, setup, {"A": Due.JOIN})
     driver.scene.clients.append(gone)
-    with pytest.raises(WentAnotherWay, match="A has ended: x"):
+    with pytest.raises(Diverged, match="A has ended: x"):
         stands_still(driver, steps[-1])
     assert driver.scene.result.broken == []
     member.running = True

@@ -16,7 +16,7 @@ from rebalance_verifier.live.code.lockstep.walks import (
     lockstep_setup,
 )
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.group.setup import Setup
 
@@ -52,7 +52,7 @@ def begun(
     """Both at their beginning; ``without`` a kind of fault: consumers commit where commits may be slow."""
     of = setup(scenario, releases, replace(SMALL, faults=faults))
     of = replace(of, faults=tuple(fault for fault in of.faults if fault != without))
-    with KafkaCell([releases.coordinator], releases.consumers) as cell:
+    with Simulation([releases.coordinator], releases.consumers) as cell:
         one = Lockstep(cell, of, machine(of), releases)
         assert one.begin() is None
         yield one

@@ -13,7 +13,7 @@ import pytest
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.cli.commands.lockstep import text
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep import walks
 from rebalance_verifier.live.code.lockstep.classic import Agreement, Disagreement, Lockstep
 from rebalance_verifier.live.code.lockstep.comparison import IdNames, differences, of_model
@@ -27,7 +27,7 @@ from rebalance_verifier.live.code.lockstep.walks import (
     walk,
 )
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.bugs.releases import parse
 from rebalance_verifier.model.classic.group import machine
@@ -303,7 +303,7 @@ def test_a_listener_that_hears_of_no_assignment_throws_nothing() -> None:
     with begun("topics", faults=("resubscribe", "listener throws")) as one:
         plays(one, "A start, A join, A join request, A receive, A join, A resubscribe, A join request")
         plays(one, "join phase ends, A assign, A leader sync, A receive")
-        with pytest.raises(CannotForce):
+        with pytest.raises(NotForcible):
             plays(one, "A listener throws")
         plays(one, "A complete")
 
@@ -377,7 +377,7 @@ def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> Non
 def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: str) -> None:
     whole = machine(of := setup())
     less = replace(whole, actions=tuple(one for one in whole.actions if one.name not in missing))
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
+    with Simulation([RELEASE], [RELEASE]) as cell:
         walks = (walk(Lockstep(cell, of, less, NOW), Random(seed), 100) for seed in range(20))
         found = next(one for one in walks if one is not None and one.cause.startswith(says))
         short = shortened(lambda: Lockstep(cell, of, less, NOW), found)
@@ -402,7 +402,7 @@ class Greedy:
 def test_a_leader_decides_as_well_as_the_model() -> None:
     of = setup()
     greedy = machine(replace(of, factory=lambda *_: Greedy()))
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
+    with Simulation([RELEASE], [RELEASE]) as cell:
         walks = (walk(Lockstep(cell, of, greedy, NOW), Random(seed), 100) for seed in range(20))
         found = next(one for one in walks if one is not None)
     assert found.cause.startswith("assign: the leader decides [Grant(")
@@ -413,7 +413,7 @@ def test_a_leader_decides_as_well_as_the_model() -> None:
 def test_leaving_out_comes_to_the_same_cause() -> None:
     wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)))
     built = machine(wrong)
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
+    with Simulation([RELEASE], [RELEASE]) as cell:
 
         def fresh() -> Lockstep:
             return Lockstep(cell, wrong, built, NOW)
@@ -429,7 +429,7 @@ def test_leaving_out_comes_to_the_same_cause() -> None:
 @needs_java
 @pytest.mark.slow
 def test_a_cell_that_dies_is_a_disagreement() -> None:
-    with KafkaCell([RELEASE], [RELEASE]) as cell:
+    with Simulation([RELEASE], [RELEASE]) as cell:
         one = Lockstep(cell, setup(), machine(setup()), NOW)
         one.begin()
         os.kill(cell.pid, signal.SIGKILL)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.bugs import without
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import BEAT
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.protocols import machine
@@ -28,8 +28,8 @@ SCENARIOS = (
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[KafkaCell]:
-    with KafkaCell([NOW.coordinator], NOW.consumers) as cell:
+def jvm() -> Iterator[Simulation]:
+    with Simulation([NOW.coordinator], NOW.consumers) as cell:
         yield cell
 
 
@@ -40,7 +40,7 @@ def size_of(name: str) -> int:
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
-def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
+def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simulation) -> None:
     assert walked(jvm, setup_of(name, members=size_of(name)), 6, MigratingLockstep) is None
 
 
@@ -56,7 +56,7 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaC
         ("migration-one-way", "rejoin_on_target_epoch"),
     ],
 )
-def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
+def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: str, jvm: Simulation) -> None:
     setup = setup_of(name, members=size_of(name))
     assert switch in setup.coordinator
     assert walked(jvm, without(setup, switch), 60, MigratingLockstep) is not None
@@ -65,7 +65,7 @@ def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: 
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", ["upgrade_reads_last_protocol", "sync_names_first_protocol"])
-def test_a_model_without_what_is_known_of_lists_is_not(switch: str, jvm: KafkaCell) -> None:
+def test_a_model_without_what_is_known_of_lists_is_not(switch: str, jvm: Simulation) -> None:
     setup = setup_of("migration-lists", members=3)
     assert switch in setup.coordinator
     found = walked(jvm, without(setup, switch), 10, MigratingLockstep, first=82)
@@ -103,7 +103,7 @@ def test_a_disabled_policy_is_obeyed_by_these_releases(release: str, admits: boo
         ("migration-static", "static_replace_drops_revocation"),
     ],
 )
-def test_what_a_walk_meets_seldom_is_noticed_too(name: str, switch: str, jvm: KafkaCell) -> None:
+def test_what_a_walk_meets_seldom_is_noticed_too(name: str, switch: str, jvm: Simulation) -> None:
     setup = setup_of(name, members=size_of(name))
     assert walked(jvm, without(setup, switch), 2000, MigratingLockstep) is not None
 
@@ -119,7 +119,7 @@ def steps(one: MigratingLockstep, *texts: str) -> None:
 
 @needs_java
 @pytest.mark.slow
-def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: KafkaCell) -> None:
+def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: Simulation) -> None:
     setup = setup_of("migration", members=3)
     one = MigratingLockstep(jvm, setup, machine(setup), NOW)
     assert one.begin() is None
@@ -127,7 +127,7 @@ def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: KafkaCell) -> None:
     steps(one, "join phase ends", "B response", "C response", "C request arrives")
     outcomes = one.built.outcomes_of(one.built.by_name["leader decides", -1], one.state)
     event, outcome = Event("leader decides", -1), next(iter(outcomes))
-    with pytest.raises(CannotForce):  # B leads, who has not sent its SyncGroup
+    with pytest.raises(NotForcible):  # B leads, who has not sent its SyncGroup
         one.step(event, outcome)
     steps(one, "B request arrives")
     assert {found.action for found, _ in one.possible().among(faults=False)} == {"leader decides"}

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import ScenarioError
-from rebalance_verifier.live.clients.replay.scene import CannotForce
+from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
 from rebalance_verifier.live.code.lockstep.walks import lines_of
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.state import (
     Refused,
@@ -37,12 +37,12 @@ STABLE = ALONE.removesuffix(", A enforce")
 
 
 @pytest.fixture(scope="module")
-def cell() -> Iterator[KafkaCell]:
-    with KafkaCell([RELEASE], [RELEASE]) as jvm:
+def cell() -> Iterator[Simulation]:
+    with Simulation([RELEASE], [RELEASE]) as jvm:
         yield jvm
 
 
-def group_of(cell: KafkaCell, scenario: str, releases: CodeReleases = NOW) -> Lockstep:
+def group_of(cell: Simulation, scenario: str, releases: CodeReleases = NOW) -> Lockstep:
     of = setup(scenario, releases)
     one = Lockstep(cell, of, machine(of), releases)
     assert one.begin() is None
@@ -61,7 +61,7 @@ def part(one: Lockstep, name: str) -> Any:
 
 
 @pytest.mark.parametrize("how", ["close", "unsubscribe", "max poll"])
-def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(cell: KafkaCell, how: str) -> None:
+def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(cell: Simulation, how: str) -> None:
     one = group_of(cell, "leaving")
     plays(one, f"{STABLE}, A leave lost t-{how}")
     assert len(known_ids(one)) == 1
@@ -70,7 +70,7 @@ def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(cell: KafkaCel
 
 
 @pytest.mark.parametrize("scenario", ["leaving", "static-appends"])
-def test_an_administrator_removes_who_is_at_work(cell: KafkaCell, scenario: str) -> None:
+def test_an_administrator_removes_who_is_at_work(cell: Simulation, scenario: str) -> None:
     """A dynamic member by its id, a static one by that of its instance."""
     one = group_of(cell, scenario)
     plays(one, STABLE if scenario == "leaving" else JOINED)
@@ -78,7 +78,7 @@ def test_an_administrator_removes_who_is_at_work(cell: KafkaCell, scenario: str)
     assert one.seen.taken["member removed"] == 1
 
 
-def test_who_is_removed_while_its_join_request_waits_hears_of_it(cell: KafkaCell) -> None:
+def test_who_is_removed_while_its_join_request_waits_hears_of_it(cell: Simulation) -> None:
     one = group_of(cell, "leaving")
     plays(one, f"{ENTERS.format('A')}, A member removed")
     assert (known_ids(one), one.seen.taken["join refused"]) == ([], 1)
@@ -90,7 +90,7 @@ def test_who_is_removed_while_its_join_request_waits_hears_of_it(cell: KafkaCell
 
 @pytest.mark.parametrize(("how", "after"), [("", GroupState.DEAD), (" t-logged", GroupState.STABLE)])
 def test_a_decision_that_is_not_stored_is_in_the_log_or_not(
-    cell: KafkaCell, how: str, after: GroupState
+    cell: Simulation, how: str, after: GroupState
 ) -> None:
     one = group_of(cell, "appends")
     plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A sync not stored{how}")
@@ -102,7 +102,7 @@ def test_a_decision_that_is_not_stored_is_in_the_log_or_not(
 
 @pytest.mark.parametrize(("how", "undone"), [("", True), (" t-logged", False)])
 def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
-    cell: KafkaCell, how: str, undone: bool
+    cell: Simulation, how: str, undone: bool
 ) -> None:
     one = group_of(cell, "static-appends")
     plays(one, f"{JOINED}, A crash, A start, A join")
@@ -118,7 +118,7 @@ def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
 # -- careless applications -------------------------------------------------------------------------------
 
 
-def test_who_polls_on_after_a_fatal_error_joins_again(cell: KafkaCell) -> None:
+def test_who_polls_on_after_a_fatal_error_joins_again(cell: Simulation) -> None:
     one = group_of(cell, "careless")
     plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request, C polls on")
     assert [seen for seen in one.group.seen if isinstance(seen, Threw)] == [
@@ -130,18 +130,18 @@ def test_who_polls_on_after_a_fatal_error_joins_again(cell: KafkaCell) -> None:
 
 @pytest.mark.parametrize("then", ["C receive", "C polls on"])
 def test_who_has_unsubscribed_hears_of_a_fatal_error_when_it_subscribes_again(
-    cell: KafkaCell, then: str
+    cell: Simulation, then: str
 ) -> None:
     one = group_of(cell, "careless")
     plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request")
     plays(one, "C unsubscribe midway")
-    with pytest.raises(CannotForce, match="does not look whether its join failed"):
+    with pytest.raises(NotForcible, match="does not look whether its join failed"):
         plays(one, then)
     plays(one, f"C subscribe, {then}")
     assert any(isinstance(seen, Threw) for seen in one.group.seen)
 
 
-def test_a_listener_that_throws_hears_of_nothing_more_at_the_next_poll(cell: KafkaCell) -> None:
+def test_a_listener_that_throws_hears_of_nothing_more_at_the_next_poll(cell: Simulation) -> None:
     one = group_of(cell, "midway")
     plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync, A receive")
     plays(one, "A completes again, A complete")
@@ -163,7 +163,7 @@ UNTIL = f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync"
     ],
 )
 def test_who_unsubscribes_midway_waits_for_the_answer_to_the_old_join(
-    cell: KafkaCell, before: str, after: str
+    cell: Simulation, before: str, after: str
 ) -> None:
     one = group_of(cell, "midway")
     plays(one, f"{before}, A unsubscribe midway")
@@ -175,7 +175,7 @@ def test_who_unsubscribes_midway_waits_for_the_answer_to_the_old_join(
     plays(one, f"{after}, A join request")
 
 
-def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(cell: KafkaCell) -> None:
+def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(cell: Simulation) -> None:
     one = group_of(cell, "midway")
     plays(one, "A start, A join, A join request, A unsubscribe midway, A receive, A subscribe, A join")
     assert one.group.members[0].open["JoinGroup"].member_id == one.group.state.coordinator.pending_joins[0]
@@ -199,7 +199,7 @@ def test_an_eager_member_that_unsubscribed_midway_prepares_its_next_join_or_not(
 
 
 def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_stays_out(
-    cell: KafkaCell,
+    cell: Simulation,
 ) -> None:
     one = group_of(cell, "shrinking")
     plays(one, ", ".join(ENTERS.format(name) for name in "ABC"))  # more than the next broker allows
@@ -218,7 +218,7 @@ def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_st
 # -- racks -----------------------------------------------------------------------------------------------
 
 
-def test_a_leader_that_sees_replicas_in_other_racks_joins_again(cell: KafkaCell) -> None:
+def test_a_leader_that_sees_replicas_in_other_racks_joins_again(cell: Simulation) -> None:
     """KAFKA-14867."""
     one = group_of(cell, "racks")
     plays(one, f"{STABLE}, racks change")

@@ -14,7 +14,7 @@ from rebalance_verifier.live.code.lockstep.classic import LEFT
 from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, drawn, lockstep, lockstep_setup, walk
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
 from rebalance_verifier.model.group.parts import (
@@ -29,8 +29,8 @@ from tests.live.code.played import needs_java
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[KafkaCell]:
-    with KafkaCell([NOW.coordinator], NOW.consumers) as cell:
+def jvm() -> Iterator[Simulation]:
+    with Simulation([NOW.coordinator], NOW.consumers) as cell:
         yield cell
 
 
@@ -40,7 +40,7 @@ def setup_of(name: str, releases: CodeReleases = NOW, members: int = 2, partitio
 
 
 def walked(
-    cell: KafkaCell, setup: Setup, walks: int, kind: type[ServedLockstep] = ServedLockstep, first: int = 0
+    cell: Simulation, setup: Setup, walks: int, kind: type[ServedLockstep] = ServedLockstep, first: int = 0
 ) -> ServedLockstep | None:
     """The first walk that disagrees."""
     built = machine(setup)
@@ -84,7 +84,7 @@ def test_the_epochs_of_a_member_are_as_kafka_counts(record: ConsumerRecord, seen
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-connections", "consumer-topics"])
-def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaCell) -> None:
+def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simulation) -> None:
     assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
 
 
@@ -97,13 +97,13 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: KafkaC
         ("consumer-static", "static_rejoin_unreleased"),
     ],
 )
-def test_a_model_without_what_is_known_of_it_is_not(name: str, switch: str, jvm: KafkaCell) -> None:
+def test_a_model_without_what_is_known_of_it_is_not(name: str, switch: str, jvm: Simulation) -> None:
     assert walked(jvm, without(setup_of(name, members=2), switch), 40) is not None
 
 
 @needs_java
 @pytest.mark.slow
-def test_a_model_that_refuses_what_was_overtaken_is_not_either(jvm: KafkaCell) -> None:
+def test_a_model_that_refuses_what_was_overtaken_is_not_either(jvm: Simulation) -> None:
     setup = without(setup_of("consumer-connections"), "overtaken_heartbeat_believed")
     found = walked(jvm, setup, 10, first=100)
     assert found is not None

@@ -9,7 +9,7 @@ from rebalance_verifier.explore.groups.bugs import SERVED_SHOWN
 from rebalance_verifier.live.code.lockstep.reproduce import observe_served, observed_on, singly
 from rebalance_verifier.live.code.lockstep.walks import PLENTY
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.observed import ABSENT, SERVED, SHOWN, Observation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.consumer.group import consumer_machine
@@ -55,7 +55,7 @@ def test_one_that_changes_nothing_is_steps_too():
 def test_what_was_mended_is_shown_before_and_absent_since():
     """KIP-1251, as of 4.3.0."""
     shown = SERVED_SHOWN["commit_epoch_equality"]
-    with KafkaCell([OLD, NEW], NOW.consumers) as cell:
+    with Simulation([OLD, NEW], NOW.consumers) as cell:
         seen = [observed_on(cell, shown, replace(NOW, coordinator=one)) for one in (OLD, NEW)]
     assert seen == [Observation(SHOWN), Observation(ABSENT)]
 

@@ -27,15 +27,15 @@ from rebalance_verifier.live.code.migration.search import (
     play,
     smaller,
 )
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 
 NEWEST = RELEASES[-1]
 PAGE = Path(__file__).parents[4] / "docs" / "results" / "migration.md"
 
 
 @pytest.fixture(scope="module")
-def jvm() -> Iterator[KafkaCell]:
-    with KafkaCell([NEWEST], [NEWEST]) as cell:
+def jvm() -> Iterator[Simulation]:
+    with Simulation([NEWEST], [NEWEST]) as cell:
         yield cell
 
 
@@ -55,7 +55,7 @@ def test_each_finding_has_one_fault_at_most_and_the_page_has_each():
 
 
 @pytest.mark.slow
-def test_a_group_that_a_refused_join_deletes_is_in_the_log_still(jvm: KafkaCell) -> None:
+def test_a_group_that_a_refused_join_deletes_is_in_the_log_still(jvm: Simulation) -> None:
     one = next(one for one in findings() if one.id == "refused-and-deleted")
     _, group = play(jvm, plan_of(one.plan, NEWEST), one.each_step[:-1], "dead", at_rest=False)
     assert (group.state.coordinator.state, group.state.coordinator.consumer) == (None, None)
@@ -83,7 +83,7 @@ def test_a_log_is_shown_from_where_the_group_was_last_at_rest():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("finding", findings(), ids=name)
-def test_it_is_so_on_the_newest_release(finding: MigrationFinding, jvm: KafkaCell):
+def test_it_is_so_on_the_newest_release(finding: MigrationFinding, jvm: Simulation):
     one = shown(jvm, finding, NEWEST)
     assert one.shows, one.run
     if finding.kind == TWICE:
@@ -95,7 +95,7 @@ def test_it_is_so_on_the_newest_release(finding: MigrationFinding, jvm: KafkaCel
 
 
 @pytest.mark.slow
-def test_of_two_owners_one_may_not_commit_where_it_is_said_so(jvm: KafkaCell):
+def test_of_two_owners_one_may_not_commit_where_it_is_said_so(jvm: Simulation):
     for one in (one for one in findings() if one.kind == OVERLAP):
         run, group = play(jvm, plan_of(one.plan, NEWEST), one.each_step, one.kind)
         assert run.kind == OVERLAP
@@ -105,7 +105,7 @@ def test_of_two_owners_one_may_not_commit_where_it_is_said_so(jvm: KafkaCell):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("plan", ["cooperative", "eager", "two"])
-def test_a_conversion_that_nothing_disturbs_gives_everybody_its_part(plan: str, jvm: KafkaCell):
+def test_a_conversion_that_nothing_disturbs_gives_everybody_its_part(plan: str, jvm: Simulation):
     group = MigrationGroup(jvm, plan_of(plan, NEWEST))
     for step in ("start A", "settle", "start B", "settle", "start C", "settle"):
         assert group.step(step)
@@ -120,7 +120,7 @@ def test_a_conversion_that_nothing_disturbs_gives_everybody_its_part(plan: str, 
 
 
 @pytest.mark.slow
-def test_a_step_that_cannot_be_changes_nothing(jvm: KafkaCell):
+def test_a_step_that_cannot_be_changes_nothing(jvm: Simulation):
     group = MigrationGroup(jvm, plan_of("static", NEWEST))
     for step in ("poll A", "respond C", "expire A", "reconcile C", "no such", "poll Z"):
         assert not group.step(step)
@@ -130,7 +130,7 @@ def test_a_step_that_cannot_be_changes_nothing(jvm: KafkaCell):
 
 
 @pytest.mark.slow
-def test_a_drawn_run_is_the_same_again_and_what_is_made_smaller_breaks_the_same(jvm: KafkaCell):
+def test_a_drawn_run_is_the_same_again_and_what_is_made_smaller_breaks_the_same(jvm: Simulation):
     plan = plan_of("cooperative", NEWEST)
     assert drawn(jvm, plan, "7") == drawn(jvm, plan, "7")
     steps = ("start C", "settle", "start A", "settle", "poll A", "run C", "beat A", "leave C", "failover")
@@ -148,6 +148,6 @@ def test_it_is_so_on_each_release_as_the_page_has_it(release: str):
     )
     assert [name for name, _ in rows] == [one.id for one in findings()]
     column = RELEASES.index(release)
-    with KafkaCell([release], [NEWEST]) as cell:
+    with Simulation([release], [NEWEST]) as cell:
         for one, (_, marks) in zip(findings(), rows, strict=True):
             assert shown(cell, one, release).shows is (marks.split(" | ")[column] == "X"), one.id

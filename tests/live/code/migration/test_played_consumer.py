@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance_verifier.live.code.answers import CellResponse
+from rebalance_verifier.live.code.answers import SimulationResponse
 from rebalance_verifier.live.code.migration.played import PlayedConsumer
 
 BOTH = frozenset({"t-0", "t-1"})
 
 
-def answer(error: str = "NONE", **fields: Any) -> CellResponse:
-    return CellResponse(member=0, id=1, api="ConsumerGroupHeartbeat", error=error, **fields)
+def answer(error: str = "NONE", **fields: Any) -> SimulationResponse:
+    return SimulationResponse(member=0, id=1, api="ConsumerGroupHeartbeat", error=error, **fields)
 
 
 def member(**fields: Any) -> PlayedConsumer:

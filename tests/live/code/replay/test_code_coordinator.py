@@ -7,12 +7,12 @@ from typing import Any
 
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.answers import (
-    CellClaim,
-    CellEvent,
-    CellRequest,
-    CellResponse,
     CoordinatorState,
     RegisteredMember,
+    SimulationClaim,
+    SimulationEvent,
+    SimulationRequest,
+    SimulationResponse,
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
 from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
@@ -26,8 +26,8 @@ A, B = Slot(0), Slot(1)
 SETUP = SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2, faults=()))
 
 
-def claim(*owned: str, topics: tuple[str, ...] = ("t",)) -> tuple[CellClaim, ...]:
-    one = CellClaim(protocol="cooperative-sticky", version=3, topics=topics, owned=frozenset(owned))
+def claim(*owned: str, topics: tuple[str, ...] = ("t",)) -> tuple[SimulationClaim, ...]:
+    one = SimulationClaim(protocol="cooperative-sticky", version=3, topics=topics, owned=frozenset(owned))
     return (one,)
 
 
@@ -53,21 +53,23 @@ def group(state: str, generation: int, *members: RegisteredMember, **rest: Any) 
     return CoordinatorState(state=state, generation=generation, members=members, **{**known, **rest})
 
 
-def join(member: int, member_id: str = "", **rest: Any) -> CellRequest:
+def join(member: int, member_id: str = "", **rest: Any) -> SimulationRequest:
     known: dict[str, Any] = {"claims": claim(), **rest}
-    return CellRequest(member=member, id=1, api="JoinGroup", version=9, member_id=member_id, **known)
+    return SimulationRequest(member=member, id=1, api="JoinGroup", version=9, member_id=member_id, **known)
 
 
-def answer(member_id: str, leader: str) -> CellResponse:
-    return CellResponse(member=0, id=1, api="JoinGroup", error="NONE", member_id=member_id, leader=leader)
+def answer(member_id: str, leader: str) -> SimulationResponse:
+    return SimulationResponse(
+        member=0, id=1, api="JoinGroup", error="NONE", member_id=member_id, leader=leader
+    )
 
 
 def seen(
     watch: CoordinatorWatch,
-    request: CellRequest,
+    request: SimulationRequest,
     before: CoordinatorState,
     after: CoordinatorState,
-    *more: CellEvent,
+    *more: SimulationEvent,
 ) -> list[Any]:
     assert list(watch.sees("poll", {}, before, before, [request])) == []
     return list(watch.sees("deliver", {"id": request.id}, before, after, more))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rebalance_verifier.live.code.answers import CellRequest, CellResponse, ConsumerState
+from rebalance_verifier.live.code.answers import ConsumerState, SimulationRequest, SimulationResponse
 from rebalance_verifier.live.code.replay.group import CodeMember, answered_by
 from rebalance_verifier.model.group.parts import (
     NONE,
@@ -34,11 +34,11 @@ STABLE = replace(JOINING, state="STABLE", generation=1, member_id="A-1", rejoin=
 def test_an_error_costs_the_membership_that_it_is_of(
     api: str, before: ConsumerState, error: str, same: bool | None
 ) -> None:
-    request = CellRequest(
+    request = SimulationRequest(
         member=0, id=7, api=api, version=5, member_id=before.member_id, generation=before.generation
     )
     member = CodeMember(slot=Slot(0), sent={7: request})
-    response = CellResponse(member=0, id=7, api=api, error=error)
+    response = SimulationResponse(member=0, id=7, api=api, error=error)
     seen = answered_by(member, response, before, JOINING)
     assert (seen and seen.same) == same
     assert seen is None or seen.reset == bool(before.member_id)

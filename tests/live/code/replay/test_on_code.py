@@ -20,7 +20,7 @@ from rebalance_verifier.live.clients.replay.verdict import Replayed
 from rebalance_verifier.live.code.releases import OLDEST_COORDINATOR
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.on_code import observe, replay_on_code
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.properties.group.clauses import CONVERGES
 from rebalance_verifier.traces import runs
 
@@ -75,18 +75,18 @@ def run(switch: str) -> SavedRun:
 
 
 @pytest.fixture(scope="module")
-def cell() -> Iterator[KafkaCell]:
-    with KafkaCell([RELEASE], [*CONSUMERS, RELEASE]) as started:
+def cell() -> Iterator[Simulation]:
+    with Simulation([RELEASE], [*CONSUMERS, RELEASE]) as started:
         yield started
 
 
-def played(cell: KafkaCell, switch: str, consumer: str) -> Replayed:
+def played(cell: Simulation, switch: str, consumer: str) -> Replayed:
     return replay_on_code(run(switch), CodeReleases(coordinator=RELEASE, consumers=(consumer,)), cell)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", HISTORY)
-def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: KafkaCell, switch: str) -> None:
+def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: Simulation, switch: str) -> None:
     had, mended = (played(cell, switch, release) for release in HISTORY[switch])
     assert (had.verdict, had.stopped, had.unforced) == ("same", "", [])
     assert (mended.verdict, mended.stopped, mended.unforced) == ("none", "", [])
@@ -95,7 +95,7 @@ def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: Kafk
 @pytest.mark.nightly
 @pytest.mark.parametrize("switch", OLDER)
 def test_and_so_do_others(switch: str) -> None:
-    with KafkaCell([RELEASE], OLDER[switch]) as older:
+    with Simulation([RELEASE], OLDER[switch]) as older:
         assert [observed(older, switch, RELEASE, release) for release in OLDER[switch]] == ["shown", "absent"]
 
 
@@ -105,7 +105,7 @@ def test_what_was_lost_while_joining_is_given_to_nobody() -> None:
     the partition that was withheld for it stays with nobody."""
     strands, keeps = ("2.8.1", "3.1.2", "3.2.1", RELEASE), "2.8.0"
     [stranded] = [one for one in runs_for_code("join_sent_after_reset") if one.clause == CONVERGES.id]
-    with KafkaCell([RELEASE], [*strands, keeps]) as several:
+    with Simulation([RELEASE], [*strands, keeps]) as several:
         found = {
             one: replay_on_code(
                 stranded, CodeReleases(coordinator=RELEASE, consumers=(one,)), several
@@ -119,17 +119,17 @@ def test_what_was_lost_while_joining_is_given_to_nobody() -> None:
 @pytest.mark.parametrize("switch", IN_EVERY_COORDINATOR)
 def test_what_was_read_in_the_coordinator_is_in_it(switch: str) -> None:
     coordinators = (OLDEST_COORDINATOR, RELEASE)
-    with KafkaCell(coordinators, [RELEASE]) as both:
+    with Simulation(coordinators, [RELEASE]) as both:
         assert {observed(both, switch, one, RELEASE) for one in coordinators} == {"shown"}
 
 
-def observed(cell: KafkaCell, switch: str, coordinator: str, consumer: str) -> str:
+def observed(cell: Simulation, switch: str, coordinator: str, consumer: str) -> str:
     on = CodeReleases(coordinator=coordinator, consumers=(consumer,))
     return observe(runs_for_code(switch), on, cell).seen
 
 
 @pytest.mark.slow
-def test_a_late_commit_still_costs_a_new_membership(cell: KafkaCell) -> None:
+def test_a_late_commit_still_costs_a_new_membership(cell: Simulation) -> None:
     """U7: found in the model, and here in the newest release."""
     found = played(cell, "late_commit_resets", RELEASE)
     assert (found.verdict, found.unforced) == ("same", [])
@@ -137,7 +137,7 @@ def test_a_late_commit_still_costs_a_new_membership(cell: KafkaCell) -> None:
 
 
 @pytest.mark.slow
-def test_a_decision_of_a_lost_generation_is_believed(cell: KafkaCell) -> None:
+def test_a_decision_of_a_lost_generation_is_believed(cell: Simulation) -> None:
     """U12: in the run that is spelled out, leader and assignor are Kafka's own."""
     [spelled] = [one.saved for one in SPELLED if one.shown.switch == "lost_generation_believed"]
     found = replay_on_code(spelled, CodeReleases(coordinator=RELEASE, consumers=(RELEASE,)), cell)
@@ -160,14 +160,14 @@ def test_a_decision_of_a_lost_generation_is_believed(cell: KafkaCell) -> None:
     ],
 )
 def test_what_was_read_in_the_coordinator_is_watched_in_it(
-    cell: KafkaCell, switch: str, consumer: str, verdict: str
+    cell: Simulation, switch: str, consumer: str, verdict: str
 ) -> None:
     found = played(cell, switch, consumer)
     assert (found.verdict, found.stopped, found.unforced) == (verdict, "", [])
 
 
 @pytest.mark.slow
-def test_the_same_run_has_the_same_outcome(cell: KafkaCell) -> None:
+def test_the_same_run_has_the_same_outcome(cell: Simulation) -> None:
     first, again = (played(cell, "prepare_not_repeated_after_reset", "2.8.0") for _ in range(2))
     assert first == again
 
@@ -175,7 +175,7 @@ def test_the_same_run_has_the_same_outcome(cell: KafkaCell) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", ["no_heartbeat_in_completing", "rebalance_timeout_zero", "no_withhold"])
 def test_what_goes_another_way_where_the_switch_matters_does_not_have_it(
-    cell: KafkaCell, switch: str
+    cell: Simulation, switch: str
 ) -> None:
     found = played(cell, switch, RELEASE)
     assert (found.verdict, found.absent) == ("inconclusive", True)
@@ -183,7 +183,7 @@ def test_what_goes_another_way_where_the_switch_matters_does_not_have_it(
 
 
 @pytest.mark.slow
-def test_what_goes_another_way_before_says_nothing(cell: KafkaCell) -> None:
+def test_what_goes_another_way_before_says_nothing(cell: Simulation) -> None:
     """Whoever joins first leads, which is not the run's leader."""
     found = played(cell, "leader_watches_own_topics", RELEASE)
     assert (found.verdict, found.absent) == ("inconclusive", False)
@@ -191,7 +191,7 @@ def test_what_goes_another_way_before_says_nothing(cell: KafkaCell) -> None:
 
 @pytest.mark.slow
 def test_a_jvm_that_dies_is_reported_and_leaves_nothing() -> None:
-    with KafkaCell([RELEASE], [RELEASE]) as killed:
+    with Simulation([RELEASE], [RELEASE]) as killed:
         os.kill(killed.pid, signal.SIGKILL)
         found = played(killed, "reset_on_retriable", RELEASE)
         assert not alive(killed.pid)

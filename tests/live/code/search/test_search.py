@@ -30,7 +30,7 @@ from rebalance_verifier.live.code.search.run import (
     rebalances,
 )
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan, search_walks
-from rebalance_verifier.live.code.simulation import KafkaCell
+from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic import group
 from rebalance_verifier.model.group.observations import Call, Callback, Completed
 from rebalance_verifier.model.group.parts import (
@@ -129,14 +129,14 @@ def test_of_equal_causes_the_smallest_run_is_kept() -> None:
 
 
 @pytest.fixture(scope="module")
-def cell() -> Iterator[KafkaCell]:
-    with KafkaCell([RELEASE], [RELEASE, "3.3.1"]) as made:
+def cell() -> Iterator[Simulation]:
+    with Simulation([RELEASE], [RELEASE, "3.3.1"]) as made:
         yield made
 
 
 @needs_java
 @pytest.mark.slow
-def test_a_group_settles_and_a_run_comes_again(cell: KafkaCell) -> None:
+def test_a_group_settles_and_a_run_comes_again(cell: Simulation) -> None:
     playing = CodePlaying(cell, of(), NOW, keeps=True)
     first = played(playing, [], peace=True)
     assert (first.ending, first.breaches, first.peace) == (Ending.SETTLED, {}, 0)
@@ -148,7 +148,7 @@ def test_a_group_settles_and_a_run_comes_again(cell: KafkaCell) -> None:
 @needs_java
 @pytest.mark.slow
 def test_requests_of_a_connection_arrive_in_order_and_those_of_a_broken_one_may_still(
-    cell: KafkaCell,
+    cell: Simulation,
 ) -> None:
     playing = CodePlaying(cell, of("dynamic", "disconnect", "late request"), NOW)
     playing.begin()
@@ -168,7 +168,7 @@ def test_requests_of_a_connection_arrive_in_order_and_those_of_a_broken_one_may_
 
 @needs_java
 @pytest.mark.slow
-def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(cell: KafkaCell) -> None:
+def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(cell: Simulation) -> None:
     playing = CodePlaying(cell, of("eager", "late request"), NOW)
     playing.begin()
     playing.gather()
@@ -179,7 +179,7 @@ def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(cell: Ka
 
 @needs_java
 @pytest.mark.nightly
-def test_sleep_sets_lose_no_end(cell: KafkaCell) -> None:
+def test_sleep_sets_lose_no_end(cell: Simulation) -> None:
     playing = CodePlaying(cell, of("dynamic", "session timeout", partitions=1), NOW)
 
     def ends(sleeps: bool) -> tuple[set[Hashable], set[str], int]:
@@ -195,7 +195,7 @@ def test_sleep_sets_lose_no_end(cell: KafkaCell) -> None:
 
 @needs_java
 @pytest.mark.slow
-def test_a_broker_reads_nothing_behind_a_request_that_waits(cell: KafkaCell) -> None:
+def test_a_broker_reads_nothing_behind_a_request_that_waits(cell: Simulation) -> None:
     playing = CodePlaying(cell, of("dynamic", "enforce", "late request"), NOW)
     playing.begin()
     playing.gather()
@@ -212,7 +212,7 @@ def test_a_broker_reads_nothing_behind_a_request_that_waits(cell: KafkaCell) -> 
 
 @needs_java
 @pytest.mark.slow
-def test_a_shared_search_is_the_whole_one(cell: KafkaCell) -> None:
+def test_a_shared_search_is_the_whole_one(cell: Simulation) -> None:
     """The shares together have the runs of the search that is not shared."""
     playing = CodePlaying(cell, of("dynamic", "crash", partitions=1), NOW)
 
@@ -307,7 +307,7 @@ def test_the_newest_release_has_no_two_owners_and_settles() -> None:
 
 @needs_java
 @pytest.mark.slow
-def test_a_run_that_does_not_come_again_is_left_as_it_is(cell: KafkaCell) -> None:
+def test_a_run_that_does_not_come_again_is_left_as_it_is(cell: Simulation) -> None:
     finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),))
     assert shortened(CodePlaying(cell, of(), NOW), finding) == finding
 
