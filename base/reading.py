@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
 
-MOST_BYTES = 256 * 2**20
+MAX_BYTES = 256 * 2**20
 """Of a file, unless a reader has a limit of its own."""
 
 
@@ -40,7 +40,7 @@ def reason(error: Exception) -> str:
     return str(error.args[0] if error.args and not isinstance(error, OSError) else error)
 
 
-def contents(path: Path, most: int = MOST_BYTES) -> bytes:
+def contents(path: Path, most: int = MAX_BYTES) -> bytes:
     """Return the bytes of a regular file of at most so many. Raises Unreadable, FileNotFoundError."""
     with regular(path) as file:
         found = file.read(most + 1) if os.fstat(file.fileno()).st_size <= most else None
@@ -79,7 +79,7 @@ def _kind(mode: int) -> str:
     return kinds.get(stat.S_IFMT(mode), "device")
 
 
-def text(path: Path, most: int = MOST_BYTES) -> str:
+def text(path: Path, most: int = MAX_BYTES) -> str:
     """Return the text of a file in UTF-8. Raises as ``contents`` does, and Unparsed."""
     found = contents(path, most)
     try:
@@ -88,12 +88,12 @@ def text(path: Path, most: int = MOST_BYTES) -> str:
         raise Unparsed(f"{path}: is not UTF-8: {error.reason} at byte {error.start}") from error
 
 
-def json_of(path: Path, most: int = MOST_BYTES) -> Any:
+def json_of(path: Path, most: int = MAX_BYTES) -> Any:
     """Return the JSON value in a file. Raises as ``contents`` does, and Unparsed."""
     return parsed_json(text(path, most), str(path))
 
 
-def toml_of(path: Path, most: int = MOST_BYTES) -> dict[str, Any]:
+def toml_of(path: Path, most: int = MAX_BYTES) -> dict[str, Any]:
     """Return the tables of a file in TOML. Raises as ``contents`` does, and Unparsed."""
     read = text(path, most)
     try:

@@ -20,7 +20,7 @@ from typing import Any
 from rebalance_verifier.base.reading import fields, listed, parsed_json, whole, word
 from rebalance_verifier.model.machine import Value
 
-MOST_PARTS, MOST_DEEP = 1_000_000, 100
+MAX_PARTS, MAX_DEEP = 1_000_000, 100
 """Of one value, those that are there twice counted twice: to hash it goes through them all, by recursion."""
 
 
@@ -128,7 +128,7 @@ class _PartsRead:
         items = [self.at(number) for number in numbers]
         known = [self._sizes[number] for number in numbers]
         size, deep = 1 + sum(one for one, _ in known), 1 + max((deep for _, deep in known), default=0)
-        if size > MOST_PARTS or deep > MOST_DEEP:
+        if size > MAX_PARTS or deep > MAX_DEEP:
             raise ValueError("a value is larger than any of a search")
         self._parts.append(self._made(kind, rest, items))
         self._sizes.append((size, deep))

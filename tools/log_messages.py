@@ -41,7 +41,7 @@ SAMPLES = (
     *("[TopicPartition(topic='t', partition=0)]", "<Generation 7 (member_id: m, protocol: range)>"),
     "Broker: Unknown member",
 )
-MOST_HOLES = 3
+MAX_HOLES = 3
 """Of a format with more, a row that begins as it does is taken to read it: what stands in it is too much to
 try."""
 
@@ -150,7 +150,7 @@ def of_library(logging: Logging, release: str) -> Iterator[str]:
 def filled(text: str) -> Iterator[str]:
     """A format with what may stand in it in a log."""
     first, *others = HOLE.split(text)
-    for fill in itertools.product(SAMPLES, repeat=len(others)) if len(others) <= MOST_HOLES else ():
+    for fill in itertools.product(SAMPLES, repeat=len(others)) if len(others) <= MAX_HOLES else ():
         yield first + "".join(value + other for value, other in zip(fill, others, strict=True))
 
 
@@ -159,7 +159,7 @@ def readings(name: str, text: str) -> tuple[Line, ...]:
     """The rows of a source's table by which a format is an event."""
     source = next(one for one in (JAVA, BROKER, LIBRDKAFKA, PYTHON) if one.name == name)
     found: dict[str, Line] = {}
-    if len(HOLE.findall(text)) > MOST_HOLES:
+    if len(HOLE.findall(text)) > MAX_HOLES:
         bare = LEAD.sub("", HOLE.sub("x", text), count=1)
         return tuple(one for one in source.lines if one.kind is not None and bare.startswith(one.start))[:1]
     for message in filled(text):

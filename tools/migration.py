@@ -30,7 +30,7 @@ PAGE = Path(__file__).parents[1] / "docs" / "results" / "migration.md"
 CONSUMERS = NEWEST
 """The release of the classic consumers."""
 
-MOST_LINES = 40
+MAX_LINES = 40
 """Of a log of messages."""
 
 BREAKS = {
@@ -108,7 +108,7 @@ def page(played: Mapping[str, Mapping[str, ShownFinding]], releases: Sequence[st
 def report(one: MigrationFinding, played: Mapping[str, ShownFinding], releases: Sequence[str]) -> list[str]:
     """One finding, as an upstream report would have it."""
     newest = played[releases[-1]]
-    log = newest.log if len(newest.log) <= MOST_LINES else (*newest.log[:MOST_LINES], "...")
+    log = newest.log if len(newest.log) <= MAX_LINES else (*newest.log[:MAX_LINES], "...")
     return [
         f'<a id="{one.id}"></a>',
         f"## {one.title}",

@@ -16,7 +16,7 @@ from rebalance_verifier.gate.search.result import Status
 from rebalance_verifier.model import codec
 
 FILE = "runs.jsonl"
-MOST = 500
+MAX = 500
 """Runs that are remembered."""
 
 SCHEMA = 1
@@ -60,9 +60,9 @@ class OpenFinding:
 
 
 def remember(run: PastRun, root: Path) -> list[PastRun]:
-    """Add a run to those that were made, and return the newest ``MOST`` of all; ``root`` is to be locked by
+    """Add a run to those that were made, and return the newest ``MAX`` of all; ``root`` is to be locked by
     whoever calls. Raises ``OSError``."""
-    records = [*_records(root), {"schema": SCHEMA, "kind": KIND, **codec.to_json(run)}][-MOST:]
+    records = [*_records(root), {"schema": SCHEMA, "kind": KIND, **codec.to_json(run)}][-MAX:]
     files.write(root / FILE, "".join(f"{json.dumps(one)}\n" for one in records))
     return _runs(records)
 
@@ -70,7 +70,7 @@ def remember(run: PastRun, root: Path) -> list[PastRun]:
 def load(root: Path) -> list[PastRun]:
     """Return the runs that are remembered, in order; what is no run, or is of a newer suite, is left out.
     Raises ``OSError``."""
-    return _runs(_records(root)[-MOST:])
+    return _runs(_records(root)[-MAX:])
 
 
 def _records(root: Path) -> list[dict[str, Any]]:

@@ -13,10 +13,10 @@ from typing import Any
 
 from rebalance_verifier.base.saved import SUITE
 
-MOST_BYTES = 1 << 16
+MAX_BYTES = 1 << 16
 """Of the beginning of a file, which says what it is."""
 
-MOST_FILES = 100
+MAX_FILES = 100
 """Of a directory, which say what it holds."""
 
 TRACE, REPORT, EVENTS, GROUP, LOG = "a trace", "a report", "an event log", "a group in TOML", "a log"
@@ -47,7 +47,7 @@ def kind_of(path: Path) -> str:
         if not stat.S_ISREG(path.stat().st_mode):
             return ""
         with path.open("rb") as file:
-            head = file.read(MOST_BYTES).decode("utf-8-sig", errors="replace")
+            head = file.read(MAX_BYTES).decode("utf-8-sig", errors="replace")
     except (OSError, ValueError):
         return ""
     if path.suffix == ".toml":
@@ -79,7 +79,7 @@ def _kind_of_directory(path: Path) -> str:
     for name in _WHOLE:
         if kind := kind_of(path / name):
             return kind
-    held = {kind_of(one) for one in islice(_files(path), MOST_FILES)}
+    held = {kind_of(one) for one in islice(_files(path), MAX_FILES)}
     if TRACE in held and held <= {TRACE, REPORT}:
         return TRACES
     return LOGS if held & {LOG, EVENTS} and TRACE not in held else ""

@@ -27,7 +27,7 @@ from rebalance_verifier.explore.groups.upgrade_paths import Hop, Path
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.explore.liveness.lasso import Lasso
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, consumer_protocol_trouble
-from rebalance_verifier.model.classic.group import MOST_NAMINGS
+from rebalance_verifier.model.classic.group import MAX_NAMINGS
 from rebalance_verifier.model.consumer.state import ConsumerGroup, GroupKind
 from rebalance_verifier.model.group.parts import (
     Error,
@@ -112,7 +112,7 @@ def joined_plan(judged: Sequence[JudgedHop]) -> tuple[str, ...]:
     return tuple(step for number, plan in enumerate(plans) for step in ((NEXT_HOP,) * (number > 0) + plan))
 
 
-MOST_MEMBERS = 4
+MAX_MEMBERS = 4
 """Members that are searched if they are asked for; more take days."""
 
 STAND_IN = 2
@@ -125,8 +125,8 @@ def searched(members: int, partitions: int) -> tuple[int, int]:
     >>> searched(3, 3), searched(50, 2), searched(2, 500)
     ((3, 3), (2, 2), (2, 2))
     """
-    members = members if members <= MOST_MEMBERS else STAND_IN
-    fits = partitions <= 7 and factorial(members) * factorial(partitions) <= MOST_NAMINGS
+    members = members if members <= MAX_MEMBERS else STAND_IN
+    fits = partitions <= 7 and factorial(members) * factorial(partitions) <= MAX_NAMINGS
     return members, partitions if fits else STAND_IN
 
 

@@ -45,7 +45,7 @@ from rebalance_verifier.properties.assignors.scenarios import Scenario, to_json
 
 SCHEMA = 2
 
-MOST_KNOWN = 6
+MAX_KNOWN = 6
 """Counterexamples of one clause and protocol that every target is asked, the smallest; and the probes."""
 
 ONCE = "broken in the search, and not again"
@@ -350,7 +350,7 @@ def _corpus(comparison: TargetComparison, judged: Sequence[Judged]) -> Corpus:
                 with contextlib.suppress(files.TraceError):  # deleted since
                     scenario = counterexamples.load(Path(cell.trace)).scenario
                     found.setdefault(key, {})[_order(scenario)] = scenario
-    smallest = {key: dict(sorted(scenarios.items())[:MOST_KNOWN]) for key, scenarios in found.items()}
+    smallest = {key: dict(sorted(scenarios.items())[:MAX_KNOWN]) for key, scenarios in found.items()}
     given = [(probe.clause, probe.scenario) for probe in probes()]
     given += [(trace.clause, trace.scenario) for trace in comparison.known]
     for clause, scenario in given:

@@ -98,10 +98,10 @@ def _announced(candidates: Iterator[Scenario], ahead: Ahead) -> Iterator[Scenari
     while several := list(islice(candidates, count)):
         ahead(several)
         yield from several
-        count = min(2 * count, MOST_AHEAD)
+        count = min(2 * count, MAX_AHEAD)
 
 
-FIRST_AHEAD, MOST_AHEAD = 4, 32
+FIRST_AHEAD, MAX_AHEAD = 4, 32
 """Candidates that are announced at once, at first and at most."""
 
 
@@ -407,7 +407,7 @@ def _fewer_shares(s: Scenario) -> Iterator[Scenario]:
 def _fewer_at_once(s: Scenario) -> Iterator[Scenario]:
     """Yield two things at once, then several, at random: what cannot go alone may go with another."""
     things = things_of(s)
-    if len(things) <= MOST_PAIRED:
+    if len(things) <= MAX_PAIRED:
         yield from (without_things(s, pair) for pair in combinations(things, 2))
     draw = _draw(s)
     for number in range(TRIES * (len(things) > 2)):
@@ -418,7 +418,7 @@ def _fewer_at_once(s: Scenario) -> Iterator[Scenario]:
 TRIES = 20
 """How often several things are taken away at random."""
 
-MOST_PAIRED = 16
+MAX_PAIRED = 16
 """Up to so many things, each pair of them is taken away."""
 
 

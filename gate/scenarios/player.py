@@ -58,7 +58,7 @@ from rebalance_verifier.properties.assignors.scenarios import (
     UserData,
 )
 
-MOST_ROUNDS, ROUNDS_IN_CIRCLES = 16, 6
+MAX_ROUNDS, ROUNDS_IN_CIRCLES = 16, 6
 """Undisturbed rebalances after which a group that still moves is called unsettled, and after which one is
 that has been where it is before. Some that are late by racks take 15 rounds, and others never settle."""
 
@@ -171,7 +171,7 @@ def history(
             yield from judge.further(Scope.REPEAT, calls[-1])
         done = len(calls)
         slow = settling.slow_rounds(sum(map(len, group.cluster.topics.values())), group.limits)
-        while (more := len(calls) - done - slow) < MOST_ROUNDS:
+        while (more := len(calls) - done - slow) < MAX_ROUNDS:
             if more >= ROUNDS_IN_CIRCLES and settling.cycle(History(tuple(calls), alone, None)):
                 break
             if not (yield from _rebalance(group, {}, judge, writer, calls, disturbed=False)):

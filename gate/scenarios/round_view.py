@@ -30,17 +30,17 @@ from rebalance_verifier.properties.assignors.scenarios import (
 )
 from rebalance_verifier.properties.assignors.wording import listed, together
 
-MOST_ROUNDS = 12
+MAX_ROUNDS = 12
 ROUNDS_AFTER = 2
 """Rounds after the breaking one."""
 
-MOST_NAMED = 12
+MAX_NAMED = 12
 """Members whose part of a round is put in words, and partitions of a member."""
 
-MOST_DECISIVE = 3
+MAX_DECISIVE = 3
 """Partitions of a breach of which it is said who claims them."""
 
-MOST_PARTS = 10_000
+MAX_PARTS = 10_000
 """Parts that members have in rounds that can be stepped through."""
 
 ALONE = "no further events"
@@ -49,7 +49,7 @@ ALONE = "no further events"
 def shown_rounds(total: int, breaking: int) -> range:
     """Of so many rounds those to show, from 0: what led to the breaking one and a little of what follows."""
     end = max(0, min(total, breaking + ROUNDS_AFTER))
-    return range(max(0, end - MOST_ROUNDS), end)
+    return range(max(0, end - MAX_ROUNDS), end)
 
 
 def followed(
@@ -165,7 +165,7 @@ def round_views(
     """Yield the rounds that were answered, for who steps through them: what precedes each, then what
     everybody claims in JoinGroup and is given in SyncGroup. Of very many the last. ``summary``: what breaks
     in the ``breaking`` one."""
-    first, room = len(calls), MOST_PARTS
+    first, room = len(calls), MAX_PARTS
     while first and (room := room - len(calls[first - 1].group)) >= 0:
         first -= 1
     happened = stories(scenario, range(first, len(calls)))
@@ -182,7 +182,7 @@ def round_views(
 def _decided(call: AssignorCall, before: AssignorCall, decisive: Sequence[TopicPartition]) -> Iterator[str]:
     """Yield who claims each of some partitions and who is given it; without any, what is claimed and given
     otherwise than before."""
-    for partition in decisive[:MOST_DECISIVE]:
+    for partition in decisive[:MAX_DECISIVE]:
         claims = call.claimants.get(partition, {})
         claimed = listed((f"{m} ({_since(generation)})" for m, generation in claims.items()))
         members = list(dict.fromkeys(granted := call.granted.get(partition, ())))
@@ -259,13 +259,13 @@ def _grant(call: AssignorCall, member: str) -> str:
 
 
 def _named(members: Sequence[str], describe: Callable[[str], str]) -> list[str]:
-    more = [f"and {len(members) - MOST_NAMED:,} more"] if len(members) > MOST_NAMED else []
-    return [*map(describe, members[:MOST_NAMED]), *more]
+    more = [f"and {len(members) - MAX_NAMED:,} more"] if len(members) > MAX_NAMED else []
+    return [*map(describe, members[:MAX_NAMED]), *more]
 
 
 def _few(partitions: Sequence[TopicPartition]) -> str:
-    more = f" and {len(partitions) - MOST_NAMED:,} more" if len(partitions) > MOST_NAMED else ""
-    return " ".join(map(str, partitions[:MOST_NAMED])) + more or "nothing"
+    more = f" and {len(partitions) - MAX_NAMED:,} more" if len(partitions) > MAX_NAMED else ""
+    return " ".join(map(str, partitions[:MAX_NAMED])) + more or "nothing"
 
 
 def stories(scenario: Scenario, window: range) -> dict[int, str]:

@@ -32,7 +32,7 @@ from rebalance_verifier.properties.assignors.scenarios import to_json as scenari
 SCHEMA = 1
 """Raised when older readers would misread the file."""
 
-MOST_RECORDED = 100_000
+MAX_RECORDED = 100_000
 """Claims and grants in the recording; beyond, it is left out, since replay makes it again."""
 
 
@@ -123,7 +123,7 @@ def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -
         for call in finding.calls
         for partitions in (*call.assignment.values(), *(c.partitions for c in call.claims.values()))
     )
-    calls = finding.calls if entries <= MOST_RECORDED else ()
+    calls = finding.calls if entries <= MAX_RECORDED else ()
     return Trace(
         clause=finding.clause,
         target=target,

@@ -13,7 +13,7 @@ from rebalance_verifier.base.processes.failure import (
 )
 from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.search.causes.attribution import (
-    MOST_CAUSES,
+    MAX_CAUSES,
     Attribution,
     BreakingScenario,
     CauseFound,
@@ -47,7 +47,7 @@ def findings(
 ) -> tuple[Finding, ...]:
     """Return the counterexamples of one clause, of each cause one that was confirmed, the most real first; if
     none was, one as it was found. A clause that is expected to be broken has one, which is not minimised."""
-    first, *_ = smallest = sorted(broken, key=lambda one: (one.scenario.size, one.number))[:MOST_CAUSES]
+    first, *_ = smallest = sorted(broken, key=lambda one: (one.scenario.size, one.number))[:MAX_CAUSES]
     key = f"{first.found.clause.id}-{first.scenario.protocol}"
     causes: list[CauseFound] = []
     if not plan.expected(key):

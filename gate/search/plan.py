@@ -9,7 +9,7 @@ from functools import cache
 from rebalance_verifier.base.draws import Seeded
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.generator import LARGE, SMALL, Size, along, crowd, generate, some
-from rebalance_verifier.gate.search.causes.attribution import MOST_CAUSES
+from rebalance_verifier.gate.search.causes.attribution import MAX_CAUSES
 from rebalance_verifier.model.values import RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause
 from rebalance_verifier.properties.assignors.clauses import TABLE
@@ -58,7 +58,7 @@ class CheckPlan:
     fail_fast: bool = False
     expected: Callable[[str], bool] = lambda key: False
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
-    causes: int = MOST_CAUSES
+    causes: int = MAX_CAUSES
     """So many causes of one clause are made small and shown, the most real ones."""
     repeatable: bool = False
     """Minimising does not look at the clock: what it comes to is the same everywhere."""

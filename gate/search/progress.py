@@ -23,7 +23,7 @@ COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
 """The fields of ``CheckProgress`` that count by name."""
 
 
-MOST_KEPT = 500
+MAX_KEPT = 500
 """Scenarios of one clause whose causes are looked for."""
 
 
@@ -71,7 +71,7 @@ class CheckProgress:
     claims: int = 0
     moved: int = 0
     breaking: dict[str, list[BreakingScenario]] = field(default_factory=dict)
-    """Per clause-protocol id: the first scenarios that break it, ``MOST_KEPT`` at most."""
+    """Per clause-protocol id: the first scenarios that break it, ``MAX_KEPT`` at most."""
     seconds: float = 0.0
     along: dict[str, CheckTally] = field(default_factory=dict)
     """By ``along_key``."""
@@ -129,7 +129,7 @@ class CheckProgress:
 
     def _keep(self, key: str, broken: Sequence[BreakingScenario]) -> None:
         kept = self.breaking.setdefault(key, [])
-        kept.extend(broken[: MOST_KEPT - len(kept)])
+        kept.extend(broken[: MAX_KEPT - len(kept)])
 
     def _show(self, key: str, passing: Passing) -> None:
         known = self.samples.get(key)

@@ -48,7 +48,7 @@ ReportStage = Callable[[str, int, int], None]
 EVERY = 0.05
 """Seconds after which a worker says how far it is."""
 
-MOST_CALLS = 60
+MAX_CALLS = 60
 """A worker that is silent for longer than so many calls may take hangs in what no alarm ends."""
 
 
@@ -146,7 +146,7 @@ def _entered(
     """Yield the same by a worker for each task that runs the target itself; None comes where that ended
     it."""
     working = partial(_working, tasks, session.entered)
-    yield from stream(working, len(tasks), jobs, anew=True, silence=MOST_CALLS * session.call_seconds)
+    yield from stream(working, len(tasks), jobs, anew=True, silence=MAX_CALLS * session.call_seconds)
 
 
 @contextlib.contextmanager

@@ -25,7 +25,7 @@ INTERNALS = "KafkaInternals.java"
 
 COMPILE_SECONDS = 120
 
-MOST_LINES = 10
+MAX_LINES = 10
 """Of what javac says, beside the first line; the error's ``detail`` has all."""
 
 _INTERFACE = "org/apache/kafka/clients/consumer/ConsumerPartitionAssignor.class"
@@ -98,7 +98,7 @@ def _complaint(java: str, source: str, jars: Sequence[str], output: str) -> Sequ
         return [f"the class path has no kafka-clients, 2.4 or newer: {hint}"]
     lines = output.splitlines() or ["javac does not say why"]
     first = next((number for number, line in enumerate(lines) if "error:" in line), 0)
-    more = lines[first + 1 : first + 1 + MOST_LINES]
+    more = lines[first + 1 : first + 1 + MAX_LINES]
     own = itertools.takewhile(lambda line: "error:" not in line, more)
     symbol = next((line.partition("symbol:")[2].strip() for line in own if "symbol:" in line), "")
     message = f"{source} does not compile: {lines[first]}" + (f": {symbol}" if symbol else "")

@@ -54,11 +54,11 @@ class NamingsError(ValueError):
     def __init__(self, members: int, namings: int) -> None:
         super().__init__(
             f"{members} members and their partitions have {namings:,} namings, too many to ask an assignor "
-            f"under each of them (at most {MOST_NAMINGS:,}): fewer members or partitions"
+            f"under each of them (at most {MAX_NAMINGS:,}): fewer members or partitions"
         )
 
 
-MOST_NAMINGS = 5_040
+MAX_NAMINGS = 5_040
 """Under so many an assignor is asked at most: 4 members x 5 partitions, 6 x 3."""
 
 
@@ -66,7 +66,7 @@ def machine(setup: Setup) -> Machine:
     """Return the group of ``setup``: nobody started, no group on the broker.
 
     Raises ValueError for an unknown fault, an instance id that two consumers share, an assignor list
-    without a common protocol, and a group with more than MOST_NAMINGS namings.
+    without a common protocol, and a group with more than MAX_NAMINGS namings.
     """
     for fault in setup.faults:
         if fault not in FAULTS:
@@ -80,7 +80,7 @@ def machine(setup: Setup) -> Machine:
     namings = factorial(len(setup.consumers))
     if not setup.racks:
         namings *= prod(factorial(len(each(parts))) for parts in setup.topics)
-    if setup.naming == "every" and namings > MOST_NAMINGS:
+    if setup.naming == "every" and namings > MAX_NAMINGS:
         raise NamingsError(len(setup.consumers), namings)
     names = _components(setup)
     mes = [MemberContext(Slot(slot), setup) for slot in setup.slots]

@@ -8,7 +8,7 @@ from itertools import permutations
 from math import factorial, prod
 from typing import NamedTuple
 
-from rebalance_verifier.model.classic.group import MOST_NAMINGS, NamingsError, permutation
+from rebalance_verifier.model.classic.group import MAX_NAMINGS, NamingsError, permutation
 from rebalance_verifier.model.consumer import connections, coordinator, environment
 from rebalance_verifier.model.consumer import member as client
 from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS
@@ -78,7 +78,7 @@ def check(setup: Setup, kinds: Sequence[str] = FAULTS, group: str = "a consumer 
     if setup.policy not in POLICIES:
         raise ValueError(f"no migration policy {setup.policy!r}; there are {', '.join(POLICIES)}")
     namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
-    if setup.naming == "every" and namings > MOST_NAMINGS:
+    if setup.naming == "every" and namings > MAX_NAMINGS:
         raise NamingsError(len(setup.consumers), namings)
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from rebalance_verifier.pipeline.audit.records import LogEvent
 
-MOST_READ = 2_000_000
+MAX_READ = 2_000_000
 """Lines of a file that are read for the sake of a few of them."""
 
-MOST_SHOWN = 600
+MAX_SHOWN = 600
 """Characters of one line."""
 
 _PACKED = (".bz2", ".lz4", ".snappy", ".xz", ".zip", ".zst")
@@ -36,7 +36,7 @@ def _lines(path: Path, numbers: set[int]) -> list[tuple[int, str]]:
         return []
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as lines:
-            last = min(max(numbers), MOST_READ)
+            last = min(max(numbers), MAX_READ)
             numbered = enumerate(islice(lines, last), 1)
             return [(number, _plain(line)) for number, line in numbered if number in numbers]
     except (OSError, EOFError, zlib.error):
@@ -44,4 +44,4 @@ def _lines(path: Path, numbers: set[int]) -> list[tuple[int, str]]:
 
 
 def _plain(line: bytes) -> str:
-    return line[: 4 * MOST_SHOWN].decode("utf-8", "replace").rstrip("\r\n")[:MOST_SHOWN]
+    return line[: 4 * MAX_SHOWN].decode("utf-8", "replace").rstrip("\r\n")[:MAX_SHOWN]

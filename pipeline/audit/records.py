@@ -245,7 +245,7 @@ def _zombies(finding: LogFinding) -> frozenset[str]:
     return frozenset(o.consumer for o in finding.owners if o.consumer and (o.generation or 0) < newest)
 
 
-MOST_FOLLOWED = 24
+MAX_FOLLOWED = 24
 """Consumers whose state is told at each moment that is stepped through."""
 
 
@@ -258,7 +258,7 @@ def recording_views(recording: Recording) -> Iterator[StepView]:
     everybody = dict.fromkeys(
         [*(o.consumer for o in finding.owners if o.consumer), *(m.event.who for m in moments)]
     )
-    names = [name for name in everybody if name != COORDINATOR][:MOST_FOLLOWED]
+    names = [name for name in everybody if name != COORDINATOR][:MAX_FOLLOWED]
     yield StepView(label="0", what="before the first event that is kept")
     for at, moment in enumerate(moments):
         event = moment.event

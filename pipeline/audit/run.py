@@ -34,12 +34,12 @@ from rebalance_verifier.pipeline.audit.result import (
 from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, mixed, on_several_clusters
 from rebalance_verifier.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
 
-MOST_FINDINGS = 1_000
+MAX_FINDINGS = 1_000
 """In the JSON report. OUT/findings has all."""
-MOST_TRACES = 100
-MOST_ROWS = 50
+MAX_TRACES = 100
+MAX_ROWS = 50
 """Of groups, pauses and clocks, the worst first."""
-MOST_MALFORMED = 5
+MAX_MALFORMED = 5
 
 LARGE = 512 << 20
 """Bytes of logs from which on Spark is used where it is installed, without being asked for."""
@@ -125,7 +125,7 @@ def _read(driver: Engine, found: Audited) -> Audited:
     nothing = {"files": 0, "lines": 0, "recognised": 0}
     names = sorted({*by_lines, *read.events}, key=lambda name: (not name, name))
     notes = [*read.notes, *on_several_clusters(read.clients)]
-    worst = f"SELECT * FROM malformed ORDER BY file, line LIMIT {MOST_MALFORMED}"
+    worst = f"SELECT * FROM malformed ORDER BY file, line LIMIT {MAX_MALFORMED}"
     return replace(
         found,
         sources=tuple(
@@ -185,7 +185,7 @@ def _summarise(driver: Engine, found: Audited) -> Audited:
         FROM groups
         LEFT JOIN (SELECT "group", count(*) AS found FROM findings GROUP BY "group") USING ("group")
         ORDER BY findings DESC, rebalances DESC, "group"
-        LIMIT {MOST_ROWS}
+        LIMIT {MAX_ROWS}
     """
     order = [check.id for check in plan.chosen_checks]
     gravity = sorted(rows(connection, tallies), key=lambda row: order.index(row["check"]))
@@ -203,18 +203,18 @@ def _summarise(driver: Engine, found: Audited) -> Audited:
         blind=blind,
         still=still,
         silent=silent,
-        findings=tuple(first(connection, order, MOST_FINDINGS)),
+        findings=tuple(first(connection, order, MAX_FINDINGS)),
         worst=tuple(make(AuditedGroup, row) for row in rows(connection, worst)),
         pauses=tuple(
             make(Pause, row)
             for row in rows(
-                connection, f'SELECT * FROM pauses ORDER BY longest DESC, "group" LIMIT {MOST_ROWS}'
+                connection, f'SELECT * FROM pauses ORDER BY longest DESC, "group" LIMIT {MAX_ROWS}'
             )
         ),
         clocks=tuple(
             make(Clock, row)
             for row in rows(
-                connection, f"SELECT * FROM clocks ORDER BY abs(ahead) DESC, host LIMIT {MOST_ROWS}"
+                connection, f"SELECT * FROM clocks ORDER BY abs(ahead) DESC, host LIMIT {MAX_ROWS}"
             )
         ),
     )
@@ -226,7 +226,7 @@ def _text(column: str) -> str:
 
 def _record(driver: Engine, found: Audited) -> Audited:
     """What is around the first findings, and which mistakes of the catalogue they are or may be."""
-    chosen = found.findings[:MOST_TRACES]
+    chosen = found.findings[:MAX_TRACES]
     if not chosen:
         return found
     events = driver.around(wanted(chosen))

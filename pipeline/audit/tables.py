@@ -18,7 +18,7 @@ from rebalance_verifier.pipeline.audit.records import FindingOwner, LogEvent, Lo
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-MOST_EVENTS = 200
+MAX_EVENTS = 200
 """Events in a trace."""
 
 NEAR_PARTITION, NEAR_GROUP = 3600.0, 120.0
@@ -149,7 +149,7 @@ def wanted(findings: Sequence[LogFinding]) -> list[tuple[Any, ...]]:
 
 
 def around(connection: DuckDBPyConnection, findings: Sequence[tuple[Any, ...]]) -> str:
-    """A query for the events of ``events`` around findings (``wanted``), at most MOST_EVENTS for each, with
+    """A query for the events of ``events`` around findings (``wanted``), at most MAX_EVENTS for each, with
     the id of the finding as ``wanted``; in order.
 
     Of other partitions nothing; events of the consumers concerned and of the coordinator first, then those of
@@ -187,7 +187,7 @@ def around(connection: DuckDBPyConnection, findings: Sequence[tuple[Any, ...]]) 
         FROM chosen
         QUALIFY row_number() OVER (
             PARTITION BY wanted ORDER BY concerned DESC, far, file, line, kind, topic, partition
-        ) <= {MOST_EVENTS}
+        ) <= {MAX_EVENTS}
         ORDER BY wanted, moment, file, line, kind, topic, partition
     """
 

@@ -35,10 +35,10 @@ from rebalance_verifier.base.verdict import Exit
 SCHEMA = 1
 """Of campaign.json; raised when older readers would misread it."""
 
-MOST_BYTES = 16 * 2**20
+MAX_BYTES = 16 * 2**20
 """Of campaign.json."""
 
-MOST_SLICES = 99_999
+MAX_SLICES = 99_999
 """Of a campaign; each is a directory."""
 
 CHUNK = 2_000
@@ -143,8 +143,8 @@ class Campaign:
             raise ValueError("legs: expected one at least")
         firsts = (0, *(scenarios for scenarios, _ in self.legs))
         cut = sum(-(-(last - first) // size) for first, (last, size) in zip(firsts, self.legs, strict=False))
-        if cut > MOST_SLICES:
-            raise ValueError(f"{cut:,} slices are more than {MOST_SLICES:,}: say --slice, with more in each")
+        if cut > MAX_SLICES:
+            raise ValueError(f"{cut:,} slices are more than {MAX_SLICES:,}: say --slice, with more in each")
 
     def slices(self) -> list[Slice]:
         """Return all slices, in order."""
@@ -178,7 +178,7 @@ def load(directory: Path) -> Campaign | None:
     """Return the campaign in ``directory``, None when there is none. Raises CampaignError."""
     path = directory / "campaign.json"
     try:
-        data = fields(json_of(path, MOST_BYTES))
+        data = fields(json_of(path, MAX_BYTES))
         if (schema := whole(data["schema"])) != SCHEMA:
             raise CampaignError(f"{path} has schema {schema}, this suite reads {SCHEMA}")
         return _campaign(data)
@@ -200,7 +200,7 @@ def _campaign(data: Mapping[str, Any]) -> Campaign:
     for name in ("target", "scenario"):
         word(plays.get(name, ""))
     legs, before = [], 0
-    for scenarios, size in (listed(leg, 2) for leg in listed(data["legs"], MOST_SLICES)):
+    for scenarios, size in (listed(leg, 2) for leg in listed(data["legs"], MAX_SLICES)):
         before = whole(scenarios, before + 1)
         legs.append((before, whole(size, 1)))
     found = Campaign(plays, whole(data["seed"]), tuple(legs), word(data["suite_version"]))

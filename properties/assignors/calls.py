@@ -28,7 +28,7 @@ from rebalance_verifier.model.values import (
 MORE_MEMBERS = 1000
 """So many members may an answer name besides those of the group: what it costs to judge one is bounded."""
 
-MOST_PARTITIONS = 100_000
+MAX_PARTITIONS = 100_000
 """So many partitions may it give, or ten times as many as there are, with those that it gives repeatedly."""
 
 
@@ -88,7 +88,7 @@ class AssignQuestion(NamedTuple):
         if members > most:
             return Failure(FailureKind.GARBAGE, f"{members:,} members, at most {most:,} are read", slow=True)
         given = sum(map(len, reply.assignment.values()))
-        most = max(MOST_PARTITIONS, 10 * sum(map(len, self.cluster.topics.values())))
+        most = max(MAX_PARTITIONS, 10 * sum(map(len, self.cluster.topics.values())))
         if given > most:
             text = f"{given:,} partitions, at most {most:,} are read"
             return Failure(FailureKind.GARBAGE, text, slow=True)

@@ -59,7 +59,7 @@ def matchable(call: AssignorCall) -> int:
     return total
 
 
-MOST_MEMBERS = 32
+MAX_MEMBERS = 32
 """Up to which a search for a better placement is quicker than a flow."""
 
 
@@ -72,7 +72,7 @@ def best_matched(call: AssignorCall) -> bool:
     one member and not at another costs the difference of their loads, which outweighs all matches.
     """
     ids = list(call.group)
-    if len(ids) > MOST_MEMBERS:
+    if len(ids) > MAX_MEMBERS:
         return False
     loads, racks = [call.loads[m] for m in ids], [call.group[m].rack_id for m in ids]
     heaviest = sum(loads) + 1
@@ -99,7 +99,7 @@ def optimum(call: AssignorCall) -> Optimum:
     """Return the best placement of everything that ``call`` could have placed."""
     if call.equal_subscriptions and not rack_matters(call):
         return _even(call)
-    return _by_exchange(call) if len(call.group) <= MOST_MEMBERS else _by_flow(call)
+    return _by_exchange(call) if len(call.group) <= MAX_MEMBERS else _by_flow(call)
 
 
 def _even(call: AssignorCall) -> Optimum:

@@ -37,7 +37,7 @@ class UserData(StrEnum):
     TRUNCATED = "truncated"  # the first half of that: no client sends it, nobody can read it
 
 
-MOST_PARTITIONS = 1_000_000
+MAX_PARTITIONS = 1_000_000
 """Of a scenario that is read from a file, in which a number stands for as many."""
 
 UNREADABLE = (UserData.NONE, UserData.EMPTY, UserData.TRUNCATED)
@@ -327,8 +327,8 @@ def from_json(data: Mapping[str, Any]) -> Scenario:
 
 def _topics_and_racks(data: Mapping[str, Any]) -> dict[str, tuple[Racks, ...]]:
     """Return the partitions of each topic. Raises ``ValueError`` where a number stands for too many."""
-    if sum(count for count in data.values() if isinstance(count, int)) > MOST_PARTITIONS:
-        raise ValueError(f"scenario: more than {MOST_PARTITIONS:,} partitions")
+    if sum(count for count in data.values() if isinstance(count, int)) > MAX_PARTITIONS:
+        raise ValueError(f"scenario: more than {MAX_PARTITIONS:,} partitions")
     return {str(topic): _racks_in(partitions) for topic, partitions in data.items()}
 
 

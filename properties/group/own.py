@@ -32,7 +32,7 @@ from rebalance_verifier.properties.group.rules import Always, Rules
 OWN = "own/"
 """How the id of such a clause begins; what follows is where its function is, ``module:function``."""
 
-MOST = 300
+MAX = 300
 """Letters of what an invariant says."""
 
 
@@ -97,7 +97,7 @@ def load(reference: str) -> Invariant:
 
 def _named(error: BaseException) -> str:
     """Return what is wrong, in a line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:MOST]
+    return f"{type(error).__name__}: {error}".splitlines()[0][:MAX]
 
 
 def clause_named(name: str) -> ProtocolClause:
@@ -193,7 +193,7 @@ def _breach(
     if answer is False:
         return (inspect.getdoc(invariant) or f"{reference} is False").splitlines()[0]
     if isinstance(answer, str) and answer:
-        return answer[:MOST]
+        return answer[:MAX]
     raise InvariantError(
         f"{reference!r} returns {reprlib.repr(answer)}: write True, False, None or a sentence"
     )

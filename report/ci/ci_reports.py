@@ -257,13 +257,13 @@ def _checked(found: Audited, name: str) -> CiCase:
             gates=gates,
             note=note,
             evidence=evidence,
-            text=lambda: "\n".join(finding_text(one, found.plan) for one in mine[:MOST_SHOWN]).splitlines(),
+            text=lambda: "\n".join(finding_text(one, found.plan) for one in mine[:MAX_SHOWN]).splitlines(),
         )
     status = Status.UNTESTED if note else Status.PASSED
     return CiCase(rule=rule, status=status, gates=gates, note=note, evidence=evidence)
 
 
-MOST_SHOWN = 20
+MAX_SHOWN = 20
 """Findings of a check in the body of its case."""
 
 

@@ -11,20 +11,20 @@ from rebalance_verifier.report.ci.cases import CiCase, CiReport, Evidence
 from rebalance_verifier.report.diagram import mermaid
 from rebalance_verifier.report.markup import code, escaped, fenced, plain, table
 
-MOST = 1024 * 1024
+MAX = 1024 * 1024
 """Bytes: GitHub refuses a longer step summary as a whole."""
 
-MOST_EVIDENCE = 5
+MAX_EVIDENCE = 5
 """Things that break one rule that are shown."""
 
-MOST_DIAGRAMS = 50_000
+MAX_DIAGRAMS = 50_000
 """Characters of all diagrams: Mermaid draws no more of a page."""
 
 _NOTICE = "\n*{} left out here for length; the JSON report and the traces have them.*\n"
 _MARKS = {Verdict.CONFORMANT: "✅", Verdict.VIOLATION: "❌", Verdict.INCONCLUSIVE: "⚠️"}
 
 
-def render(report: CiReport, most: int = MOST) -> str:
+def render(report: CiReport, most: int = MAX) -> str:
     """Verdict, table and one folded section per broken rule, at most ``most`` bytes of UTF-8.
 
     Sections that do not fit are left out, worst level kept first, and their number is said. Where not
@@ -35,9 +35,9 @@ def render(report: CiReport, most: int = MOST) -> str:
     broken = [("Violation", case) for case in report.failing] + [("Finding", c) for c in report.informing]
     kept, drawn = 0, 0
     for word, case in broken:
-        diagram = _diagram(case) if drawn < MOST_DIAGRAMS else []
+        diagram = _diagram(case) if drawn < MAX_DIAGRAMS else []
         drawn += sum(map(len, diagram))
-        section = _section(word, case, diagram if drawn < MOST_DIAGRAMS else [])
+        section = _section(word, case, diagram if drawn < MAX_DIAGRAMS else [])
         room -= len(section.encode())
         if room < 0:
             break
@@ -86,10 +86,10 @@ def _section(word: str, case: CiCase, diagram: list[str]) -> str:
     lines += [f"**Rule** {escaped(rule.sentence)}" + (f" ({source})" if rule.source else ""), ""]
     if not case.evidence:
         lines += [escaped(cut(clean(case.note), 1000)), ""]
-    for number, one in enumerate(case.evidence[:MOST_EVIDENCE]):
+    for number, one in enumerate(case.evidence[:MAX_EVIDENCE]):
         lines += _shown(one, [] if number else diagram)
-    if len(case.evidence) > MOST_EVIDENCE:
-        lines += ["", f"and {len(case.evidence) - MOST_EVIDENCE:,} more"]
+    if len(case.evidence) > MAX_EVIDENCE:
+        lines += ["", f"and {len(case.evidence) - MAX_EVIDENCE:,} more"]
     return "\n".join(["", *lines, "", "</details>", ""])
 
 

@@ -29,11 +29,11 @@ from rebalance_verifier.report.diagram.diagram import (
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 
-MOST_RESULTS = 5_000
+MAX_RESULTS = 5_000
 """Of a run; GitHub shows no more."""
-MOST_STEPS = 1_000
+MAX_STEPS = 1_000
 """In all thread flows of a result; GitHub shows no more, and refuses the file at ten times that."""
-MOST_TEXT = 1_000
+MAX_TEXT = 1_000
 
 NOWHERE = ".rebalance/failures"
 """Stands for the trace of what has none: it could not be saved, or was not made small."""
@@ -65,7 +65,7 @@ def to_json(report: CiReport) -> dict[str, Any]:
         "automationDetails": {"id": f"rebalance/{report.command}/{clean(report.subject)}/"},
         "columnKind": "unicodeCodePoints",
         "invocations": [_invocation(report, len(results))],
-        "results": results[:MOST_RESULTS],
+        "results": results[:MAX_RESULTS],
         "properties": {name: clean(value) for name, value in report.properties if value},
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
@@ -92,14 +92,14 @@ def _invocation(report: CiReport, results: int) -> dict[str, Any]:
     notices += [("error", f"{line} matches no clause: remove line") for line in report.stale]
     notices += [("warning", "interrupted before the end")] * report.interrupted
     notices += [("warning", f"not reached: {reason}") for reason in report.missed]
-    if results > MOST_RESULTS:
-        notices.append(("warning", f"{results - MOST_RESULTS:,} results left out"))
+    if results > MAX_RESULTS:
+        notices.append(("warning", f"{results - MAX_RESULTS:,} results left out"))
     return {
         "executionSuccessful": report.exit in (Exit.CONFORMANT, Exit.VIOLATION, Exit.INCONCLUSIVE),
         "exitCode": int(report.exit),
         "exitCodeDescription": clean(report.headline),
         "toolExecutionNotifications": [
-            {"level": level, "message": {"text": cut(clean(text), MOST_TEXT)}} for level, text in notices
+            {"level": level, "message": {"text": cut(clean(text), MAX_TEXT)}} for level, text in notices
         ],
     }
 
@@ -140,7 +140,7 @@ def _result(report: CiReport, case: CiCase, one: Evidence, index: int) -> dict[s
     if case.status in (Status.KNOWN, Status.FLAKY):
         why = f"{case.status}: {case.note}" if case.note else f"on the list of {case.status} failures"
         result["suppressions"] = [
-            {"kind": "external", "status": "accepted", "justification": cut(clean(why), MOST_TEXT)}
+            {"kind": "external", "status": "accepted", "justification": cut(clean(why), MAX_TEXT)}
         ]
     flows = list(_flows(one, trace))
     return {**result, "codeFlows": [{"threadFlows": flows}]} if flows else result
@@ -160,7 +160,7 @@ def _message(case: CiCase, one: Evidence) -> str:
     lines += [f"{name}: {clean(text)}" for name, text in one.facts]
     lines += [clean(f"{name}: {text}") for name, text in one.notes]
     lines += [one.command] if one.command else []
-    return "\n".join(cut(line, MOST_TEXT) for line in lines)
+    return "\n".join(cut(line, MAX_TEXT) for line in lines)
 
 
 def _fingerprints(
@@ -212,8 +212,8 @@ def _flows(one: Evidence, trace: SourceLocation) -> Iterator[dict[str, Any]]:
     if one.draw is None:
         return
     diagram = one.draw()
-    steps = list(islice(_steps(diagram), MOST_STEPS))
-    room = MOST_STEPS - len(steps)
+    steps = list(islice(_steps(diagram), MAX_STEPS))
+    room = MAX_STEPS - len(steps)
     if steps:
         whole = "; ".join(["the whole group, step by step", *diagram.left_out])
         yield _flow("group", clean(whole), steps, trace)
@@ -233,7 +233,7 @@ def _flow(name: str, message: str, steps: list[_FlowStep], trace: SourceLocation
         "locations": [
             {
                 "location": {
-                    "message": {"text": cut(step.text, MOST_TEXT)},
+                    "message": {"text": cut(step.text, MAX_TEXT)},
                     "physicalLocation": _physical(trace),
                 },
                 "nestingLevel": 2 if step.deep else 1,

@@ -17,11 +17,11 @@ from typing import Any, TypeVar
 from rebalance_verifier.base.text import count
 from rebalance_verifier.model.machine import StepMessage
 
-MOST_COLUMNS = 64
-MOST_PARTITIONS = 12
-MOST_MEMBERS = 6
+MAX_COLUMNS = 64
+MAX_PARTITIONS = 12
+MAX_MEMBERS = 6
 """Rows of one partition."""
-MOST_LINES = 12
+MAX_LINES = 12
 """Members with a line of their own."""
 
 

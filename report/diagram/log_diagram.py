@@ -18,7 +18,7 @@ from rebalance_verifier.pipeline.audit.records import (
     holders,
 )
 from rebalance_verifier.report.diagram.diagram import (
-    MOST_LINES,
+    MAX_LINES,
     DiagramColumn,
     EventMark,
     MessageArrow,
@@ -30,7 +30,7 @@ from rebalance_verifier.report.diagram.diagram import (
     overlaps,
 )
 
-MOST_EVENTS = 24
+MAX_EVENTS = 24
 """Events in a diagram."""
 
 _LOOKS = {True: OwnershipState.OWNED, False: OwnershipState.REMOVED}
@@ -42,7 +42,7 @@ def of_recording(recording: Recording) -> OwnershipDiagram:
     nearest."""
     finding = recording.finding
     moments = recording.moments()
-    shown = _chosen(finding, moments, MOST_EVENTS)
+    shown = _chosen(finding, moments, MAX_EVENTS)
     names = _names(finding, moments)
     states = holders(finding, moments, shown)
     held = [{name: _LOOKS[inside] for name, inside in states[at].items()} for at in shown]
@@ -133,7 +133,7 @@ def _names(finding: LogFinding, moments: Sequence[LogMoment]) -> list[str]:
     holders = [m.event.who for m in moments if m.event.kind in ("assigned", "revoked", "lost")]
     everybody = [m.event.who for m in moments if m.event.consumer]
     names = list(dict.fromkeys([*owners, *holders, *everybody]))
-    return [name for name in names if name != COORDINATOR][:MOST_LINES]
+    return [name for name in names if name != COORDINATOR][:MAX_LINES]
 
 
 def _chosen(finding: LogFinding, moments: Sequence[LogMoment], most: int) -> list[int]:

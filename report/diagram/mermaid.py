@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from rebalance_verifier.base.text import clean, shorten
 from rebalance_verifier.report.diagram.diagram import EventMark, MessageArrow, Overlap, OwnershipDiagram
 
-MOST_STEPS = 40
-MOST_TEXT = 20_000
+MAX_STEPS = 40
+MAX_TEXT = 20_000
 """Characters; Mermaid's own limit (``maxTextSize``) is 50,000 in all that a page shows of it."""
 
 _RED = "rgba(193, 18, 31, 0.25)"
@@ -27,10 +27,10 @@ def render(diagram: OwnershipDiagram) -> str:
     """
     twice = [o.end for o in diagram.overlaps if o.bug]
     end = max(twice) if twice else len(diagram.columns)
-    start = max(0, end - MOST_STEPS)
+    start = max(0, end - MAX_STEPS)
     while True:
         text = "\n".join(_lines(diagram, start, end)) + "\n"
-        if len(text) <= MOST_TEXT or start >= end - 1:
+        if len(text) <= MAX_TEXT or start >= end - 1:
             return text
         start += (end - start) // 4 + 1
 

@@ -21,10 +21,10 @@ from rebalance_verifier.model.machine import NOBODY, Event, StepDetails, StepMar
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.model.steps import Step, walked
 from rebalance_verifier.report.diagram.diagram import (
-    MOST_COLUMNS,
-    MOST_LINES,
-    MOST_MEMBERS,
-    MOST_PARTITIONS,
+    MAX_COLUMNS,
+    MAX_LINES,
+    MAX_MEMBERS,
+    MAX_PARTITIONS,
     Away,
     DiagramColumn,
     EventMark,
@@ -42,7 +42,7 @@ from rebalance_verifier.report.diagram.diagram import (
 FIRST = 4
 """Steps from the start that are shown of a run that is too long."""
 
-MOST_PLAYED = 50_000
+MAX_PLAYED = 50_000
 """Steps x members beyond which a run is drawn without being played again, which takes seconds."""
 
 Held = Mapping[tuple[str, str], OwnershipState]
@@ -71,7 +71,7 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
     """
     total, size = len(run.recorded) if run.on else len(run.events), len(run.setup.consumers)
     chosen = _chosen(total, run.loop)
-    large = not run.on and total * size > MOST_PLAYED
+    large = not run.on and total * size > MAX_PLAYED
     if run.on:
         moments = [_seen(run.recorded[at]) for at in chosen]
     elif large:
@@ -83,10 +83,10 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
     rows = [
         (p, who)
         for p in shown
-        for who in list(dict.fromkeys(w for now in held for q, w in now if q == p))[:MOST_MEMBERS]
+        for who in list(dict.fromkeys(w for now in held for q, w in now if q == p))[:MAX_MEMBERS]
     ]
     people = dict.fromkeys([*(who for _, who in rows if who), *map(letter, run.setup.slots)])
-    names = sorted(list(people)[:MOST_LINES])
+    names = sorted(list(people)[:MAX_LINES])
     not_played = f"who owned what: {count(total, 'step')} of {count(size, 'member')} are not played again"
     return OwnershipDiagram(
         title=f"{run.clause}: {run.sentence}" if run.sentence else run.clause,
@@ -125,9 +125,9 @@ def of_run(run: SavedRun) -> OwnershipDiagram:
 def _chosen(total: int, loop: int | None) -> list[int]:
     """Return the steps to show, numbered from 0: where the run is too long, its start and what leads to its
     end."""
-    if total <= MOST_COLUMNS:
+    if total <= MAX_COLUMNS:
         return list(range(total))
-    rest = MOST_COLUMNS - FIRST
+    rest = MAX_COLUMNS - FIRST
     end = total if loop is None else loop + rest - FIRST
     tail = min(max(end - rest, FIRST), total - rest)
     return [*range(FIRST), *range(tail, tail + rest)]
@@ -143,7 +143,7 @@ def _partitions(run: SavedRun, moments: Sequence[_RunMoment]) -> tuple[list[str]
     numbers = {p: order.index(p) if p in order else len(order) for p in there}
     twice = {p: any(sum(q == p for q, _ in m.held) > 1 for m in moments) for p in there}
     found = sorted(there, key=lambda p: (not twice[p], numbers[p], p))
-    return found[:MOST_PARTITIONS], len(found), held
+    return found[:MAX_PARTITIONS], len(found), held
 
 
 def _columns(run: SavedRun, chosen: Sequence[int], moments: Sequence[_RunMoment]) -> Iterator[DiagramColumn]:

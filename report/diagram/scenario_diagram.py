@@ -30,8 +30,8 @@ from rebalance_verifier.properties.assignors.calls import AssignorCall, StatedCl
 from rebalance_verifier.properties.assignors.clause import Breach, Scope
 from rebalance_verifier.properties.assignors.scenarios import FaultKind
 from rebalance_verifier.report.diagram.diagram import (
-    MOST_LINES,
-    MOST_MEMBERS,
+    MAX_LINES,
+    MAX_MEMBERS,
     DiagramColumn,
     MessageArrow,
     Overlap,
@@ -44,7 +44,7 @@ from rebalance_verifier.report.diagram.diagram import (
     more,
 )
 
-MOST_PARTITIONS = 8
+MAX_PARTITIONS = 8
 
 
 def of_finding(finding: Finding) -> OwnershipDiagram:
@@ -59,7 +59,7 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
         finding.scenario, finding.calls, finding.round, finding.breach.partitions, written=written
     )
     everything = _concerned(finding, shown)
-    partitions = everything[:MOST_PARTITIONS]
+    partitions = everything[:MAX_PARTITIONS]
     rows = [row for partition in partitions for row in _rows(partition, shown, finding.round)]
     looks = [[look for r in shown for look in _looks(partition, member, r)] for partition, member in rows]
     twice = tuple(o for partition in partitions for o in _overlaps(partition, shown))
@@ -70,7 +70,7 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
                 line[at] = OwnershipState.OWNED
     inside = dict.fromkeys(m for r in shown if r.call for m in r.call.group)
     first = dict.fromkeys(member for _, member in rows if member)
-    lines = set(islice(dict.fromkeys([*first, *inside]), MOST_LINES))
+    lines = set(islice(dict.fromkeys([*first, *inside]), MAX_LINES))
     members = tuple(member for member in inside if member in lines)
     left_out = [
         *left_of(total, len(shown), "round"),
@@ -174,7 +174,7 @@ def _rows(
             concerned = (*r.call.claimants.get(partition, ()), *r.call.granted.get(partition, ()))
             for member in concerned:
                 members[member] = members.get(member, False) or r.number == breaking
-    chosen = sorted(members, key=lambda m: not members[m])[:MOST_MEMBERS]
+    chosen = sorted(members, key=lambda m: not members[m])[:MAX_MEMBERS]
     rows = [(partition, m) for m in members if m in chosen]
     if not rows or any(r.number == breaking and r.call and partition in r.call.withheld for r in shown):
         rows.append((partition, ""))

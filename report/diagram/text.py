@@ -22,7 +22,7 @@ from rebalance_verifier.report.frame import packed
 NAME = 24
 """Columns of a partition, and of a member."""
 
-MOST_NOTES = 4
+MAX_NOTES = 4
 
 _SIGNS = {
     OwnershipState.OWNED: "█",
@@ -95,12 +95,12 @@ def chart(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> li
     width = width or page_width() - 2
     lines = _Chart(diagram, unicode, width).lines()
     twice = [o for o in diagram.overlaps if o.bug]
-    for overlap in twice[:MOST_NOTES]:
+    for overlap in twice[:MAX_NOTES]:
         owners = overlap.owners(lambda name: _name(name, unicode, 40))
         when = diagram.when(overlap.start, overlap.end)
         lines.append(cut(f"{_TWO} {_name(overlap.partition, unicode, 40)} is owned by {owners}{when}", width))
-    if len(twice) > MOST_NOTES:
-        lines.append(f"and {len(twice) - MOST_NOTES} more")
+    if len(twice) > MAX_NOTES:
+        lines.append(f"and {len(twice) - MAX_NOTES} more")
     lines += _loop(diagram)
     lines += _left_out(diagram, unicode, width)
     if diagram.unit == "round":

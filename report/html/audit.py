@@ -24,25 +24,25 @@ from rebalance_verifier.report.html.page import Markup, join, text
 from rebalance_verifier.report.terminal.audit import headline
 from rebalance_verifier.report.times import certainty, lasted, moment
 
-MOST_FINDINGS = 200
-MOST_CHARTS = 40
-MOST = 2 * 1024 * 1024
+MAX_FINDINGS = 200
+MAX_CHARTS = 40
+MAX = 2 * 1024 * 1024
 """Bytes of the whole; charts that do not fit in are left out."""
 
 
 def render(found: Audited) -> str:
-    """The page, at most ``MOST`` bytes of UTF-8."""
+    """The page, at most ``MAX`` bytes of UTF-8."""
     parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
     end = [
         *(_checks(found), _clients(found), _groups(found), _pauses(found), _clocks(found)),
         _malformed(found),
     ]
-    room = MOST - len(_document(found, *parts, *end).encode()) - 1000
-    charted = found.findings[:MOST_CHARTS]
+    room = MAX - len(_document(found, *parts, *end).encode()) - 1000
+    charted = found.findings[:MAX_CHARTS]
     raw = quoted(event for one in charted for event in one.places)
     drawn, left = page.within((_chart(found, one, raw) for one in charted), room)
     drawn = [one for one in drawn if one]
-    if drawn and (left := left + len(found.findings[MOST_CHARTS:])):
+    if drawn and (left := left + len(found.findings[MAX_CHARTS:])):
         drawn.append(page.dim(f"{left:,} more are not drawn here: rebalance show draws their traces."))
     return _document(found, *parts, page.section("charts", "Charts", *drawn), *end)
 
@@ -72,7 +72,7 @@ def _checks(found: Audited) -> Markup:
 
 
 def _findings(found: Audited, check: str) -> Markup:
-    mine = [one for one in found.findings[:MOST_FINDINGS] if one.check == check]
+    mine = [one for one in found.findings[:MAX_FINDINGS] if one.check == check]
     if not mine:
         return Markup("")
     rows = [

@@ -49,10 +49,10 @@ from rebalance_verifier.report.facts import (
 from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, tag, text
 
-MOST_DRAWN = 20
+MAX_DRAWN = 20
 """Broken clauses shown with everything; the others are in the matrix."""
 
-MOST_ROUNDS, LAST_ROUNDS = 200, 20
+MAX_ROUNDS, LAST_ROUNDS = 200, 20
 """Rounds of one counterexample in its table, and how many of them are the last where not all fit."""
 
 LARGE = 2000
@@ -73,7 +73,7 @@ _STATUS = {
 def render(result: Result) -> str:
     """Return the page, below 5 MB whatever the result: what does not fit is left out, and counted."""
     found = [*broken(result), *informational(result)]
-    blocks, _ = page.within((_failure(result, row) for row in found[:MOST_DRAWN]), page.MOST // 2)
+    blocks, _ = page.within((_failure(result, row) for row in found[:MAX_DRAWN]), page.MAX // 2)
     drawn = {row.id: _name(result, row, row.finding) for row in found[: len(blocks)]}
     if len(drawn) > 1:
         blocks.insert(0, page.listed(_in_short(row, drawn[row.id]) for row in found[: len(drawn)]))
@@ -231,7 +231,7 @@ def _rounds(label: str, finding: Finding) -> Markup:
     if not calls and not finding.confirmed:
         return page.dim("It did not break again when it was replayed: there is no recording to show.")
     end = min(max(len(calls), at), at + 2)
-    first = end if end <= MOST_ROUNDS else MOST_ROUNDS - LAST_ROUNDS
+    first = end if end <= MAX_ROUNDS else MAX_ROUNDS - LAST_ROUNDS
     shown = [*range(first), *range(max(first, end - LAST_ROUNDS), end)]
     events = stories(finding.scenario, range(first)) | stories(
         finding.scenario, range(end - LAST_ROUNDS, end)
@@ -392,7 +392,7 @@ def _broken(number: int, one: Along, most: int) -> Markup:
 def _samples(result: Result) -> list[Markup]:
     shown, left = page.within(
         (_sample(one, number, result.scenarios) for number, one in enumerate(result.samples, 1)),
-        page.MOST // 3,
+        page.MAX // 3,
     )
     if shown:
         sentence = "One scenario for each thing that varies, in which every clause held."

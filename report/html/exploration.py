@@ -18,22 +18,22 @@ from rebalance_verifier.report.html.page import Markup, join, tag, text
 from rebalance_verifier.report.terminal.exploration import faults, figures, group, headline, length, method
 from rebalance_verifier.traces.runs import run_id, to_text
 
-MOST_DRAWN = 20
+MAX_DRAWN = 20
 """Runs shown with everything."""
 
-MOST_STEPS, LAST_STEPS = 200, 20
+MAX_STEPS, LAST_STEPS = 200, 20
 """Steps of one run in its table, and how many of them are the last where not all fit."""
 
-MOST_PLAYED = 20_000
+MAX_PLAYED = 20_000
 """Steps of a run that are played to get to its last ones; of a longer one only the first are in its table."""
 
-MOST_STEPPED = 100_000
+MAX_STEPPED = 100_000
 """Steps of a run that can be stepped through."""
 
 
 def render(found: Explored, paths: Mapping[str, str]) -> str:
     """Return the page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
-    blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MOST_DRAWN]), page.MOST)
+    blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MAX_DRAWN]), page.MAX)
     if left := len(found.violations) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
     named = group(found)
@@ -67,7 +67,7 @@ def _violation(violation: ExplorationViolation, paths: Mapping[str, str]) -> Mar
         tag("p", text(violation.runs[0].sentence or violation.sentence, 600), class_="lead"),
         page.facts([("rule", f"{clause.sentence} ({clause.source})"), ("broken by", broken_by)]),
     ]
-    for position, one in enumerate(violation.runs[:MOST_DRAWN], 1):
+    for position, one in enumerate(violation.runs[:MAX_DRAWN], 1):
         which = f", trace {position} of {len(violation.runs)}" if len(violation.runs) > 1 else ""
         parts += run_parts(one, f"{clause.id}{which}", paths, length(violation, one))
     return page.article(name, page.badge("✗ VIOLATION", "bad"), clause.id, clause.level, *parts)
@@ -78,7 +78,7 @@ def run_parts(run: SavedRun, what: str, paths: Mapping[str, str], how_long: str)
     again."""
     name = run_id(run)
     yield page.figure(f"Who owned what: {what}", partial(of_run, run), f"r-{name}")
-    yield page.stepper(what, run_views(run, MOST_STEPPED), f"r-{name}")
+    yield page.stepper(what, run_views(run, MAX_STEPPED), f"r-{name}")
     yield tag("h4", f"Step by step, what changed: {what}")
     yield _steps(f"Steps of {what}", run)
     yield tag("h4", f"See it again: {what}")
@@ -89,7 +89,7 @@ def run_parts(run: SavedRun, what: str, paths: Mapping[str, str], how_long: str)
             ("length", how_long),
         ]
     )
-    if len(run.events) <= MOST_STEPS:
+    if len(run.events) <= MAX_STEPS:
         yield page.details("Trace as JSON", page.pre(f"Trace of {what}", to_text(run), 60_000))
 
 
@@ -125,15 +125,15 @@ def _steps(label: str, run: SavedRun) -> Markup:
     elif run.loop is not None:
         again = f"back to where step {run.loop:,} led"
         rows.append(_across(again if run.loop < len(run.events) else "nothing else ever happens"))
-    return page.table(label, ("step", "what happens", "afterwards"), rows, most=MOST_STEPS + 4)
+    return page.table(label, ("step", "what happens", "afterwards"), rows, most=MAX_STEPS + 4)
 
 
 def _shown_steps(run: SavedRun) -> Iterator[Step]:
     """Yield the steps to show: all, or the first and the last."""
     total = len(run.events)
-    first = total if total <= MOST_STEPS else MOST_STEPS - LAST_STEPS
-    if total > MOST_PLAYED:
-        found = walked(machine(run.setup), run.events[:MOST_STEPS])
+    first = total if total <= MAX_STEPS else MAX_STEPS - LAST_STEPS
+    if total > MAX_PLAYED:
+        found = walked(machine(run.setup), run.events[:MAX_STEPS])
     else:
         found = walked(machine(run.setup), run.events, lambda n: n <= first or n > total - LAST_STEPS)
     return (step for step, _ in found)

@@ -25,20 +25,20 @@ from rebalance_verifier.model.steps import StepView
 from rebalance_verifier.report.diagram import svg
 from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
 
-MOST_TEXT = 300
+MAX_TEXT = 300
 """Characters of one value from outside."""
 
-MOST_ROWS = 200
+MAX_ROWS = 200
 """Rows of one table."""
 
-MOST = 4 * 1024 * 1024
+MAX = 4 * 1024 * 1024
 """Bytes of one page, unless the page says otherwise."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src "
 """Of every page (``Content-Security-Policy``), before the digest of its script: nothing is loaded, nothing
 else runs, its own styles apply."""
 
-MOST_STEPPED = 3 * 1024 * 1024
+MAX_STEPPED = 3 * 1024 * 1024
 """Bytes of the steps of one run, packed."""
 
 
@@ -52,7 +52,7 @@ _SIMPLE = re.compile(r"[A-Za-z0-9_#.:/-]+\Z")
 _VOID = frozenset({"meta", "br", "hr"})
 
 
-def text(value: object, most: int = MOST_TEXT) -> Markup:
+def text(value: object, most: int = MAX_TEXT) -> Markup:
     """Return a value as HTML: on one line, at most ``most`` columns, nothing in it that a browser obeys."""
     if isinstance(value, Markup):
         return value
@@ -106,7 +106,7 @@ def link(url: str, label: object = "") -> Markup:
     return tag("a", label or url, href=url, rel="noopener noreferrer")
 
 
-def code(value: object, most: int = MOST_TEXT) -> Markup:
+def code(value: object, most: int = MAX_TEXT) -> Markup:
     """Return a word that a program reads."""
     return tag("code", text(value, most))
 
@@ -126,7 +126,7 @@ def table(
     rows: Iterable[Sequence[object] | Markup],
     *,
     numbers: Sequence[int] = (),
-    most: int = MOST_ROWS,
+    most: int = MAX_ROWS,
     class_: str | None = None,
 ) -> Markup:
     """Return a table, the first cell of each row its head. ``numbers`` are columns of figures; a row after
@@ -163,7 +163,7 @@ def facts(pairs: Iterable[tuple[object, object]]) -> Markup:
     )
 
 
-def listed(items: Iterable[object], most: int = MOST_ROWS, ordered: bool = False) -> Markup:
+def listed(items: Iterable[object], most: int = MAX_ROWS, ordered: bool = False) -> Markup:
     """Return a list; an item after the first ``most`` is left out, and counted."""
     kept = list(items)
     shown = [tag("li", item) for item in kept[:most]]
@@ -215,7 +215,7 @@ def stepper(label: str, views: Iterable[StepView], name: str, unit: str = "step"
         rows.append([view.label, _plain(view.what), int(view.fault), seen, changed])
         last = now
     data = b64encode(compress(json.dumps(rows, separators=(",", ":")).encode(), 9)).decode()
-    if len(rows) < 2 or len(data) > MOST_STEPPED:
+    if len(rows) < 2 or len(data) > MAX_STEPPED:
         return Markup("")
     return tag(
         "div", tag("script", Markup(data), type="application/octet-stream"), class_="stepper", data_name=name,

@@ -24,10 +24,10 @@ from rebalance_verifier.specs.logic.prover import ProofOutcome, ProofVerdict, so
 from rebalance_verifier.specs.logic.specification import Theorem
 from rebalance_verifier.specs.proving import Proof
 
-MOST_DRAWN = 20
+MAX_DRAWN = 20
 """Obligations that are not proved, in full."""
 
-MOST_LISTED = 2000
+MAX_LISTED = 2000
 """Obligations of one theorem, in its table."""
 
 SLOWEST = 10
@@ -43,11 +43,11 @@ _COLOURS = {ProofVerdict.PROVED: "good", ProofVerdict.REFUTED: "bad", ProofVerdi
 def render(proof: Proof) -> str:
     """Return the page, below 5 MB."""
     open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not ProofVerdict.PROVED]
-    shown = (_open(proof, one, number) for number, one in enumerate(open_[:MOST_DRAWN], 1))
-    blocks, _ = page.within(shown, page.MOST // 2)
+    shown = (_open(proof, one, number) for number, one in enumerate(open_[:MAX_DRAWN], 1))
+    blocks, _ = page.within(shown, page.MAX // 2)
     if left := len(open_) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more obligation')} in the tables below."))
-    listed, _ = page.within((_listed(proof, theorem) for theorem in proof.plan.theorems), page.MOST // 2)
+    listed, _ = page.within((_listed(proof, theorem) for theorem in proof.plan.theorems), page.MAX // 2)
     return page.report(
         "prove",
         headline(proof),
@@ -166,5 +166,5 @@ def _listed(proof: Proof, theorem: Theorem) -> Markup:
         for at, one in enumerate(group)
     ]
     heads = ("case", "goal", "verdict", *_COST)
-    table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4, 5), most=MOST_LISTED)
+    table = page.table(f"Obligations of {theorem.name}", heads, rows, numbers=(3, 4, 5), most=MAX_LISTED)
     return page.details(f"{theorem.name}: {count(len(found), 'obligation')}, {seconds(found)}", table)

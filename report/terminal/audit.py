@@ -30,10 +30,10 @@ from rebalance_verifier.traces.recordings import finding_out
 SCHEMA = 1
 """Raised when a field changes its meaning or goes away; fields may be added at any time."""
 
-MOST_SHOWN = 20
-MOST_GROUPS = 10
-MOST_PLACES = 4
-MOST_UNREAD = 10
+MAX_SHOWN = 20
+MAX_GROUPS = 10
+MAX_PLACES = 4
+MAX_UNREAD = 10
 NAME = 40
 
 
@@ -42,7 +42,7 @@ def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str
     lines = [headline(found), *_read(found)]
     if found.tallies:
         lines += ["", *_tallies(found)]
-    shown = found.findings if verbose else found.findings[:MOST_SHOWN]
+    shown = found.findings if verbose else found.findings[:MAX_SHOWN]
     for tally in found.tallies:
         mine = [one for one in shown if one.check == tally.check]
         if mine:
@@ -164,12 +164,12 @@ def _read(found: Audited) -> list[str]:
     others = found.lines - found.recognised - found.malformed
     if others > 0:
         lines += _labelled("", f"{count(others, 'line')} about other things")
-    for part in found.unread[:MOST_UNREAD]:
+    for part in found.unread[:MAX_UNREAD]:
         what = f"{shorten(part.file, 60)}: {part.why} ({count(part.lines, 'line')})"
         lines += _labelled("not read" if part.lost else "damaged", cut(clean(what), 2 * page_width()))
-    if len(found.unread) > MOST_UNREAD:
-        lines += _labelled("", f"and {len(found.unread) - MOST_UNREAD:,} more")
-    for note in found.notes[:MOST_UNREAD]:
+    if len(found.unread) > MAX_UNREAD:
+        lines += _labelled("", f"and {len(found.unread) - MAX_UNREAD:,} more")
+    for note in found.notes[:MAX_UNREAD]:
         lines += _labelled("not clear", clean(note.text))
     if found.malformed:
         kept = found.plan.table("malformed")
@@ -187,9 +187,9 @@ def _known(found: Audited) -> list[str]:
     if not found.plan.known or found.stage:
         return []
     lines = ["", *_labelled("known", f"{count(found.known, 'finding')}, kept in {found.plan.table('known')}")]
-    for entry in found.unmatched[:MOST_UNREAD]:
+    for entry in found.unmatched[:MAX_UNREAD]:
         lines += _labelled("not found", clean(str(entry)))
-    more = len(found.unmatched) - MOST_UNREAD
+    more = len(found.unmatched) - MAX_UNREAD
     return lines + (_labelled("", f"and {more:,} more") if more > 0 else [])
 
 
@@ -224,10 +224,10 @@ def _finding(one: LogFinding, trace: str = "") -> list[str]:
     lines += [f"    {line}" for line in fold(clean(one.sentence), page_width() - 4)]
     if one.doubt:
         lines += [f"    {line}" for line in fold(clean(f"not certain: {one.doubt}"), page_width() - 4)]
-    rows = aligned(_event_cells(event, one) for event in one.places[:MOST_PLACES])
+    rows = aligned(_event_cells(event, one) for event in one.places[:MAX_PLACES])
     lines += [f"    {row}" for row in rows]
-    if len(one.places) > MOST_PLACES:
-        lines.append(f"    and {len(one.places) - MOST_PLACES:,} more places")
+    if len(one.places) > MAX_PLACES:
+        lines.append(f"    and {len(one.places) - MAX_PLACES:,} more places")
     return lines
 
 
@@ -246,7 +246,7 @@ def _groups(found: Audited) -> list[str]:
         return []
     heads = ("findings", "rebalances", "consumers", "partitions", "events")
     rows = [("group", *(f"{head:>10}" for head in heads), "at the end")]
-    for one in found.worst[:MOST_GROUPS]:
+    for one in found.worst[:MAX_GROUPS]:
         figures = (one.findings, one.rebalances, one.consumers, one.partitions, one.events)
         settled = "" if one.settled is None else "settled" if one.settled else "rebalancing"
         rows.append((_name(one.group), *(f"{figure or 0:>10,}" for figure in figures), settled))
@@ -256,7 +256,7 @@ def _groups(found: Audited) -> list[str]:
 
 
 def _pauses(found: Audited) -> list[str]:
-    shown = [one for one in found.pauses if one.handovers][:MOST_GROUPS]
+    shown = [one for one in found.pauses if one.handovers][:MAX_GROUPS]
     if not shown:
         return []
     rows: list[tuple[str, ...]] = [
@@ -276,14 +276,14 @@ def _clocks(found: Audited) -> list[str]:
         if given is not None
         else []
     )
-    for one in found.clocks[:MOST_GROUPS] if given is None else ():
+    for one in found.clocks[:MAX_GROUPS] if given is None else ():
         if one.ahead is not None and one.samples:
             direction = "ahead" if one.ahead >= 0 else "behind"
             spread = "" if one.spread is None else f", give or take {span(one.spread)}"
             offset = f"{_name(one.host)} {span(abs(one.ahead))} {direction}{spread}"
             text = f"{offset} ({count(one.samples, 'sample')})"
             lines += _labelled("" if lines else "clocks", text)
-    if lines and len(found.clocks) > MOST_GROUPS and given is None:
+    if lines and len(found.clocks) > MAX_GROUPS and given is None:
         lines += _labelled("", f"and others, less: {found.plan.table('clocks')}")
     return ["", *lines] if lines else []
 

@@ -32,7 +32,7 @@ from rebalance_verifier.report.markup import code, escaped, fenced, table
 
 LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   ! not as the catalogue says"
 
-MOST_MEMBERS = 100
+MAX_MEMBERS = 100
 """Members of a trace that is kept with the pages; a larger one is where it was found."""
 
 SILENT = "What breaks assign/4 gives some groups no answer: what else it breaks in them is not seen."
@@ -80,7 +80,7 @@ def _saved(cell: TargetCell) -> counterexamples.Trace | None:
 
 def is_small(trace: counterexamples.Trace) -> bool:
     """Check whether it is kept with the pages."""
-    return len(trace.scenario.members) <= MOST_MEMBERS
+    return len(trace.scenario.members) <= MAX_MEMBERS
 
 
 def to_json(judged: Sequence[Judged]) -> str:

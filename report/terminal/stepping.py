@@ -6,7 +6,7 @@ from rebalance_verifier.base.text import clean, cut, page_width
 from rebalance_verifier.model.steps import SteppedRun
 from rebalance_verifier.report.frame import labelled
 
-MOST_CHOICES = 12
+MAX_CHOICES = 12
 
 KEYS = (
     "Enter goes on, b back, a number takes that step, g N goes to step N, c shows all that can happen, "
@@ -29,9 +29,9 @@ def shown(stepper: SteppedRun, everything: bool = False) -> list[str]:
             lines += labelled("", f"was {changed[name] or 'not there'}", width=width)
     following = stepper.events[stepper.at] if stepper.at < len(stepper.events) else None
     choices = stepper.choices()
-    for number, (event, next_) in enumerate(choices[: None if everything else MOST_CHOICES], 1):
+    for number, (event, next_) in enumerate(choices[: None if everything else MAX_CHOICES], 1):
         sign = ">" if event == following else " "
         lines.append(cut(f" {sign}{number:>3}  {clean(next_.what)}", page_width()))
-    if len(choices) > MOST_CHOICES and not everything:
-        lines.append(f"      and {len(choices) - MOST_CHOICES} more: c")
+    if len(choices) > MAX_CHOICES and not everything:
+        lines.append(f"      and {len(choices) - MAX_CHOICES} more: c")
     return lines

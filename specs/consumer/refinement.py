@@ -22,7 +22,7 @@ from rebalance_verifier.model.group.setup import CONSUMER, Setup, letter
 from rebalance_verifier.model.machine import Machine
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.classic.refinement.refinement import (
-    MOST_KNOWN,
+    MAX_KNOWN,
     RECENT,
     RefinementFailure,
     Report,
@@ -110,7 +110,7 @@ class ConsumerRefinement:
 
     def _resize(self, ids: int, epochs: int) -> None:
         view = self._views.get((ids, epochs))
-        if view is None or len(view.known) > MOST_KNOWN:
+        if view is None or len(view.known) > MAX_KNOWN:
             picture = type(self).picture(self.setup, ids, epochs)
             view = self._views[ids, epochs] = _KnownEpochs(picture, self.spec)
         self._view, self.map, self._stepper = view, view.map, view.stepper

@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 import z3
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.specs.logic import smtlib
-from rebalance_verifier.specs.logic.counterexample import MOST, SIZES, Counterexample, counterexample
+from rebalance_verifier.specs.logic.counterexample import MAX, SIZES, Counterexample, counterexample
 from rebalance_verifier.specs.logic.finite import Finite
 from rebalance_verifier.specs.logic.language import Term, Vocabulary
 from rebalance_verifier.specs.logic.limit import LIMIT, Budget
@@ -36,7 +36,7 @@ SOON = LIMIT // 5
 
 SEEDS = (0, 1, 2)
 
-MOST_LETTERS = 120
+MAX_LETTERS = 120
 """In the name of a file; file systems have 255, and some 143."""
 
 
@@ -211,7 +211,7 @@ class _Possible:
         self.vocabulary = vocabulary
         self.case = case
         self.every = {**case.facts(), **case.given}
-        self.finite = Finite(vocabulary, {sort: SIZES.get(sort, MOST) for sort in vocabulary.sorts})
+        self.finite = Finite(vocabulary, {sort: SIZES.get(sort, MAX) for sort in vocabulary.sorts})
         self.finite.add(*self.every.values())
 
     def answer(self, name: str, budget: Budget) -> GoalAnswer:
@@ -250,9 +250,9 @@ def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int 
 def file_name(theorem: Theorem, case: ProofCase, goal: str) -> Path:
     """Return where an obligation is written to, below some directory; the same in every run."""
     text = _slug(" ".join(filter(None, (case.kind, case.name, goal))))
-    if len(text) > MOST_LETTERS:
+    if len(text) > MAX_LETTERS:
         end = hashlib.sha256(text.encode()).hexdigest()[:8]
-        text = f"{text[: MOST_LETTERS - 9].rstrip('-')}-{end}"
+        text = f"{text[: MAX_LETTERS - 9].rstrip('-')}-{end}"
     return Path(_slug(theorem.name)) / f"{text}.smt2"
 
 

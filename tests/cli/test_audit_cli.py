@@ -346,9 +346,9 @@ def test_an_audit_from_end_to_end(made, tmp_path):
 
 def test_what_is_collected_is_bounded(made, monkeypatch):
     """No check crowds out another; a trace has those concerned, and of the rest what is nearest."""
-    monkeypatch.setattr(audit_run, "MOST_FINDINGS", 5)
-    monkeypatch.setattr(audit_run, "MOST_TRACES", 2)
-    monkeypatch.setattr(tables, "MOST_EVENTS", 4)
+    monkeypatch.setattr(audit_run, "MAX_FINDINGS", 5)
+    monkeypatch.setattr(audit_run, "MAX_TRACES", 2)
+    monkeypatch.setattr(tables, "MAX_EVENTS", 4)
     rows = [found(n, seconds=n) for n in range(9)]
     rows += [found(20, "stranded", seconds=1), found(21, "stranded", seconds=2, certain=False)]
     rows += [found(30, "long-pause", group="h")]

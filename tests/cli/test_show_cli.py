@@ -226,7 +226,7 @@ def test_a_run_is_stepped_through_and_left(rebalance, monkeypatch, saved, tmp_pa
 def test_more_can_happen_than_is_listed_at_first(rebalance, monkeypatch, saved):
     from rebalance_verifier.report.terminal import stepping as module
 
-    monkeypatch.setattr(module, "MOST_CHOICES", 1)
+    monkeypatch.setattr(module, "MAX_CHOICES", 1)
     _, short, everything, *_ = stepping(rebalance, monkeypatch, saved["run"], "", "c", "q", "never read")
     assert "more: c" in short
     assert "more: c" not in everything

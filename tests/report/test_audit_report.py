@@ -399,10 +399,10 @@ def test_html_is_bounded(tmp_path, monkeypatch):
     long = "消" * 5000
     many = tuple(finding(n, sentence=long, group=long, topic=long) for n in range(1000))
     whole = page(saved(audited(*many[:60]), tmp_path))[1]
-    assert whole.count("<details") == audit_html.MOST_CHARTS
+    assert whole.count("<details") == audit_html.MAX_CHARTS
     assert "20 more are not drawn here" in whole
-    assert len(page(audited(*many))[1].encode()) < audit_html.MOST
-    monkeypatch.setattr(audit_html, "MOST", 1000)
+    assert len(page(audited(*many))[1].encode()) < audit_html.MAX
+    monkeypatch.setattr(audit_html, "MAX", 1000)
     assert "<svg" not in page(saved(audited(*many[:5]), tmp_path))[1]
 
 

@@ -54,7 +54,7 @@ def test_an_annotation_points_at_the_source_of_the_target():
 def test_an_annotation_for_every_place_of_a_log_as_far_as_github_shows_them(expected):
     found = report(CiCase(rule=SAFE, status=Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
     commands = github.commands(found)
-    assert len(commands) == github.MOST
+    assert len(commands) == github.MAX
     assert commands[0].startswith(
         "::error file=logs/a.log,line=1,title=owned-twice (safety)::finding 1%0Arule: "
     )
@@ -82,7 +82,7 @@ def test_a_section_shows_the_first_findings_and_counts_the_others():
     shown = markdown.render(
         report(CiCase(rule=SAFE, status=Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
     )
-    assert shown.count("\nfinding ") == markdown.MOST_EVIDENCE
+    assert shown.count("\nfinding ") == markdown.MAX_EVIDENCE
     assert "and 20 more" in shown
     assert "- in `logs/a.log:5`" in shown
     assert "| owned-twice | safety | finding 1 (and 24 more) |" in shown

@@ -170,7 +170,7 @@ def test_hostile_names_stay_text() -> None:
 def test_a_page_of_failures_is_capped_and_says_so() -> None:
     found = hostile(clauses=33)
     seen = sound(html.render(found))
-    assert len(seen.all("article")) <= html.MOST_DRAWN
+    assert len(seen.all("article")) <= html.MAX_DRAWN
     assert "more broken clauses without a picture" in seen.text
 
 

@@ -105,7 +105,7 @@ def test_of_a_long_run_the_first_and_last_steps_are_shown(monkeypatch: pytest.Mo
     written = exploration.render(found, {})
     assert "steps 181 to 980 are left out here" in sound(written).text
     assert len(stepped(written)[0]) == 1_001
-    monkeypatch.setattr(exploration, "MOST_PLAYED", 500)
+    monkeypatch.setattr(exploration, "MAX_PLAYED", 500)
     assert "steps 201 to 1,000 are left out here" in sound(exploration.render(found, {})).text
 
 

@@ -304,7 +304,7 @@ def test_a_long_run_shows_its_start_and_what_led_to_the_end(lasso):
     again = lasso.events[lasso.loop :]
     long = replace(lasso, events=lasso.events + again * 20)
     drawn = run_diagram.of_run(long)
-    assert len(drawn.columns) == diagram.MOST_COLUMNS
+    assert len(drawn.columns) == diagram.MAX_COLUMNS
     assert [c.label for c in drawn.columns] == [str(n) for n in range(1, 65)]
     assert drawn.loop == (lasso.loop, 64)
     assert drawn.left_out[-1] == f"{len(long.events) - 64} steps of {len(long.events)}"
@@ -395,7 +395,7 @@ def hostile_trace(number: int) -> Trace:
 def test_a_hostile_counterexample_is_capped_and_costs_no_more_than_its_length():
     drawn = scenario_diagram.of_trace(hostile_trace(30_000))
     assert len(drawn.columns) == 24
-    assert len(drawn.members) == diagram.MOST_LINES
+    assert len(drawn.members) == diagram.MAX_LINES
     assert len(drawn.rows) < 100
     assert "and 4,988 more members" in drawn.left_out
 
@@ -434,7 +434,7 @@ def test_a_run_too_large_to_play_shows_its_events(lasso, expected):
     events = tuple(Event("join", n % 2) for n in range(100_000))
     drawn = run_diagram.of_run(replace(lasso, events=events, loop=None, clause="group/owner"))
     assert not drawn.bars
-    assert len(drawn.columns) == diagram.MOST_COLUMNS
+    assert len(drawn.columns) == diagram.MAX_COLUMNS
     expected(drawn.left_out[0])
 
 

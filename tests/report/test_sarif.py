@@ -272,14 +272,14 @@ def test_flows_keep_within_what_github_shows():
     many = replace(report, cases=(replace(case, evidence=(replace(one, draw=lambda: long),)),))
     (found,) = sarif.to_json(many)["runs"][0]["results"]
     steps = [len(flow["locations"]) for flow in found["codeFlows"][0]["threadFlows"]]
-    assert steps[0] == sum(steps) == sarif.MOST_STEPS
+    assert steps[0] == sum(steps) == sarif.MAX_STEPS
 
 
 def test_results_are_bounded_and_it_is_said():
     (case,) = explained().cases
     many = replace(explained(), cases=(replace(case, evidence=(Evidence(message="x"),) * 5_007),))
     (run,) = sarif.to_json(many)["runs"]
-    assert len(run["results"]) == sarif.MOST_RESULTS
+    assert len(run["results"]) == sarif.MAX_RESULTS
     (notice,) = run["invocations"][0]["toolExecutionNotifications"]
     assert notice["message"]["text"] == "7 results left out"
 

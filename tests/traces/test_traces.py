@@ -193,7 +193,7 @@ def test_hostile_names_read_back(tmp_path):
 
 
 def test_a_huge_recording_is_left_out():
-    many = tuple(TopicPartition("t", i) for i in range(counterexamples.MOST_RECORDED + 1))
+    many = tuple(TopicPartition("t", i) for i in range(counterexamples.MAX_RECORDED + 1))
     call = AssignorCall(
         protocol=COOPERATIVE,
         cluster=Cluster.of({"t": 1}),

@@ -118,9 +118,9 @@ SOUGHT = 12
 GRAVER = {"late": "never"}
 """Kinds of breaches that are a step on the road to another one."""
 
-MOST_DIGESTS = 256
+MAX_DIGESTS = 256
 
-MOST_CAUSES = 6
+MAX_CAUSES = 6
 """Causes of one clause that are made small and shown; the others are counted."""
 
 
@@ -150,7 +150,7 @@ class Attribution:
     limit: float
     together: bool = False
     expected: Callable[[str], bool] = lambda key: False
-    most: int = MOST_CAUSES
+    most: int = MAX_CAUSES
     late: Callable[[], bool] = lambda: False
     """Whether nothing is to be played any more: what was found by then is the result."""
     _left: float = 0.0
@@ -420,7 +420,7 @@ class Attribution:
     def _digest(self, scenario: Scenario) -> bytes:
         known = self._digests.get(id(scenario))
         if known is None:
-            if len(self._digests) >= MOST_DIGESTS:
+            if len(self._digests) >= MAX_DIGESTS:
                 self._digests.clear()
             known = scenario, hashlib.sha256(repr(scenario).encode()).digest()
             self._digests[id(scenario)] = known

@@ -56,7 +56,7 @@ NEWEST = 2
 HELLO_SEQ = 0
 """Sequence number of ``hello``, the first request that every process of a target sees."""
 
-MOST_TEXT, MOST_USER_DATA, LONGEST_NAME, MOST_MEMBERS = 20_000, 2**20, 250, 20_000
+MAX_TEXT, MAX_USER_DATA, LONGEST_NAME, MAX_MEMBERS = 20_000, 2**20, 250, 20_000
 """Characters of a message that are kept, bytes of user data, and of what a target is called, members."""
 
 _T = TypeVar("_T")
@@ -261,7 +261,7 @@ def decode_reply(message: Json) -> Json | RefusalReply:
 
 def _excerpt(value: object, *where: str) -> str:
     """Return the beginning of a text of any length, as much as is kept of it. Raises Garbage."""
-    return to_text(value, *where, limit=None)[:MOST_TEXT]
+    return to_text(value, *where, limit=None)[:MAX_TEXT]
 
 
 _OPTIONAL = ("version", "language", "homepage", "issues")
@@ -311,8 +311,8 @@ def decode_assignment(result: Json) -> tuple[dict[str, Partitions], str | None]:
     if "encoded" in result and "assignment" in result:
         raise Garbage("assign: assignment and encoded say the same, give one of them")
     found: dict[str, Partitions] = {}
-    if len(given := of_kind(dict, field_of(result, field, "assign"), field)) > MOST_MEMBERS:
-        raise Garbage(f"{field}: {len(given):,} members, at most {MOST_MEMBERS:,} are read")
+    if len(given := of_kind(dict, field_of(result, field, "assign"), field)) > MAX_MEMBERS:
+        raise Garbage(f"{field}: {len(given):,} members, at most {MAX_MEMBERS:,} are read")
     for member, value in given.items():
         to_text(member, field)
         try:
@@ -332,6 +332,6 @@ def decode_user_data(result: Json) -> bytes | None:
         raise Garbage("user_data: encoded holds the user data too, give one of them")
     else:
         data = decoded(decode_subscription, result["encoded"], "encoded").user_data
-    if data is not None and len(data) > MOST_USER_DATA:
-        raise Garbage(f"user_data: {len(data):,} bytes, at most {MOST_USER_DATA:,} are read")
+    if data is not None and len(data) > MAX_USER_DATA:
+        raise Garbage(f"user_data: {len(data):,} bytes, at most {MAX_USER_DATA:,} are read")
     return data

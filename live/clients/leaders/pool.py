@@ -12,9 +12,9 @@ from rebalance_verifier.live.clients.leaders.clients import TOPICS
 from rebalance_verifier.live.clients.leaders.leader import OWN_TOPIC, LeaderClient, LeaderLost
 from rebalance_verifier.live.clients.leaders.starting import Forks, by_command
 
-MOST_AHEAD = 3
+MAX_AHEAD = 3
 """Processes that wait for one that leads to end: as many begin as have ended."""
-MOST_TOPICS = 8
+MAX_TOPICS = 8
 """Sets of topics for which a process is kept, those used last."""
 SubscribedTopics = tuple[str, ...]
 
@@ -57,7 +57,7 @@ class LeaderPool:
         if client is None:
             client = self._ahead[key].popleft() if self._ahead[key] else self._started(key)
         self._leading[key] = client  # the one used last comes last
-        while len(self._leading) > MOST_TOPICS:
+        while len(self._leading) > MAX_TOPICS:
             self._leading.pop(next(iter(self._leading))).close()
         try:
             client.await_join()
@@ -74,7 +74,7 @@ class LeaderPool:
         self._leading.pop(key).close()
         if ahead:
             self._ended += 1
-            while len(self._ahead[key]) < min(self._ended, 1 if self._forks else MOST_AHEAD):
+            while len(self._ahead[key]) < min(self._ended, 1 if self._forks else MAX_AHEAD):
                 self._ahead[key].append(self._started(key))
 
     def _started(self, topics: SubscribedTopics) -> LeaderClient:

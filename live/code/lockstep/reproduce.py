@@ -39,10 +39,10 @@ from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event, Machine, Outcome, State
 from rebalance_verifier.properties.group.clauses import rules
 
-MOST_TRACES = 40
+MAX_TRACES = 40
 """Shortest runs that are tried: which partition goes to whom is Kafka's to say."""
 
-MOST_STEPS = 6
+MAX_STEPS = 6
 """Single messages that one step of an exploration is at most."""
 
 
@@ -93,7 +93,7 @@ def _runs(shown: Shown) -> tuple[tuple[Event, ...], ...]:
     built, fine = consumer_machine(setup), consumer_machine(replace(setup, steps="fine", budget=PLENTY))
     search = fast.explore(built, rules(setup).about(shown.clause), Limits(go_on=True))
     found = []
-    for trace in islice(search.traces(shown.clause), MOST_TRACES):
+    for trace in islice(search.traces(shown.clause), MAX_TRACES):
         state, events = trace.initial, []
         for event in trace.events:
             outcome = built.outcome(state, event)
@@ -115,14 +115,14 @@ def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
         state, events = waiting.popleft()
         if state == goal and events:
             return events
-        if len(events) == MOST_STEPS:
+        if len(events) == MAX_STEPS:
             continue
         for event, outcome in fine.outcomes((PLENTY, *state)):
             reached = fine.apply((PLENTY, *state), event, outcome)[1:]
             if event.who == who and reached not in known:
                 known.add(reached)
                 waiting.append((reached, [*events, event]))
-    raise ValueError(f"no {MOST_STEPS} steps of {who} lead there")
+    raise ValueError(f"no {MAX_STEPS} steps of {who} lead there")
 
 
 def _in_step(

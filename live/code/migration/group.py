@@ -39,7 +39,7 @@ QUIET_ROUNDS = 40
 RESTS = 3
 """Rounds in which nothing has changed after which nothing will, if everybody is there who is registered."""
 
-MOST_EXCHANGES = 24
+MAX_EXCHANGES = 24
 """Of one member, until nothing of it is under way."""
 
 
@@ -249,7 +249,7 @@ class MigrationGroup:
             moved |= self._try("respond", who)
             self._of_played("reconcile", who)
             return moved
-        for _ in range(MOST_EXCHANGES):
+        for _ in range(MAX_EXCHANGES):
             before = self.state
             if not self._try("poll", who):
                 return moved

@@ -11,7 +11,7 @@ from rebalance_verifier.live.code.search.steps import SearchSteps
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group.clauses import most_rounds
 
-MOST_STEPS = 600
+MAX_STEPS = 600
 """After which a group that goes on rebalancing has not settled yet."""
 
 TIMERS = ("rebalance", "sync", "session")
@@ -23,7 +23,7 @@ class Ending(StrEnum):
     SETTLED = "settles"
     STILL = "stands still without being settled"
     ROUND = "rebalances again and again"
-    NOT_YET = f"is not settled after {MOST_STEPS} steps"
+    NOT_YET = f"is not settled after {MAX_STEPS} steps"
 
 
 class Peace:
@@ -45,7 +45,7 @@ class Peace:
         SimulationDied."""
         first = self.group.state.coordinator.generation
         rounds = 4 * (most_rounds(self.group.setup) + 2)
-        while self.taken < MOST_STEPS and self.goes_on():
+        while self.taken < MAX_STEPS and self.goes_on():
             if self._busy():
                 continue
             if self.settled():

@@ -16,7 +16,7 @@ from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
 
-MOST_IN_PEACE = 60
+MAX_IN_PEACE = 60
 """Steps that are saved of a group that does not come to rest."""
 
 
@@ -25,7 +25,7 @@ def saved_run(finding: CodeFinding, plan: CodeSearchPlan, origin: Mapping[str, A
     if finding.breach.clause not in CLAUSES:
         return None
     count = len(finding.events)
-    steps = finding.steps[: count + MOST_IN_PEACE]
+    steps = finding.steps[: count + MAX_IN_PEACE]
     return SavedRun(
         setup=plan.setup,
         clause=finding.breach.clause,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from rebalance_verifier.live.conformance.wire.frontier import COORDINATOR, Items, Partitions
 from rebalance_verifier.live.conformance.wire.intended import IntendedTargets
 from rebalance_verifier.live.conformance.wire.items import Item, Lane, WireRecording
-from rebalance_verifier.model.classic.group import MOST_NAMINGS
+from rebalance_verifier.model.classic.group import MAX_NAMINGS
 from rebalance_verifier.model.consumer.member import claims
 from rebalance_verifier.model.consumer.state import (
     Beat,
@@ -68,7 +68,7 @@ class WireGroup:
     def __init__(self, recording: WireRecording, setup: Setup, partitions: Partitions) -> None:
         self.recording, self.partitions = recording, partitions
         namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
-        if namings > MOST_NAMINGS:
+        if namings > MAX_NAMINGS:
             setup = replace(setup, naming="given")
             setup = replace(setup, targets=IntendedTargets(recording, setup, partitions))
         self.setup = setup

@@ -38,7 +38,7 @@ from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Consumer, Co
 
 __all__ = ["ask_wire", "build_wire_question", "has_messages"]
 
-MOST_CONSUMERS = 8
+MAX_CONSUMERS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,7 +73,7 @@ def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion
     if any(step.get("do") == "fail_coordinator" for step in run.get("steps", ())):
         raise LogError(f"{recorded.path}: a failover is not read from a recording of messages yet")
     topics = _topics(recorded, recording, choices, began)
-    check_size(recorded, len(recording.names), topics, MOST_CONSUMERS)
+    check_size(recorded, len(recording.names), topics, MAX_CONSUMERS)
     slots = tuple(_slot(recorded, choices, name, stages[0]) for name in recording.names)
     kind = choices.broker or _broker(run, beside)
     sets, exist, at = [], 0, 0

@@ -108,7 +108,7 @@ KINDS = (
 RECENT = 4096
 """States whose picture is kept: all steps from a state are looked at in a row."""
 
-MOST_KNOWN = 200_000
+MAX_KNOWN = 200_000
 """Steps that are kept for the next sample: about 200 MB."""
 
 
@@ -173,7 +173,7 @@ class Refinement:
 
     def _resize(self, size: StructureSize) -> None:
         view = self._views.get(size)
-        if view is None or len(view.known) > MOST_KNOWN:
+        if view is None or len(view.known) > MAX_KNOWN:
             view = self._views[size] = _KnownUniverse(Abstraction(self.setup, size), self.spec)
         self._view, self.map, self._stepper = view, view.map, view.stepper
         self._fits: set[int] = set()

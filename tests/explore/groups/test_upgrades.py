@@ -11,7 +11,7 @@ from rebalance_verifier.explore.groups import upgrades
 from rebalance_verifier.explore.groups.scenarios import ScenarioError
 from rebalance_verifier.explore.groups.upgrade_paths import STREAMS, Path, eager_alone, hops
 from rebalance_verifier.explore.groups.upgrades import (
-    MOST_MEMBERS,
+    MAX_MEMBERS,
     JudgedHop,
     UpgradeVerdict,
     cost,
@@ -203,12 +203,12 @@ def test_nor_is_a_client(client: str) -> None:
 # -- sizes and hops --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("members", [1, 2, MOST_MEMBERS, MOST_MEMBERS + 1, 6, 50, 10_000])
+@pytest.mark.parametrize("members", [1, 2, MAX_MEMBERS, MAX_MEMBERS + 1, 6, 50, 10_000])
 @pytest.mark.parametrize("partitions", [1, 2, 5, 12, 1_000])
 def test_a_group_of_any_size_is_answered_by_one_that_can_be_searched(members: int, partitions: int) -> None:
     found = searched(members, partitions)
     assert found <= (members, partitions) or partitions == 1
-    assert found[0] == (members if members <= MOST_MEMBERS else 2)
+    assert found[0] == (members if members <= MAX_MEMBERS else 2)
     assert searched(*found) == found
     for path in (*hops("range", "consumer")[0].paths, *hops("range", "sticky")[0].paths):
         assert machine(setup(path, *found)), "is not refused"

@@ -15,7 +15,7 @@ from rebalance_verifier.base.processes.failure import (
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, generate
 from rebalance_verifier.gate.scenarios.player import (
-    MOST_ROUNDS,
+    MAX_ROUNDS,
     ROUNDS_IN_CIRCLES,
     PlayedHistory,
     history,
@@ -472,7 +472,7 @@ def test_a_group_that_goes_in_no_small_circle_has_more_rounds():
     answers = script(*map(counting, range(1, 31)))
     record, [history] = histories_of(lambda clauses: play(scenario, answers, COOPERATIVE_WRITER, clauses, ()))
     assert (history.settling, history.settled) == (0, None)
-    assert len(record.calls) == 1 + MOST_ROUNDS
+    assert len(record.calls) == 1 + MAX_ROUNDS
 
 
 def test_an_eager_group_needs_no_second_round():

@@ -109,7 +109,7 @@ def test_what_a_target_does_to_its_process_is_judged_alike(
 def test_what_no_reply_tells_of_is_found_by_whoever_plays(
     monkeypatch: pytest.MonkeyPatch, name: str, clause: str, limits: dict[str, float]
 ) -> None:
-    monkeypatch.setattr(searching, "MOST_CALLS", 5)
+    monkeypatch.setattr(searching, "MAX_CALLS", 5)
     monkeypatch.setattr(Session, "can_be_entered", True)
     result = judged(f"sometimes:{name}", 2, **limits)  # type: ignore[arg-type]
     assert clause in {row.clause.id for row in result.clauses if row.status is Status.VIOLATED}
@@ -219,7 +219,7 @@ class Deaf:
 def test_a_worker_that_no_alarm_ends_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: str
 ) -> None:
-    monkeypatch.setattr(searching, "MOST_CALLS", 2)
+    monkeypatch.setattr(searching, "MAX_CALLS", 2)
     (tmp_path / "only_here.py").write_text(f"{ONLY_HERE}\n{late}")
     monkeypatch.syspath_prepend(tmp_path)
     result = everywhere(monkeypatch, "only_here:Deaf", call_seconds=2.0)

@@ -163,7 +163,7 @@ def test_a_coordinator_that_does_otherwise_is_noticed(without: str) -> None:
 
 
 def test_where_namings_are_too_many_the_targets_are_those_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wire_group, "MOST_NAMINGS", 1)
+    monkeypatch.setattr(wire_group, "MAX_NAMINGS", 1)
     asked = question()
     assert asked.group.setup.naming == "given"
     assert ask_wire(asked, Choices()).conformance.verdict == "explained"

@@ -6,7 +6,7 @@ import gzip
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rebalance_verifier.pipeline.audit.quoting import MOST_SHOWN, quoted
+from rebalance_verifier.pipeline.audit.quoting import MAX_SHOWN, quoted
 from rebalance_verifier.pipeline.audit.records import LogEvent
 
 
@@ -22,7 +22,7 @@ def test_lines_of_plain_and_packed_logs(tmp_path: Path) -> None:
     assert found == {
         (str(plain), 1): "one",
         (str(plain), 2): "two \ufffd",
-        (str(packed), 2): "x" * MOST_SHOWN,
+        (str(packed), 2): "x" * MAX_SHOWN,
     }
 
 

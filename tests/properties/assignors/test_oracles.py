@@ -119,7 +119,7 @@ def test_a_best_placement_is_known_without_a_flow():
 
 
 def test_large_groups_are_left_to_the_flow():
-    members = [f"m{number}" for number in range(oracles.MOST_MEMBERS + 1)]
+    members = [f"m{number}" for number in range(oracles.MAX_MEMBERS + 1)]
     cluster = Cluster({"t": (("r1",),) * len(members)})
     call = AssignorCall(
         protocol=EAGER,

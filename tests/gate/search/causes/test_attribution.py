@@ -10,7 +10,7 @@ from rebalance_verifier.gate.scenarios.generator import generate
 from rebalance_verifier.gate.scenarios.minimise import deletions
 from rebalance_verifier.gate.scenarios.player import PlayedHistory, play
 from rebalance_verifier.gate.search.causes.attribution import (
-    MOST_CAUSES,
+    MAX_CAUSES,
     Attribution,
     BreakingScenario,
     Cause,
@@ -148,7 +148,7 @@ def test_without_time_nothing_is_attributed():
     assert Attribution(clause=judged.clause, plays=judged.plays_of, limit=0).explain(broken) == []
     judged.plays = 0
     Attribution(clause=judged.clause, plays=judged.plays_of, limit=5).explain(broken)
-    assert judged.plays < 5 * (2 * MOST_CAUSES + 1) + 30
+    assert judged.plays < 5 * (2 * MAX_CAUSES + 1) + 30
 
 
 @pytest.mark.parametrize("asked", [0, 1, 2, 3, 5, 8, 13, 40])
