@@ -22,7 +22,7 @@ from rebalance_verifier.base.reading import Unreadable, text
 
 UNTIL = re.compile(r"(?<!\S)until=(\S*)")
 
-MAX = 1000
+MAX_LETTERS = 1000
 """Letters of a pattern."""
 
 
@@ -91,7 +91,7 @@ def parse(kind: type[_Entry], text: str, source: str) -> tuple[_Entry, ...]:
 
 
 def _entry(kind: type[_Entry], pattern: str, comment: str, source: str, line: int) -> _Entry:
-    if len(pattern) > MAX:
+    if len(pattern) > MAX_LETTERS:
         raise ValueError(f"{pattern[:40]!r}... is too long for a pattern")
     kind.check(pattern)
     dates = UNTIL.findall(comment)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from rebalance_verifier.base.processes.supervision import unseen
+from rebalance_verifier.base.processes.supervision import hide_process_memory
 from rebalance_verifier.base.text import WIDEST, page_of
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.commands import (
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if arguments is None and hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     if arguments is None:
-        unseen()
+        hide_process_memory()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names come from outside: print all of them somehow
             stream.reconfigure(errors="backslashreplace")

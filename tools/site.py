@@ -31,7 +31,7 @@ RESULTS = ROOT / "docs" / "results"
 BACK = "[All implementations](README.md)"
 """How a page of a client begins."""
 
-MAX = 64 * 1024 * 1024
+MAX_BYTES = 64 * 1024 * 1024
 """Rows and bytes have no bound here: what is shown was written by the suite."""
 
 _ROW = re.compile(r"^\| (?P<clause>[\w/]+)-(?P<protocol>\w+) \((?P<level>\w+)\) \| (?P<cells>.*) \|$")
@@ -126,7 +126,7 @@ def _clients(clients: Sequence[ClientPage]) -> Markup:
             broken = page.join(*(part for c in here for part in (_linked(one, c, c.clause), " ")))
             link = tag("a", one.client, href=f"{one.name}.html")
             rows.append((link, assignor, count(len(releases), "release"), releases[-1], broken or "nothing"))
-    return page.table("Clients", heads, rows, most=MAX)
+    return page.table("Clients", heads, rows, most=MAX_BYTES)
 
 
 def _cells(clients: Sequence[ClientPage]) -> Markup:
@@ -136,7 +136,7 @@ def _cells(clients: Sequence[ClientPage]) -> Markup:
         for one in clients
         for c in one.cells
     ]
-    return page.table("What is broken", heads, rows, most=MAX)
+    return page.table("What is broken", heads, rows, most=MAX_BYTES)
 
 
 def _filter(name: str) -> Markup:

@@ -16,7 +16,7 @@ from rebalance_verifier.gate.search.result import Status
 from rebalance_verifier.model import codec
 
 FILE = "runs.jsonl"
-MAX = 500
+MAX_RUNS = 500
 """Runs that are remembered."""
 
 SCHEMA = 1
@@ -60,9 +60,9 @@ class OpenFinding:
 
 
 def remember(run: PastRun, root: Path) -> list[PastRun]:
-    """Add a run to those that were made, and return the newest ``MAX`` of all; ``root`` is to be locked by
-    whoever calls. Raises ``OSError``."""
-    records = [*_records(root), {"schema": SCHEMA, "kind": KIND, **codec.to_json(run)}][-MAX:]
+    """Add a run to those that were made, and return the newest ``MAX_RUNS`` of all. The caller locks
+    ``root``. Raises ``OSError``."""
+    records = [*_records(root), {"schema": SCHEMA, "kind": KIND, **codec.to_json(run)}][-MAX_RUNS:]
     files.write(root / FILE, "".join(f"{json.dumps(one)}\n" for one in records))
     return _runs(records)
 
@@ -70,7 +70,7 @@ def remember(run: PastRun, root: Path) -> list[PastRun]:
 def load(root: Path) -> list[PastRun]:
     """Return the runs that are remembered, in order; what is no run, or is of a newer suite, is left out.
     Raises ``OSError``."""
-    return _runs(_records(root)[-MAX:])
+    return _runs(_records(root)[-MAX_RUNS:])
 
 
 def _records(root: Path) -> list[dict[str, Any]]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-TICK = 0.25
+POLL_SECONDS = 0.25
 """Seconds between two looks at who may have been stopped."""
 
 ROUNDS = 100
@@ -98,7 +98,7 @@ def watch(parent: int, child: int, *, resume: bool) -> int:
     seen = 0
     wanted = {signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
     while True:
-        arrived = signal.sigtimedwait(wanted, TICK)
+        arrived = signal.sigtimedwait(wanted, POLL_SECONDS)
         if os.getppid() != parent or (arrived and arrived.si_signo != signal.SIGCHLD):
             return int(signal.SIGKILL)
         while True:

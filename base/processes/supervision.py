@@ -322,7 +322,7 @@ class ended_after:  # noqa: N801  # a statement, quicker than a generator: it is
             signal.setitimer(timer, 0)
 
 
-def unseen() -> None:
+def hide_process_memory() -> None:
     """Keep this process' environment, memory and open files from other processes of the user, as what we
     start and do not trust is one (Linux; root sees them)."""
     if LINUX:
@@ -339,7 +339,7 @@ def limit_memory(mib: int) -> None:
 
 
 @contextlib.contextmanager
-def held_back() -> Iterator[None]:
+def defer_interrupt() -> Iterator[None]:
     """Ctrl-C and the like wait until the end of the block: z3's bindings would make another error of it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
@@ -371,7 +371,7 @@ def noted() -> Iterator[Callable[[], None]]:
 
 
 @contextlib.contextmanager
-def noticed(arrived: list[int]) -> Iterator[None]:
+def record_signals(arrived: list[int]) -> Iterator[None]:
     """Note the signals that arrive: Py4J may make an error of its own of their KeyboardInterrupt."""
     before: dict[int, Callable[[int, Any], Any]] = {}
 

@@ -28,7 +28,7 @@ from rebalance_verifier.base.processes.supervision import TimeUsed, end_all, nam
 
 T = TypeVar("T")
 
-TICK = 0.1
+POLL_SECONDS = 0.1
 """Seconds for which results of isolated work are gathered, and after which its worker is looked at."""
 
 START_SECONDS = 60.0
@@ -299,7 +299,7 @@ class _Watch:
 
     def results(self) -> list[Any]:
         """Return what it does in a moment. Raises CannotStart."""
-        found = self._read(TICK)
+        found = self._read(POLL_SECONDS)
         self._used = self._used or TimeUsed(self._worker.pid)
         if self.fate is None and self._used.look() > self._allowed:
             end_all(self._worker.pid)

@@ -90,7 +90,7 @@ def searched(plan: CodeSearchPlan, options: argparse.Namespace, option: str) -> 
 def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     from rebalance_verifier.explore.groups.scenarios import ScenarioError, ScenarioSize
     from rebalance_verifier.live.code.replay.attempts import code_releases
-    from rebalance_verifier.live.code.search.walks import PLENTY, CodeSearchPlan
+    from rebalance_verifier.live.code.search.walks import UNLIMITED_FAULTS, CodeSearchPlan
 
     with usage_errors(ValueError, option="--on"):
         releases = code_releases(options.on)
@@ -100,7 +100,7 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     with usage_errors(ScenarioError):
         setup = chosen.code_setup(size)
     if not options.dfs and most is None:
-        setup = replace(setup, budget=PLENTY)
+        setup = replace(setup, budget=UNLIMITED_FAULTS)
     depth = (6 if options.depth is None else options.depth) if options.dfs else None
     return CodeSearchPlan(
         setup=setup, releases=releases, walks=options.walks, seed=options.seed, depth=depth,
@@ -128,7 +128,7 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     from rebalance_verifier.live.code.replay.group import CodeReleases
     from rebalance_verifier.live.code.search.assignor import OF_ASSIGNORS, without_clients
     from rebalance_verifier.live.code.search.group import GroupAssignor
-    from rebalance_verifier.live.code.search.walks import PLENTY, CodeSearchPlan
+    from rebalance_verifier.live.code.search.walks import UNLIMITED_FAULTS, CodeSearchPlan
     from rebalance_verifier.model.values import RebalanceProtocol
 
     if not target.spec.startswith(JAVA):
@@ -139,7 +139,7 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
         java = parse(target.spec)
         release, jars = without_clients(class_path(java.where))
         newest = coordinators()[-1]
-    size = ScenarioSize(members=3, partitions=4, budget=PLENTY)
+    size = ScenarioSize(members=3, partitions=4, budget=UNLIMITED_FAULTS)
     return CodeSearchPlan(
         setup=SCENARIOS["dynamic" if cooperative else "eager"].setup(size),
         releases=CodeReleases(coordinator=newest, consumers=(release,)),

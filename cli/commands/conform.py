@@ -27,7 +27,7 @@ OF_LOG = (
 )  # fmt: skip
 """Options that are about a log."""
 
-MAX = 12
+MAX_SHOWN = 12
 """Steps, pending events and alternatives that are shown of a mismatch."""
 
 
@@ -168,7 +168,7 @@ def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
     if found.blamed is not None:
         lines += _mismatch(answer)
     if steps or found.blamed is not None:
-        witness = found.witness if steps else found.witness[-MAX:]
+        witness = found.witness if steps else found.witness[-MAX_SHOWN:]
         lines += ["", "  the run of the model" if steps else "  the run of the model up to there, its end"]
         lines += [f"    {line}" for line in _steps(answer, witness)]
     return lines
@@ -196,10 +196,11 @@ def _mismatch(answer: ConformanceAnswer) -> list[str]:
     others = [question.lines[position] for position in found.pending if position != found.blamed]
     if others:
         lines += ["  nor the next events of the other consumers"]
-        lines += [clean(f"    line {line.number}: {line}") for line in others[:MAX]]
+        lines += [clean(f"    line {line.number}: {line}") for line in others[:MAX_SHOWN]]
     lines += ["  what it allows there"] if found.allowed else ["  it allows nothing there that would be seen"]
     lines += [
-        clean(f"    {question.spelled(one)}  (in {count(n, 'state')})") for one, n in found.allowed[:MAX]
+        clean(f"    {question.spelled(one)}  (in {count(n, 'state')})")
+        for one, n in found.allowed[:MAX_SHOWN]
     ]
     return lines
 

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance_verifier.base.processes.supervision import held_back, noted
+from rebalance_verifier.base.processes.supervision import defer_interrupt, noted
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.console.progress import estimated, progress
 from rebalance_verifier.cli.console.terminal import (
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace) -> int:
         return _as_shipped(options)
     if options.necessity is not None:
         return _necessity(options)
-    with held_back():
+    with defer_interrupt():
         plan = _plan(options)
     if plan.smt2 is not None:
         make_directory(plan.smt2, "--smt2")

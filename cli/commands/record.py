@@ -160,7 +160,7 @@ def _release(options: argparse.Namespace) -> str:
     return release
 
 
-MAX = 10
+MAX_FINDINGS = 10
 """Findings of one check that the text shows."""
 
 
@@ -205,10 +205,10 @@ def render(made: Recorded) -> str:
         if not found:
             continue
         lines += ["", f"{check.id}: {check.sentence} [{check.level}]  {len(found)} x"]
-        for one in found[:MAX]:
+        for one in found[:MAX_FINDINGS]:
             lasted = f" for {one.seconds:.3f} s" if one.seconds else ""
             lines.append(f"  {one.began[11:23]} {one.partition:<12}{lasted} {one.detail}".rstrip())
-        if len(found) > MAX:
-            lines.append(f"  ... and {len(found) - MAX} more in report.json")
+        if len(found) > MAX_FINDINGS:
+            lines.append(f"  ... and {len(found) - MAX_FINDINGS} more in report.json")
     lines += ["", *([f"  saved      {made.out}"] if made.saved else []), f"{verdict}, exit {int(made.exit)}"]
     return "\n".join(lines)

@@ -120,14 +120,14 @@ class Reports:
         """
         if self.directory is None and self.options.ci == "none":
             return
-        with spared("a report"):
+        with log_and_continue("a report"):
             report = made()
             if self.directory is not None:
                 write(self.directory, self.chosen, report, own)
                 if noted:
                     print_err(f"reports: {self.directory}")
                 if self.directory.parent == ROOT:
-                    with spared("the index of runs"):
+                    with log_and_continue("the index of runs"):
                         remember(report, self.directory)
             if self.options.ci == "github":
                 publish_to_github(report)
@@ -147,7 +147,7 @@ def results_directory(out: str | None) -> Path:
 
 
 @contextlib.contextmanager
-def spared(what: str) -> Iterator[None]:
+def log_and_continue(what: str) -> Iterator[None]:
     """Say what goes wrong with a report, ``what`` by name, and go on: it does not cost the verdict."""
     try:
         yield
@@ -170,7 +170,7 @@ def write(directory: Path, chosen: Sequence[str], report: CiReport, own: Own) ->
     known: Own = {**{name: partial(render, report) for name, render in CI_WRITERS.items()}, **own}
     for name in chosen:
         if name in known:
-            with spared(str(directory / REPORTS[name])), page_of(WIDEST):
+            with log_and_continue(str(directory / REPORTS[name])), page_of(WIDEST):
                 files.write(directory / REPORTS[name], known[name]())
 
 
@@ -223,8 +223,8 @@ def publish_to_github(report: CiReport) -> None:
     """Annotations, and the summary of the step."""
     from rebalance_verifier.report.ci import github
 
-    with spared("annotations"):
+    with log_and_continue("annotations"):
         if commands := github.commands(report):
             print_out("\n".join(commands))
-    with spared("the step summary"):
+    with log_and_continue("the step summary"):
         github.summarise(report)

@@ -33,7 +33,7 @@ PRODUCTS = {"java": "Java", "broker": "broker", "librdkafka": "librdkafka"}
 SINCE_CONSUMER_PROTOCOL: Version = (4, 0, 0)
 """Java clients from here on can speak the consumer protocol; of classic groups they log the assignor."""
 
-MAX = 4
+MAX_SHOWN = 4
 
 
 class BugLink(NamedTuple):
@@ -72,7 +72,7 @@ def diagnose(
                 who = client.consumer, client.source, client.release or ""
                 found.setdefault(entry.id, BugLink(entry.id, *who, _fixed(entry, client), why))
     shown = [one for one in found.values() if one.shown]
-    return tuple(shown or sorted(found.values(), key=_last_of_all)[:MAX])
+    return tuple(shown or sorted(found.values(), key=_last_of_all)[:MAX_SHOWN])
 
 
 def _last_of_all(one: BugLink) -> tuple[bool, bool]:

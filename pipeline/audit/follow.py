@@ -16,7 +16,7 @@ from rebalance_verifier.base.files import (
     write_whole,
 )
 from rebalance_verifier.base.installation import how_to_get
-from rebalance_verifier.base.processes.supervision import noticed
+from rebalance_verifier.base.processes.supervision import record_signals
 from rebalance_verifier.base.reading import fields, json_of
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.pipeline.audit import batches
@@ -101,7 +101,7 @@ def follow_logs(
     signals: list[int] = []
     try:
         (watch.state / "spill").mkdir(parents=True, exist_ok=True)
-        with noticed(signals):
+        with record_signals(signals):
             while batches.batch(watch) and once:
                 pass  # to the present end, or once before anybody waits for more
             there = batches.groups(watch)

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
 
-from rebalance_verifier.base.processes.supervision import noticed
+from rebalance_verifier.base.processes.supervision import record_signals
 from rebalance_verifier.pipeline.audit import alone, kernel, known
 from rebalance_verifier.pipeline.audit.diagnosis import diagnose
 from rebalance_verifier.pipeline.audit.engine import Engine, message, of_engine
@@ -60,7 +60,7 @@ def run_audit(plan: AuditPlan, report_progress: ReportProgress | None = None) ->
     try:
         if report_progress is not None:
             report_progress(found.stage, lambda: (0, 0))
-        with driver as ready, noticed(signals):
+        with driver as ready, record_signals(signals):
             for name, stage in STAGES.items():
                 found = replace(found, stage=name)
                 if report_progress is not None:

@@ -19,7 +19,7 @@ CHUNK = 1 << 20
 FIRST = 256
 """Bytes by which a file is known, besides its inode, which the next file may get."""
 
-MAX = 64 << 20
+MAX_BYTES = 64 << 20
 """Bytes of a file that are read at a time."""
 
 
@@ -51,7 +51,7 @@ Positions = Mapping[str, Position]
 """By inode."""
 
 
-def ends(path: str, known: Positions, most: int = MAX) -> dict[str, Position]:
+def ends(path: str, known: Positions, most: int = MAX_BYTES) -> dict[str, Position]:
     """How far the files at ``path`` go now, to the end of the last whole line; at most so many bytes
     farther."""
     found: dict[str, Position] = {}

@@ -32,7 +32,7 @@ from rebalance_verifier.properties.group.rules import Always, Rules
 OWN = "own/"
 """How the id of such a clause begins; what follows is where its function is, ``module:function``."""
 
-MAX = 300
+MAX_LETTERS = 300
 """Letters of what an invariant says."""
 
 
@@ -97,7 +97,7 @@ def load(reference: str) -> Invariant:
 
 def _named(error: BaseException) -> str:
     """Return what is wrong, in a line."""
-    return f"{type(error).__name__}: {error}".splitlines()[0][:MAX]
+    return f"{type(error).__name__}: {error}".splitlines()[0][:MAX_LETTERS]
 
 
 def clause_named(name: str) -> ProtocolClause:
@@ -193,7 +193,7 @@ def _breach(
     if answer is False:
         return (inspect.getdoc(invariant) or f"{reference} is False").splitlines()[0]
     if isinstance(answer, str) and answer:
-        return answer[:MAX]
+        return answer[:MAX_LETTERS]
     raise InvariantError(
         f"{reference!r} returns {reprlib.repr(answer)}: write True, False, None or a sentence"
     )

@@ -12,7 +12,7 @@ from rebalance_verifier.gate.targets.hosts.source_location import SourceLocation
 from rebalance_verifier.report.ci import markdown
 from rebalance_verifier.report.ci.cases import CiCase, CiReport, Evidence
 
-MAX = 10
+MAX_ANNOTATIONS = 10
 """Annotations of one kind that GitHub shows for a step; it drops the others without a word."""
 
 
@@ -47,7 +47,7 @@ def summarise(report: CiReport, environment: Mapping[str, str] = os.environ) -> 
     if not name:
         return None
     path = Path(name)
-    room = markdown.MAX - (path.stat().st_size if path.exists() else 0)
+    room = markdown.MAX_BYTES - (path.stat().st_size if path.exists() else 0)
     with path.open("a", encoding="utf-8", newline="\n") as file:
         file.write(markdown.render(report, max(room, 0)))
     return path
@@ -73,10 +73,10 @@ def _annotation(kind: str, report: CiReport, case: CiCase, one: Evidence | None)
 
 
 def _most(kind: str, found: list[str]) -> list[str]:
-    if len(found) <= MAX:
+    if len(found) <= MAX_ANNOTATIONS:
         return found
-    left_out = len(found) - MAX + 1
-    return [*found[: MAX - 1], _command(kind, "more", f"and {left_out} more: see the report")]
+    left_out = len(found) - MAX_ANNOTATIONS + 1
+    return [*found[: MAX_ANNOTATIONS - 1], _command(kind, "more", f"and {left_out} more: see the report")]
 
 
 def _command(kind: str, title: str, message: str, source_location: SourceLocation | None = None) -> str:

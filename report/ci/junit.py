@@ -14,7 +14,7 @@ from rebalance_verifier.gate.search.result import Status
 from rebalance_verifier.report.ci.cases import CiCase, CiReport
 from rebalance_verifier.report.markup import plain
 
-MAX = 10_000
+MAX_LETTERS = 10_000
 """Characters in the body of one test case; viewers choke on more."""
 
 
@@ -45,10 +45,12 @@ def _case(report: CiReport, case: CiCase) -> ET.Element:
         case Status.PASSED:
             pass
         case Status.VIOLATED if case.gates:
-            _outcome(element, "failure", case.message, plain(case.lines, MAX), f"rebalance.{rule.level}")
+            _outcome(
+                element, "failure", case.message, plain(case.lines, MAX_LETTERS), f"rebalance.{rule.level}"
+            )
         case Status.VIOLATED:
             _outcome(element, "skipped", f"broken, but {rule.level} does not gate: {case.message}")
-            ET.SubElement(element, "system-out").text = plain(case.lines, MAX)
+            ET.SubElement(element, "system-out").text = plain(case.lines, MAX_LETTERS)
         case Status.FIXED:
             _outcome(element, "failure", "holds: remove its line from the known list", "", "rebalance.stale")
         case status:

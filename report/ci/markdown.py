@@ -11,7 +11,7 @@ from rebalance_verifier.report.ci.cases import CiCase, CiReport, Evidence
 from rebalance_verifier.report.diagram import mermaid
 from rebalance_verifier.report.markup import code, escaped, fenced, plain, table
 
-MAX = 1024 * 1024
+MAX_BYTES = 1024 * 1024
 """Bytes: GitHub refuses a longer step summary as a whole."""
 
 MAX_EVIDENCE = 5
@@ -24,7 +24,7 @@ _NOTICE = "\n*{} left out here for length; the JSON report and the traces have t
 _MARKS = {Verdict.CONFORMANT: "✅", Verdict.VIOLATION: "❌", Verdict.INCONCLUSIVE: "⚠️"}
 
 
-def render(report: CiReport, most: int = MAX) -> str:
+def render(report: CiReport, most: int = MAX_BYTES) -> str:
     """Verdict, table and one folded section per broken rule, at most ``most`` bytes of UTF-8.
 
     Sections that do not fit are left out, worst level kept first, and their number is said. Where not

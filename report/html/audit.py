@@ -26,18 +26,18 @@ from rebalance_verifier.report.times import certainty, lasted, moment
 
 MAX_FINDINGS = 200
 MAX_CHARTS = 40
-MAX = 2 * 1024 * 1024
+MAX_BYTES = 2 * 1024 * 1024
 """Bytes of the whole; charts that do not fit in are left out."""
 
 
 def render(found: Audited) -> str:
-    """The page, at most ``MAX`` bytes of UTF-8."""
+    """The page, at most ``MAX_BYTES`` bytes of UTF-8."""
     parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
     end = [
         *(_checks(found), _clients(found), _groups(found), _pauses(found), _clocks(found)),
         _malformed(found),
     ]
-    room = MAX - len(_document(found, *parts, *end).encode()) - 1000
+    room = MAX_BYTES - len(_document(found, *parts, *end).encode()) - 1000
     charted = found.findings[:MAX_CHARTS]
     raw = quoted(event for one in charted for event in one.places)
     drawn, left = page.within((_chart(found, one, raw) for one in charted), room)

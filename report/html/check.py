@@ -73,7 +73,7 @@ _STATUS = {
 def render(result: Result) -> str:
     """Return the page, below 5 MB whatever the result: what does not fit is left out, and counted."""
     found = [*broken(result), *informational(result)]
-    blocks, _ = page.within((_failure(result, row) for row in found[:MAX_DRAWN]), page.MAX // 2)
+    blocks, _ = page.within((_failure(result, row) for row in found[:MAX_DRAWN]), page.MAX_BYTES // 2)
     drawn = {row.id: _name(result, row, row.finding) for row in found[: len(blocks)]}
     if len(drawn) > 1:
         blocks.insert(0, page.listed(_in_short(row, drawn[row.id]) for row in found[: len(drawn)]))
@@ -392,7 +392,7 @@ def _broken(number: int, one: Along, most: int) -> Markup:
 def _samples(result: Result) -> list[Markup]:
     shown, left = page.within(
         (_sample(one, number, result.scenarios) for number, one in enumerate(result.samples, 1)),
-        page.MAX // 3,
+        page.MAX_BYTES // 3,
     )
     if shown:
         sentence = "One scenario for each thing that varies, in which every clause held."

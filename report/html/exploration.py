@@ -33,7 +33,7 @@ MAX_STEPPED = 100_000
 
 def render(found: Explored, paths: Mapping[str, str]) -> str:
     """Return the page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
-    blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MAX_DRAWN]), page.MAX)
+    blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MAX_DRAWN]), page.MAX_BYTES)
     if left := len(found.violations) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
     named = group(found)

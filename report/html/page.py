@@ -31,7 +31,7 @@ MAX_TEXT = 300
 MAX_ROWS = 200
 """Rows of one table."""
 
-MAX = 4 * 1024 * 1024
+MAX_BYTES = 4 * 1024 * 1024
 """Bytes of one page, unless the page says otherwise."""
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; script-src "

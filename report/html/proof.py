@@ -44,10 +44,10 @@ def render(proof: Proof) -> str:
     """Return the page, below 5 MB."""
     open_ = [outcome for outcome in proof.outcomes if outcome.verdict is not ProofVerdict.PROVED]
     shown = (_open(proof, one, number) for number, one in enumerate(open_[:MAX_DRAWN], 1))
-    blocks, _ = page.within(shown, page.MAX // 2)
+    blocks, _ = page.within(shown, page.MAX_BYTES // 2)
     if left := len(open_) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more obligation')} in the tables below."))
-    listed, _ = page.within((_listed(proof, theorem) for theorem in proof.plan.theorems), page.MAX // 2)
+    listed, _ = page.within((_listed(proof, theorem) for theorem in proof.plan.theorems), page.MAX_BYTES // 2)
     return page.report(
         "prove",
         headline(proof),

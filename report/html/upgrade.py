@@ -22,7 +22,7 @@ _KINDS = {UpgradeVerdict.SAFE: "good", UpgradeVerdict.UNKNOWN: "warn"}
 def render(headline: str, exit_code: Exit, report: UpgradeReport, explored: Mapping[str, object]) -> str:
     """Return the page. ``explored``: what was explored, by name."""
     shown = [(one, run) for one in report.outcomes if (run := report.saved[one.path.name])]
-    blocks, _ = page.within((_broken(one, run, report.paths) for one, run in shown), page.MAX)
+    blocks, _ = page.within((_broken(one, run, report.paths) for one, run in shown), page.MAX_BYTES)
     plan = page.listed(report.plan, ordered=True) if report.plan else page.dim(report.plan_title)
     title = f"The {report.plan_title}" if report.plan else "No plan"
     return page.report(

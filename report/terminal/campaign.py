@@ -11,7 +11,7 @@ from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, group_options, 
 from rebalance_verifier.pipeline.campaign.campaign import LOST, Campaign, Tables, exit_of
 from rebalance_verifier.report.frame import aligned, labelled
 
-MAX = 30
+MAX_ROWS = 30
 """Lines of a table that text shows; JSON has all."""
 
 TABLES = {
@@ -118,6 +118,6 @@ def _table(first: str, heads: Sequence[str], found: Iterable[tuple[str, ...]]) -
     shown = [tuple(clean(cell) for cell in row) for row in found]
     if not shown:
         return []
-    rows = aligned([(first, *heads), *shown[:MAX]], range(1, len(heads) + 1))
-    more = [f"  and {len(shown) - MAX} more (--format json)"] if len(shown) > MAX else []
+    rows = aligned([(first, *heads), *shown[:MAX_ROWS]], range(1, len(heads) + 1))
+    more = [f"  and {len(shown) - MAX_ROWS} more (--format json)"] if len(shown) > MAX_ROWS else []
     return ["", *(f"  {row}" for row in rows), *more]

@@ -18,7 +18,7 @@ from rebalance_verifier.specs.logic.language import SpecAction, Term, Vocabulary
 from rebalance_verifier.specs.logic.limit import Budget
 
 SIZES = {"Generation": 4}
-MAX = 3
+MAX_ELEMENTS = 3
 """Most elements that are tried: of some sorts, and of all others."""
 
 TOGETHER = {"Consumer": "Member"}
@@ -84,7 +84,7 @@ def counterexample(
 
     None if there is none with so few elements, or the budget was used up.
     """
-    finite = Finite(vocabulary, {sort: SIZES.get(sort, MAX) for sort in vocabulary.sorts})
+    finite = Finite(vocabulary, {sort: SIZES.get(sort, MAX_ELEMENTS) for sort in vocabulary.sorts})
     finite.add(*hypotheses, z3.Not(goal))
     parameters = action.parameters if action else ()
     symbols = sorted(vocabulary.symbols.values(), key=lambda symbol: not symbol.fixed)

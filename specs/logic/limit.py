@@ -12,7 +12,7 @@ from typing import Any
 LIMIT = 20_000_000
 """Units that one obligation, or one question besides, may take: ten times what the hardest takes, or more."""
 
-MAX = (1 << 32) - 1
+MAX_UNITS = (1 << 32) - 1
 """The greatest limit that z3 takes."""
 
 
@@ -44,7 +44,7 @@ class Budget:
         if not self.left:
             return z3.unknown
         before = _count(solver)
-        solver.set("rlimit", min(self.left, MAX))
+        solver.set("rlimit", min(self.left, MAX_UNITS))
         try:
             return solver.check(*assumptions)
         finally:

@@ -24,7 +24,7 @@ from typing import Protocol, TypeVar
 import z3
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.specs.logic import smtlib
-from rebalance_verifier.specs.logic.counterexample import MAX, SIZES, Counterexample, counterexample
+from rebalance_verifier.specs.logic.counterexample import MAX_ELEMENTS, SIZES, Counterexample, counterexample
 from rebalance_verifier.specs.logic.finite import Finite
 from rebalance_verifier.specs.logic.language import Term, Vocabulary
 from rebalance_verifier.specs.logic.limit import LIMIT, Budget
@@ -211,7 +211,7 @@ class _Possible:
         self.vocabulary = vocabulary
         self.case = case
         self.every = {**case.facts(), **case.given}
-        self.finite = Finite(vocabulary, {sort: SIZES.get(sort, MAX) for sort in vocabulary.sorts})
+        self.finite = Finite(vocabulary, {sort: SIZES.get(sort, MAX_ELEMENTS) for sort in vocabulary.sorts})
         self.finite.add(*self.every.values())
 
     def answer(self, name: str, budget: Budget) -> GoalAnswer:

@@ -401,8 +401,8 @@ def test_html_is_bounded(tmp_path, monkeypatch):
     whole = page(saved(audited(*many[:60]), tmp_path))[1]
     assert whole.count("<details") == audit_html.MAX_CHARTS
     assert "20 more are not drawn here" in whole
-    assert len(page(audited(*many))[1].encode()) < audit_html.MAX
-    monkeypatch.setattr(audit_html, "MAX", 1000)
+    assert len(page(audited(*many))[1].encode()) < audit_html.MAX_BYTES
+    monkeypatch.setattr(audit_html, "MAX_BYTES", 1000)
     assert "<svg" not in page(saved(audited(*many[:5]), tmp_path))[1]
 
 

@@ -54,7 +54,7 @@ def test_an_annotation_points_at_the_source_of_the_target():
 def test_an_annotation_for_every_place_of_a_log_as_far_as_github_shows_them(expected):
     found = report(CiCase(rule=SAFE, status=Status.VIOLATED, evidence=tuple(seen(n) for n in range(1, 26))))
     commands = github.commands(found)
-    assert len(commands) == github.MAX
+    assert len(commands) == github.MAX_ANNOTATIONS
     assert commands[0].startswith(
         "::error file=logs/a.log,line=1,title=owned-twice (safety)::finding 1%0Arule: "
     )

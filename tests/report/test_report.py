@@ -451,14 +451,14 @@ def test_junit_with_hostile_names(name):
     assert not XML_ILLEGAL.search(rendered)
     assert "\x1b" not in rendered
     for element in ET.fromstring(rendered.encode()).iter():
-        assert len(element.text or "") <= junit.MAX + 100
+        assert len(element.text or "") <= junit.MAX_LETTERS + 100
         assert len(element.get("message", "")) <= 300
 
 
 def test_junit_bodies_are_bounded():
     found = finding("assign/1", (), 1, Breach(summary="x", because=tuple(f"line {i}" for i in range(10_000))))
     case = cases_in(violated(clauses=(row("assign/1", status=Status.VIOLATED, finding=found),)))
-    assert len(case["assign/1-cooperative"].find("failure").text) <= junit.MAX + 10
+    assert len(case["assign/1-cooperative"].find("failure").text) <= junit.MAX_LETTERS + 10
 
 
 # --- Markdown and GitHub --------------------------------------------------------------------------
@@ -554,9 +554,9 @@ def test_step_summary_is_appended_and_bounded(tmp_path):
     path.write_text("before\n")
     assert github.summarise(ci_report(violated()), {"GITHUB_STEP_SUMMARY": str(path)}) == path
     assert path.read_text(encoding="utf-8") == "before\n" + markdown.render(ci_report(violated()))
-    path.write_bytes(b"x" * (markdown.MAX - 500))
+    path.write_bytes(b"x" * (markdown.MAX_BYTES - 500))
     github.summarise(ci_report(violated()), {"GITHUB_STEP_SUMMARY": str(path)})
-    assert path.stat().st_size <= markdown.MAX
+    assert path.stat().st_size <= markdown.MAX_BYTES
     assert github.summarise(ci_report(violated()), {}) is None
 
 

@@ -58,7 +58,7 @@ def test_each_subject_has_its_own() -> None:
 
 
 def test_runs_are_remembered_the_newest_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(history, "MAX", 2)
+    monkeypatch.setattr(history, "MAX_RUNS", 2)
     for number in range(3):
         kept = history.remember(run(number, a="violated"), tmp_path)
     assert [one.when for one in kept] == ["20260102T030100Z", "20260102T030200Z"]

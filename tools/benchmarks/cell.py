@@ -173,7 +173,7 @@ def lockstep(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
 def searched(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
     """Walks of ``rebalance explore --on``, left in peace in the end."""
     setup = SCENARIOS[SCENARIO].setup(ScenarioSize(members=len(releases.consumers), partitions=3))
-    setup = replace(setup, budget=searching.PLENTY)
+    setup = replace(setup, budget=searching.UNLIMITED_FAULTS)
     playing = searching.CodeSearchPlan(setup=setup, releases=releases).playing(cell)
 
     def play(number: int) -> int:

@@ -50,7 +50,7 @@ _COORDINATOR, _NODE = 0, 1
 """Node ids: of the coordinator, and of the broker without a rack; those of racks follow."""
 _UNKNOWN_TOPIC = 3
 _CHUNK = 2**16
-LOOK = 0.05
+POLL_SECONDS = 0.05
 """Seconds after which whoever waits is asked again though nothing arrived."""
 
 
@@ -75,7 +75,7 @@ class Network:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-            for key, _ in self._selector.select(min(left, LOOK)):
+            for key, _ in self._selector.select(min(left, POLL_SECONDS)):
                 key.data()
         return True
 

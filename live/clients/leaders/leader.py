@@ -24,7 +24,7 @@ REFRESH_SECONDS = 1.0
 """Until a client that fetches metadata by itself has done so."""
 REJOIN_SECONDS = 20.0
 """Until a client has noticed that its group rebalances."""
-TICK = 0.1
+POLL_SECONDS = 0.1
 """Seconds after which a client that is awaited is looked at."""
 TAIL = 20_000
 OWN_TOPIC = "topic-of-the-leader"
@@ -201,7 +201,7 @@ class LeaderClient:
     def _await(self, until: Callable[[], object], what: str, seconds: float) -> None:
         """Serve until something is true. Raises LeaderLost."""
         used: TimeUsed | None = None  # most answers come at once
-        while not self._serve(until, TICK):
+        while not self._serve(until, POLL_SECONDS):
             if (code := self._process.poll()) is not None:
                 how = f"was ended by {named(code)}" if code < 0 else f"ended with {named(code)}"
                 raise LeaderLost(

@@ -20,7 +20,7 @@ from rebalance_verifier.explore.random.judge import Judge
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Disagreement
 from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
-from rebalance_verifier.live.code.lockstep.walks import PLENTY, REWRITTEN, as_then
+from rebalance_verifier.live.code.lockstep.walks import REWRITTEN, UNLIMITED_FAULTS, decisions_at
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.observed import (
@@ -82,15 +82,18 @@ def observe_served(
 def _released(shown: Shown, coordinator: str) -> Setup:
     """Return the group with a coordinator of this release and the switch, one message a step."""
     setup = shown.run_by(shown.client, profile_of_code("broker", coordinator), (shown.switch, *shown.also))
-    decisions = as_then(setup.coordinator, coordinator)
-    return replace(setup, steps="fine", budget=PLENTY, coordinator=decisions)
+    decisions = decisions_at(setup.coordinator, coordinator)
+    return replace(setup, steps="fine", budget=UNLIMITED_FAULTS, coordinator=decisions)
 
 
 @cache
 def _runs(shown: Shown) -> tuple[tuple[Event, ...], ...]:
     """Shortest runs of the model that break the clause of the switch, one message a step."""
     setup = shown.setup()
-    built, fine = consumer_machine(setup), consumer_machine(replace(setup, steps="fine", budget=PLENTY))
+    built, fine = (
+        consumer_machine(setup),
+        consumer_machine(replace(setup, steps="fine", budget=UNLIMITED_FAULTS)),
+    )
     search = fast.explore(built, rules(setup).about(shown.clause), Limits(go_on=True))
     found = []
     for trace in islice(search.traces(shown.clause), MAX_TRACES):
@@ -117,8 +120,8 @@ def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
             return events
         if len(events) == MAX_STEPS:
             continue
-        for event, outcome in fine.outcomes((PLENTY, *state)):
-            reached = fine.apply((PLENTY, *state), event, outcome)[1:]
+        for event, outcome in fine.outcomes((UNLIMITED_FAULTS, *state)):
+            reached = fine.apply((UNLIMITED_FAULTS, *state), event, outcome)[1:]
             if event.who == who and reached not in known:
                 known.add(reached)
                 waiting.append((reached, [*events, event]))

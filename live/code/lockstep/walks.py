@@ -55,14 +55,14 @@ epoch; before, it has the next one, which is no mistake either."""
 IN_VAIN = 8
 """Before one of so many steps something is done that is no step of the model."""
 
-SELDOM = 4
+RARE_STEP_EVERY = 4
 """In half of the walks one of so many steps is of the kind that was possible least often."""
 
 CLASSIC_STEPS = (0, 0, 30, 60)
 """For so many steps nobody in a group between the protocols speaks the consumer protocol: what an upgrade
 finds is more than one member then."""
 
-PART = 20
+WALKS_PER_TASK = 20
 """Walks that a worker does before it tells."""
 
 BY_ITSELF = ("join refused", "sync refused", "request refused")
@@ -71,7 +71,7 @@ BY_ITSELF = ("join refused", "sync refused", "request refused")
 Part = tuple[Agreement, Disagreement | None]
 """What some walks come to, up to the first disagreement."""
 
-PLENTY = 1 << 30
+UNLIMITED_FAULTS = 1 << 30
 """Faults that a walk may take."""
 
 
@@ -158,7 +158,7 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
         profiles=tuple(profile_of_code("client", one) for one in releases.consumers),
         broker=profile_of_code("broker", max(releases.coordinator, REWRITTEN, key=version)),
         steps="fine",
-        budget=PLENTY,
+        budget=UNLIMITED_FAULTS,
     )
     if scenario.protocol.name != CLASSIC:
         return served_setup(scenario, size, releases)
@@ -179,7 +179,7 @@ def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
         )
     faults = dict.fromkeys((*chosen.faults, *ALWAYS))
     return replace(
-        chosen, faults=tuple(faults), coordinator=as_then(chosen.coordinator, releases.coordinator)
+        chosen, faults=tuple(faults), coordinator=decisions_at(chosen.coordinator, releases.coordinator)
     )
 
 
@@ -193,7 +193,7 @@ def refuse_older(what: str, releases: CodeReleases) -> None:
             raise ScenarioError(f"{what}: {side} of {oldest} has no such groups")
 
 
-def as_then(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
+def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
     """Return what a coordinator of this release decides otherwise, with what is no mistake."""
     if coordinator in A_HEARTBEAT_LATER:
         decisions |= {"own_pending_is_unreleased"}
@@ -208,14 +208,16 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     The result is the same for any number of jobs. Raises CannotStart where no cell can be had.
     """
     result = LockstepResult(plan=plan)
-    parts = -(-plan.walks // PART)
+    parts = -(-plan.walks // WALKS_PER_TASK)
     found: dict[int, Part] = {}
     so_far = 0
     working = stream(lambda: _walking(plan), parts, plan.jobs)
     try:
         for number, one in working:
             if one is None:
-                result.stopped = f"the worker of the walks from {plan.first + number * PART} on was killed"
+                result.stopped = (
+                    f"the worker of the walks from {plan.first + number * WALKS_PER_TASK} on was killed"
+                )
                 break
             found[number] = one
             while so_far in found and result.disagreement is None:
@@ -255,7 +257,7 @@ def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
 
         def part(number: int) -> Sequence[Part]:
             agreement = Agreement()
-            for walk_number in range(number * PART, min(plan.walks, (number + 1) * PART)):
+            for walk_number in range(number * WALKS_PER_TASK, min(plan.walks, (number + 1) * WALKS_PER_TASK)):
                 one = fresh()
                 disagreement = walk(one, drawn(plan.seed, plan.first + walk_number), plan.steps)
                 agreement.add(one.seen)
@@ -290,7 +292,7 @@ def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | No
             if disagreement is not None:
                 return disagreement
         unforced: set[Event] = set()
-        looked_for = times if curious and random.randrange(SELDOM) == 0 else None
+        looked_for = times if curious and random.randrange(RARE_STEP_EVERY) == 0 else None
         while chosen := _drawn(lockstep.possible(), config, random, unforced, looked_for):
             event, outcome = chosen
             try:

@@ -63,11 +63,11 @@ RETENTION = 61_000
 """Milliseconds after which an empty group has no offsets any more."""
 
 
-SELDOM = {"auto.commit.interval.ms": 1 << 30}
+NO_AUTOMATIC_COMMIT = {"auto.commit.interval.ms": 1 << 30}
 """Automatic commits come before a join, when a consumer is closed, and never by themselves."""
 
 
-STAYS = {"internal.leave.group.on.close": "false"}
+STAYS_ON_CLOSE = {"internal.leave.group.on.close": "false"}
 """As Kafka Streams sets it."""
 
 
@@ -190,8 +190,8 @@ class CodeGroup(RunNames):
             client=client,
             config={"enable.auto.commit": str(self.commits).lower()}
             | ({} if consumer.rack is None else {"client.rack": consumer.rack})
-            | ({} if consumer.stages[stage].leaves else STAYS)
-            | SELDOM,
+            | ({} if consumer.stages[stage].leaves else STAYS_ON_CLOSE)
+            | NO_AUTOMATIC_COMMIT,
         )
 
     def views(self, member: CodeMember) -> Mapping[str, Any]:

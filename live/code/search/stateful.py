@@ -13,7 +13,7 @@ from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group.clauses import CONVERGES
 
-MAX = 1 << 16
+MAX_CHOICES = 1 << 16
 """Choices are numbers below it; the remainder counts."""
 
 
@@ -52,7 +52,7 @@ def code_machine(
             self.playing.begin()
             self.faults_left = setup.budget
 
-        @rule(number=st.integers(0, MAX - 1))
+        @rule(number=st.integers(0, MAX_CHOICES - 1))
         def step(self, number: int) -> None:
             options = [one for one in self.playing.choices() if self.faults_left or not one.fault]
             if options:

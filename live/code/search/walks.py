@@ -23,10 +23,10 @@ from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
 
-PLENTY = 1 << 30
+UNLIMITED_FAULTS = 1 << 30
 """Faults that a walk may take."""
 
-PART = 10
+WALKS_PER_TASK = 10
 """Walks that a worker does before it tells."""
 
 SHORTEN = 400
@@ -144,7 +144,7 @@ def search_walks(
     be had.
     """
     plan = plan.begun()
-    return gathered(plan, lambda: _walking(plan), -(-plan.walks // PART), progress)
+    return gathered(plan, lambda: _walking(plan), -(-plan.walks // WALKS_PER_TASK), progress)
 
 
 def gathered(
@@ -208,7 +208,7 @@ def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched
 
         def part(number: int) -> Sequence[Searched]:
             searched = Searched()
-            for one in range(number * PART, min(plan.walks, (number + 1) * PART)):
+            for one in range(number * WALKS_PER_TASK, min(plan.walks, (number + 1) * WALKS_PER_TASK)):
                 if not playing.dead and time.monotonic() < plan.latest:
                     searched.note(walk(playing, Random(f"{plan.seed}/{one}"), plan.steps))
             searched.died = playing.dead

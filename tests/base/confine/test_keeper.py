@@ -21,7 +21,7 @@ from tests.processes import LINUX, alive, left
 
 pytestmark = pytest.mark.skipif(not LINUX, reason="there are no keepers")
 
-LOOKS = 6 * keeper.TICK
+LOOKS = 6 * keeper.POLL_SECONDS
 """Time in which keepers look several times."""
 
 

@@ -116,7 +116,7 @@ def test_a_process_that_somebody_else_kills_costs_nothing(tmp_path):
 
 @pytest.mark.slow
 def test_results_are_known_before_all_are_there(monkeypatch):
-    monkeypatch.setattr(workers, "TICK", 0.01)
+    monkeypatch.setattr(workers, "POLL_SECONDS", 0.01)
 
     def work(number: int) -> int:
         time.sleep(0.02)

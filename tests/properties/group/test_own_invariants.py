@@ -9,7 +9,7 @@ import pytest
 from rebalance_verifier.explore.groups.scenarios import ScenarioSize, scenario
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.own import (
-    MAX,
+    MAX_LETTERS,
     OWN,
     GroupView,
     InvariantError,
@@ -113,7 +113,7 @@ def test_one_that_cannot_be_asked(module: str, name: str, message: str) -> None:
 
 
 def test_a_long_sentence_is_cut(module: str) -> None:
-    assert at_start(f"{module}:long")[0][1] == "x" * MAX
+    assert at_start(f"{module}:long")[0][1] == "x" * MAX_LETTERS
 
 
 def test_a_module_that_ends_the_process_is_an_error(tmp_path: Path, module: str) -> None:

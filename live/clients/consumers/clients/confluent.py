@@ -31,7 +31,7 @@ EVENTS = {
     "leaving": re.compile(r"leave \(in state"),
 }
 """Event -> the line that tells it; the first that fits counts."""
-LOOK = 0.005
+POLL_SECONDS = 0.005
 """Seconds between two looks at the log."""
 
 
@@ -54,7 +54,7 @@ class LibrdkafkaLog:
     def _follow(self) -> None:
         while True:
             self.drain()
-            time.sleep(LOOK)
+            time.sleep(POLL_SECONDS)
 
     def drain(self) -> None:
         """Read all that was written so far."""

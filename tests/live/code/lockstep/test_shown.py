@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rebalance_verifier.explore.groups.bugs import SERVED_SHOWN
 from rebalance_verifier.live.code.lockstep.reproduce import observe_served, observed_on, singly
-from rebalance_verifier.live.code.lockstep.walks import PLENTY
+from rebalance_verifier.live.code.lockstep.walks import UNLIMITED_FAULTS
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.observed import ABSENT, SERVED, SHOWN, Observation
@@ -23,7 +23,10 @@ OLD, NEW = "4.2.2", "4.3.1"
 
 def test_a_step_of_an_exploration_is_single_messages():
     setup = SERVED_SHOWN["commit_epoch_equality"].setup()
-    built, fine = consumer_machine(setup), consumer_machine(replace(setup, steps="fine", budget=PLENTY))
+    built, fine = (
+        consumer_machine(setup),
+        consumer_machine(replace(setup, steps="fine", budget=UNLIMITED_FAULTS)),
+    )
     started = built.step(built.initial[0], Event("start", 0))
     joined = built.step(started, Event("heartbeat", 0, "A t-0"))
     steps = singly(fine, started, 0, joined)
@@ -36,7 +39,10 @@ def test_a_step_of_an_exploration_is_single_messages():
 def test_one_that_changes_nothing_is_steps_too():
     shown = SERVED_SHOWN["reject_epoch0_of_known"]
     setup = shown.setup()
-    built, fine = consumer_machine(setup), consumer_machine(replace(setup, steps="fine", budget=PLENTY))
+    built, fine = (
+        consumer_machine(setup),
+        consumer_machine(replace(setup, steps="fine", budget=UNLIMITED_FAULTS)),
+    )
     state = built.initial[0]
     for event in (
         *(Event("start", 0), Event("heartbeat", 0, "A t-0 t-1"), Event("start", 1)),
