@@ -360,7 +360,7 @@ def code_machine(
     with judging(ValueError, ToolError):
         setup = chosen.named.code_setup(chosen.size)
         releases = code_releases(code if ":" in code else f"code:{code}")
-        cell = Simulation([releases.coordinator], releases.consumers)
-    with cell:
+        simulation = Simulation([releases.coordinator], releases.consumers)
+    with simulation:
         given = {"clauses": several(clauses)} if clauses else {}
-        yield stateful.code_machine(cell, setup, releases, **given)
+        yield stateful.code_machine(simulation, setup, releases, **given)

@@ -75,8 +75,8 @@ EVERYTHING: Sequence[Group] = (
 """Walked with every kind of fault."""
 
 CONSUMERS, COORDINATORS = version("2.4.0"), version("4.0.0")
-"""The first releases with which a cell is what a group runs: cooperative consumers, and the coordinator that
-brokers have by default."""
+"""The first releases with which a simulation is what a group runs: cooperative consumers, and the coordinator
+that brokers have by default."""
 
 BAR = 0.95
 
@@ -121,7 +121,7 @@ class BranchCount:
 
 
 def of_others(decision: str) -> str:
-    """Who has a decision, if no release has it that a cell can be made of; "" if one has."""
+    """Who has a decision, if no release has it that a simulation can be made of; "" if one has."""
     ranges = parse(catalogue.shipped(decision))
     here = any(version(one) >= CONSUMERS and ranges.includes("Java", version(one)) for one in BETWEEN)
     here = here or ranges.includes("broker", version(NOW))
@@ -129,7 +129,7 @@ def of_others(decision: str) -> str:
 
 
 def in_all(decision: str) -> str:
-    """Who has a decision, if every coordinator of a cell does; "" if not."""
+    """Who has a decision, if every coordinator of a simulation does; "" if not."""
     here = parse(catalogue.shipped(decision)).includes("broker", COORDINATORS)
     everywhere = here and DECISIONS[decision].where == "coordinator"
     return f"every coordinator has {decision}" if everywhere else ""
@@ -216,7 +216,7 @@ def rows() -> list[Row]:
 def walked(walks: int, what: Sequence[Row], jobs: int | None = None) -> tuple[BranchCount, int]:
     """The branches after so many walks with each group, and how many steps they took.
 
-    Walks that disagree are told on stderr. Raises CannotStart where no cell can be had.
+    Walks that disagree are told on stderr. Raises CannotStart where no simulation can be had.
     """
     found: list[tuple[BranchCount, int]] = []
     for number, one in stream(lambda: _walking(walks, what), len(what), jobs):
@@ -247,12 +247,12 @@ def _walking(walks: int, what: Sequence[Row]) -> Iterator[Callable[[int], Sequen
         size = ScenarioSize(members=members, partitions=3, faults=every if everything else None)
         setup = lockstep_setup(SCENARIOS[name], size, releases)
         steps = 0
-        with Simulation([releases.coordinator], releases.consumers) as cell:
+        with Simulation([releases.coordinator], releases.consumers) as simulation:
             measured.start()
             try:
                 built = machine(setup)
                 for walk_number in range(walks):
-                    one = Lockstep(cell, setup, built, releases)
+                    one = Lockstep(simulation, setup, built, releases)
                     found = walk(one, drawn(0, walk_number), 100)
                     steps += one.seen.steps
                     if found is not None:

@@ -58,9 +58,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return search(releases[-1], options.seed, options.search)
     played: dict[str, dict[str, ShownFinding]] = {one.id: {} for one in findings()}
     for release in releases:
-        with Simulation([release], [CONSUMERS]) as cell:
+        with Simulation([release], [CONSUMERS]) as simulation:
             for one in findings():
-                played[one.id][release] = shown(cell, one, release)
+                played[one.id][release] = shown(simulation, one, release)
     options.out.write_text(page(played, releases), encoding="utf-8")
     return 0
 
@@ -69,11 +69,11 @@ def search(release: str, seed: int, runs: int) -> int:
     """Draw runs and print what they break, made small; the exit code is 1 if there is any."""
     found: dict[tuple[str, tuple[str, ...]], str] = {}
     names = tuple(PLANS)
-    with Simulation([release], [CONSUMERS]) as cell:
+    with Simulation([release], [CONSUMERS]) as simulation:
         for number in range(seed, seed + runs):
-            run = drawn(cell, plan_of(names[number % len(names)], release), str(number))
+            run = drawn(simulation, plan_of(names[number % len(names)], release), str(number))
             if run.kind:
-                small = smaller(cell, run)
+                small = smaller(simulation, run)
                 key = (small.kind, small.steps)
                 if key not in found:
                     print(

@@ -1,4 +1,4 @@
-"""What a cell answers: the events of a command in order, and the state of every part."""
+"""What a simulation answers: the events of a command in order, and the state of every part."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ SimulationEvent = (
 
 
 def events_of(answer: JsonLine) -> tuple[SimulationEvent, ...]:
-    """Return the events of an answer, in order. Raises KeyError for what is no answer of a cell."""
+    """Return the events of an answer, in order. Raises KeyError for what is no answer of a simulation."""
     return tuple(_READ.get(one["event"], _noted)(one) for one in answer.get("events", ()))
 
 
@@ -330,7 +330,7 @@ class UnderWay:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationState:
-    """Every part of a cell; a member without a process is None."""
+    """Every part of a simulation; a member without a process is None."""
 
     coordinator: CoordinatorState
     members: tuple[ConsumerState | None, ...]

@@ -1,4 +1,4 @@
-"""Which releases of Kafka a cell can be made of, and the classes and jars of each."""
+"""Which releases of Kafka a simulation can be made of, and the classes and jars of each."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ _OPTIONS = ("-Xshare:auto", "-Xss2m", "-Xmx512m")
 
 
 def coordinators() -> tuple[str, ...]:
-    """Return every release whose coordinator a cell can run, the oldest first. Raises ToolError."""
+    """Return every release whose coordinator a simulation can run, the oldest first. Raises ToolError."""
     return _since(COORDINATOR, OLDEST_COORDINATOR)
 
 
 def consumers() -> tuple[str, ...]:
-    """Return every release whose consumer a cell can run, the oldest first. Raises ToolError."""
+    """Return every release whose consumer a simulation can run, the oldest first. Raises ToolError."""
     return _since(CLIENTS, OLDEST_CONSUMER)
 
 
@@ -71,7 +71,7 @@ def _since(artifact: str, oldest: str) -> tuple[str, ...]:
 
 
 def command(coordinators: Sequence[str], consumers: Sequence[str], *more: str) -> list[str]:
-    """Return what runs a cell that can have these coordinators and consumers, each compiled against its
+    """Return what runs a simulation that can have these coordinators and consumers, each compiled against its
     release.
 
     ``more``: jars or directories that the consumers find, of assignors. Raises ToolError.

@@ -1,7 +1,7 @@
-"""A cell: one JVM with a group coordinator and consumers of Kafka's own code, moved one step at a time.
+"""A simulation: one JVM with a group coordinator and consumers of Kafka's own code, moved one step at a time.
 
-The commands are those of ``Cell.java``; docs/explanation/cell.md lists them. Who has one in hand decides on
-every message and on every passing of time.
+The commands are those of ``Cell.java``; docs/explanation/simulation.md lists them. Who has one in hand
+decides on every message and on every passing of time.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _STATE: JsonLine = {"do": "state", "changes": True}
 
 
 class SimulationDied(Exception):
-    """The JVM ended, hangs, or writes what is no answer; the cell cannot be used any more. ``why`` is the
-    text without what the JVM wrote to stderr."""
+    """The JVM ended, hangs, or writes what is no answer; the simulation cannot be used any more. ``why`` is
+    the text without what the JVM wrote to stderr."""
 
     def __init__(self, text: str, why: str = "") -> None:
         super().__init__(text)
@@ -80,7 +80,7 @@ class SimulationMember:
 
 
 class Simulation:
-    """A running cell; a context manager. It dies with the thread that starts it.
+    """A running simulation; a context manager. It dies with the thread that starts it.
 
     ``coordinators`` and ``consumers``: the releases that its groups can be made of. ``classpath``: of
     assignors, beside what the consumers need. ``seconds``: how long the commands of one line may take.

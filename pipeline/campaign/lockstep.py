@@ -1,7 +1,7 @@
 """What a campaign plays on Kafka's own code: walks in step with the model, those of ``conform --code``.
 
-The player is sent to the workers of Spark, and has a cell in each; the first walk that disagrees is made
-short where the command runs.
+The player is sent to the workers of Spark, and has a simulation in each; the first walk that disagrees is
+made short where the command runs.
 """
 
 from __future__ import annotations
@@ -64,26 +64,28 @@ class LockstepPlayer:
 
     @contextlib.contextmanager
     def playing(self) -> Iterator[PlaySeed]:
-        """Yield one cell for all walks; another where it died. Raises CannotStart."""
-        setup, cells = self.setup(), contextlib.ExitStack()
+        """Yield one simulation for all walks; another where it died. Raises CannotStart."""
+        setup, simulations = self.setup(), contextlib.ExitStack()
         built = machine(setup)
 
         def started() -> Simulation:
             try:
-                return cells.enter_context(Simulation([self.releases.coordinator], self.releases.consumers))
+                return simulations.enter_context(
+                    Simulation([self.releases.coordinator], self.releases.consumers)
+                )
             except (SimulationDied, ToolError) as error:
                 raise CannotStart(str(error)) from error
 
-        with cells:
-            cell = started()
+        with simulations:
+            simulation = started()
 
             def play(seed: int, number: int) -> SliceOutcome:
-                nonlocal cell
-                both = in_step(cell, setup, built, self.releases)
+                nonlocal simulation
+                both = in_step(simulation, setup, built, self.releases)
                 found = walk(both, drawn(self.seed, number), self.steps)
-                if why := cell.over:
-                    cells.close()
-                    cell = started()
+                if why := simulation.over:
+                    simulations.close()
+                    simulation = started()
                     raise SimulationDied(why)
                 coverage = Counter({f"step: {action}": times for action, times in both.seen.taken.items()})
                 coverage |= {f"known: {name}": times for name, times in both.seen.deviations.items()}

@@ -1,12 +1,12 @@
-"""How many steps a second Kafka's own code does in a cell, alone, in step with the model, and searched.
+"""How many steps a second Kafka's own code does in a simulation, alone, in step with the model, and searched.
 
-A step of the cell alone is a command that did something: what was refused, since nothing was under way, and a
-poll in which nothing happened count for nothing; three consumers rebalance all the time. A step of the others
-is what their commands count. Seconds are those of the processors, of the JVM with its compiler and of Python,
-since that is what does not depend on who else is at work.
+A step of the simulation alone is a command that did something: what was refused, since nothing was under way,
+and a poll in which nothing happened count for nothing; three consumers rebalance all the time. A step of the
+others is what their commands count. Seconds are those of the processors, of the JVM with its compiler and of
+Python, since that is what does not depend on who else is at work.
 
-``python -m tools.benchmarks.cell [--coordinator RELEASE] [--consumers R,R,R] [--steps 120000]``
-writes tools/benchmarks/cell.md.
+``python -m tools.benchmarks.simulation [--coordinator RELEASE] [--consumers R,R,R] [--steps 120000]``
+writes tools/benchmarks/simulation.md.
 """
 
 from __future__ import annotations
@@ -40,16 +40,16 @@ WARM = 10
 """One of so many steps is done before anything is measured."""
 
 SLOWER = 40
-"""How many steps of the cell alone are measured for one of the others."""
+"""How many steps of the simulation alone are measured for one of the others."""
 
 SCENARIO = "dynamic"
 
-HEAD = """# Kafka's own code in a cell
+HEAD = """# Kafka's own code in a simulation
 
-Made by `python -m tools.benchmarks.cell` ({machine}, Python {python}; load {load:.0f} on {cores} cores
+Made by `python -m tools.benchmarks.simulation` ({machine}, Python {python}; load {load:.0f} on {cores} cores
 when it began). Coordinator {coordinator}, consumers {consumers}, scenario `{scenario}`; one JVM, one
 process of Python. Seconds are those of the processors: of the JVM, with its compiler's threads, and of
-Python. *Lines*: to the cell and back, for each step.
+Python. *Lines*: to the simulation and back, for each step.
 
 | what | steps | JVM, us a step | Python, us a step | lines a step | steps per CPU s |
 |---|---|---|---|---|---|"""
@@ -94,17 +94,17 @@ def main() -> None:
     ]  # fmt: skip
     with Simulation([given.coordinator], consumers):
         pass  # everything is compiled now
-    with Counted([given.coordinator], consumers) as cell:
-        create(cell, releases)
-        started = cell.cpu()
-        lines.append(alone(cell, releases, given.steps).row("the cell alone"))
-    with Counted([given.coordinator], consumers) as cell:
-        lines.append(lockstep(cell, releases, given.steps // SLOWER).row("in step with the model"))
-    with Counted([given.coordinator], consumers) as cell:
-        lines.append(searched(cell, releases, given.steps // SLOWER).row("searched"))
+    with Counted([given.coordinator], consumers) as simulation:
+        create(simulation, releases)
+        started = simulation.cpu()
+        lines.append(alone(simulation, releases, given.steps).row("the cell alone"))
+    with Counted([given.coordinator], consumers) as simulation:
+        lines.append(lockstep(simulation, releases, given.steps // SLOWER).row("in step with the model"))
+    with Counted([given.coordinator], consumers) as simulation:
+        lines.append(searched(simulation, releases, given.steps // SLOWER).row("searched"))
     lines.append(f"\nA cell with all consumers started took {started:.1f} CPU seconds.")
-    with Counted([given.coordinator], consumers) as cell:
-        sizes = [resets(cell, releases, some) for some in (given.resets // 10, given.resets)]
+    with Counted([given.coordinator], consumers) as simulation:
+        sizes = [resets(simulation, releases, some) for some in (given.resets // 10, given.resets)]
     lines.append(
         f"{sizes[0]} MiB were resident after {given.resets // 10:,} resets, {sizes[1]} MiB after "
         f"{given.resets:,} more, each with all consumers started."
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 class Counted(Simulation):
-    """A cell that counts its lines."""
+    """A simulation that counts its lines."""
 
     lines = 0
 
@@ -139,55 +139,55 @@ class Counted(Simulation):
         return Cost(steps=done, jvm=self.cpu() - jvm, python=python, lines=self.lines - lines)
 
 
-def alone(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
+def alone(simulation: Counted, releases: CodeReleases, steps: int) -> Cost:
     """Random commands, a hundred in a line."""
-    rnd, begins = random.Random(1), create(cell, releases)
+    rnd, begins = random.Random(1), create(simulation, releases)
 
     def play(number: int) -> int:
         line = [one for _ in range(ROUNDS) for one in commands(rnd, len(releases.consumers))]
         line = [*(begins if number % RUN == 0 else ()), *line]
-        answers = cell.batch(line)
+        answers = simulation.batch(line)
         return sum(
             bool(answer.get("events") or ("refused" not in answer and one["do"] != "poll"))
             for one, answer in zip(line, answers, strict=True)
         )
 
-    return cell.cost(play, steps)
+    return simulation.cost(play, steps)
 
 
-def lockstep(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
+def lockstep(simulation: Counted, releases: CodeReleases, steps: int) -> Cost:
     """Walks of ``rebalance conform --code``."""
     size = ScenarioSize(members=len(releases.consumers), partitions=3)
     setup = in_step.lockstep_setup(SCENARIOS[SCENARIO], size, releases)
     built = machine(setup)
 
     def play(number: int) -> int:
-        one = Lockstep(cell, setup, built, releases)
+        one = Lockstep(simulation, setup, built, releases)
         if in_step.walk(one, random.Random(f"0/{number}"), 100) is not None:
             raise SystemExit(f"walk {number} is out of step")
         return one.seen.steps
 
-    return cell.cost(play, steps)
+    return simulation.cost(play, steps)
 
 
-def searched(cell: Counted, releases: CodeReleases, steps: int) -> Cost:
+def searched(simulation: Counted, releases: CodeReleases, steps: int) -> Cost:
     """Walks of ``rebalance explore --on``, left in peace in the end."""
     setup = SCENARIOS[SCENARIO].setup(ScenarioSize(members=len(releases.consumers), partitions=3))
     setup = replace(setup, budget=searching.UNLIMITED_FAULTS)
-    playing = searching.CodeSearchPlan(setup=setup, releases=releases).playing(cell)
+    playing = searching.CodeSearchPlan(setup=setup, releases=releases).playing(simulation)
 
     def play(number: int) -> int:
         return len(searching.walk(playing, random.Random(f"0/{number}"), 100).events)
 
-    return cell.cost(play, steps)
+    return simulation.cost(play, steps)
 
 
-def create(cell: Simulation, releases: CodeReleases) -> list[JsonLine]:
+def create(simulation: Simulation, releases: CodeReleases) -> list[JsonLine]:
     """A group of its releases; what begins it anew, with everybody started."""
     members = [SimulationMember(release=one) for one in releases.consumers]
-    cell.create(releases.coordinator, members, {"t": 3})
+    simulation.create(releases.coordinator, members, {"t": 3})
     begins: list[JsonLine] = [{"do": "start", "member": one} for one in range(len(members))]
-    cell.batch(begins)
+    simulation.batch(begins)
     return [{"do": "reset"}, *begins]
 
 
@@ -212,12 +212,12 @@ def commands(rnd: random.Random, members: int) -> list[JsonLine]:
     return made
 
 
-def resets(cell: Simulation, releases: CodeReleases, count: int) -> int:
+def resets(simulation: Simulation, releases: CodeReleases, count: int) -> int:
     """MiB that the JVM has resident after so many resets."""
-    begins = create(cell, releases)
+    begins = create(simulation, releases)
     for _ in range(count // 100):
-        cell.batch(begins * 100)
-    pages = int(Path(f"/proc/{cell.pid}/statm").read_text().split()[1])
+        simulation.batch(begins * 100)
+    pages = int(Path(f"/proc/{simulation.pid}/statm").read_text().split()[1])
     return pages * 4096 >> 20
 
 

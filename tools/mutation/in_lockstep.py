@@ -37,7 +37,7 @@ leader._subscription | negated | meta.version >= 1
 member.complete | operand dropped | not works(member)
 """.splitlines()
 """Ten of those that survived the battery before there were tests of single steps, drawn at random from what a
-release of a cell comes to."""
+release of a simulation comes to."""
 
 NOW = "code:newest"
 MIXED = "coordinator:newest,consumer:newest,consumer:2.8.1,consumer:2.4.1"
@@ -57,7 +57,7 @@ def sample() -> list[Mutant]:
     return [known[key] for key in SAMPLE]
 
 
-def noticed(mutant: Mutant, cell: Simulation, walks: int) -> tuple[str, Disagreement] | None:
+def noticed(mutant: Mutant, simulation: Simulation, walks: int) -> tuple[str, Disagreement] | None:
     """The first group in which a walk with the mutant disagrees with Kafka, and how."""
     with loaded(mutant) as modules:
         groups = []
@@ -69,7 +69,7 @@ def noticed(mutant: Mutant, cell: Simulation, walks: int) -> tuple[str, Disagree
             groups.append((title, setup, modules["group"].machine(setup), releases))
         for number in range(walks):
             for title, setup, built, releases in groups:
-                found = walk(Lockstep(cell, setup, built, releases), Random(f"0/{number}"), 100)
+                found = walk(Lockstep(simulation, setup, built, releases), Random(f"0/{number}"), 100)
                 if found is not None:
                     return title, found
     return None
@@ -77,13 +77,13 @@ def noticed(mutant: Mutant, cell: Simulation, walks: int) -> tuple[str, Disagree
 
 @contextmanager
 def working(some: Sequence[Mutant], walks: int) -> Iterator[Callable[[int], Sequence[str]]]:
-    """What says of one of ``some`` whether it is noticed, in its own cell."""
+    """What says of one of ``some`` whether it is noticed, in its own simulation."""
     consumers = {one for _, code, _ in WALKED for one in code_releases(code).consumers}
-    with Simulation([code_releases(NOW).coordinator], sorted(consumers)) as cell:
+    with Simulation([code_releases(NOW).coordinator], sorted(consumers)) as simulation:
 
         def attempt(number: int) -> Sequence[str]:
             try:
-                found = noticed(some[number], cell, walks)
+                found = noticed(some[number], simulation, walks)
             except Exception as error:  # a model that raises is noticed by whoever runs it
                 return (f"raises {type(error).__name__}: {error}",)
             return ("" if found is None else f"{found[0]}: {found[1].cause}",)

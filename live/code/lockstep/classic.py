@@ -1,7 +1,7 @@
 """Model and Kafka's own code, step by step at once: after each step both have to look alike.
 
-A walk takes a step that the model allows, does it to the cell, and lets the model do what Kafka did in the
-same call: end a join phase, refuse what is parked, send the JoinGroup that is due. Which member leads and
+A walk takes a step that the model allows, does it to the simulation, and lets the model do what Kafka did in
+the same call: end a join phase, refuse what is parked, send the JoinGroup that is due. Which member leads and
 what it decides is Kafka's to say. What is left has to be equal.
 """
 
@@ -124,11 +124,11 @@ class _Disagrees(Exception):
 class Lockstep:
     """One group, as model and as code. ``built`` is the machine of ``setup``."""
 
-    def __init__(self, cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+    def __init__(self, simulation: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.setup, self.built = setup, built
         self.ids = IdNames()
         commits = "slow commit" in setup.faults
-        self.group = CodeGroup(cell, setup, releases, list(setup.slots), commits=commits)
+        self.group = CodeGroup(simulation, setup, releases, list(setup.slots), commits=commits)
         self.code = LockSteps(self.group, self.ids)
         self._options = Options(built)
         self.state: State = built.initial[0]

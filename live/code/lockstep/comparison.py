@@ -1,4 +1,5 @@
-"""What can be seen of a group from outside, once of the model's state and once of a cell's: to be compared.
+"""What can be seen of a group from outside, once of the model's state and once of a simulation's: to be
+compared.
 
 Both sides are put into the same short texts under the same names, so that a difference reads as a sentence.
 Member ids are those of the model: A1 is the first id that the coordinator gave to A.
@@ -211,7 +212,7 @@ def records_of(built: Machine, state: State, slot: int) -> Records:
 
 
 def of_code(group: CodeGroup, ids: IdNames) -> dict[str, str]:
-    """Return what can be seen of a cell."""
+    """Return what can be seen of a simulation."""
     return _CodeSight(group, ids).all()
 
 

@@ -73,7 +73,7 @@ LEAVING = ("close", "unsubscribe", "max poll", "poll interval")
 
 
 class ServedLockstep(RunNames):
-    """One consumer group, as model and on the coordinator of a cell. ``built`` is the machine of
+    """One consumer group, as model and on the coordinator of a simulation. ``built`` is the machine of
     ``setup``.
 
     ``both``: actions that the coordinator takes part in; ``config``: of the broker.
@@ -83,8 +83,8 @@ class ServedLockstep(RunNames):
     config: Mapping[str, object] = BROKER
     _code: SimulationState  # after the last command
 
-    def __init__(self, cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
-        self.cell, self.setup, self.built, self.releases = cell, setup, built, releases
+    def __init__(self, simulation: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+        self.simulation, self.setup, self.built, self.releases = simulation, setup, built, releases
         self._options = Options(built)
         self.state: State = built.initial[0]
         self.events: list[Event] = []
@@ -107,8 +107,8 @@ class ServedLockstep(RunNames):
         ]
         try:
             topics = self.counts(self.setup.exist)
-            self.cell.create(self.releases.coordinator, members, topics, self.config)
-            self._code = self.cell.state()
+            self.simulation.create(self.releases.coordinator, members, topics, self.config)
+            self._code = self.simulation.state()
         except (NotEnabled, SimulationBroken, SimulationDied) as why:
             return Disagreement(events=(), sentences=(str(why),))
         return None
@@ -317,7 +317,7 @@ class ServedLockstep(RunNames):
         self._do({"do": "expire", "timer": keys[0]})
 
     def _do(self, command: JsonLine) -> tuple[Any, ...]:
-        events, self._code = self.cell.step(command)
+        events, self._code = self.simulation.step(command)
         return events
 
     # -- comparing ---------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The faults of ``setup.RARE_FAULTS`` as commands to a cell: what is lost, removed or not stored."""
+"""The faults of ``setup.RARE_FAULTS`` as commands to a simulation: what is lost, removed or not stored."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _begins(event: Event, outcome: Outcome) -> bool:
 
 
 class MigratingLockstep(ServedLockstep):
-    """One group with members of both protocols, as model and on the coordinator of a cell.
+    """One group with members of both protocols, as model and on the coordinator of a simulation.
 
     ``classic``: for how many steps it is one of the classic protocol, where members begin with that.
     """
@@ -92,8 +92,8 @@ class MigratingLockstep(ServedLockstep):
 
     both = (*OF_THE_GROUP, DECIDES, ENDS, ARRIVES, BEATS, "bounce")
 
-    def __init__(self, cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
-        super().__init__(cell, setup, built, releases)
+    def __init__(self, simulation: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
+        super().__init__(simulation, setup, built, releases)
         self.config: Mapping[str, object] = {
             **BROKER,
             "group.initial.rebalance.delay.ms": 0,

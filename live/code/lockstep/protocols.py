@@ -22,6 +22,7 @@ _STEPS: Mapping[str, Callable[[Simulation, Setup, Machine, CodeReleases], AnyLoc
 }
 
 
-def in_step(cell: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> AnyLockstep:
-    """Return the group of ``setup``, of which ``built`` is the machine, in step with the code of ``cell``."""
-    return _STEPS[setup.protocol](cell, setup, built, releases)
+def in_step(simulation: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> AnyLockstep:
+    """Return the group of ``setup``, of which ``built`` is the machine, in step with the code of
+    ``simulation``."""
+    return _STEPS[setup.protocol](simulation, setup, built, releases)

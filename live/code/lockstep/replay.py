@@ -45,7 +45,7 @@ class SingleStep(NamedTuple):
 
 
 def replay_in_step(
-    run: SavedRun, releases: CodeReleases, cell: Simulation, *, attempts: int | None = None
+    run: SavedRun, releases: CodeReleases, simulation: Simulation, *, attempts: int | None = None
 ) -> Replayed:
     """Play ``run`` in step with the coordinator of ``releases``; one attempt is all that there is to make.
 
@@ -60,10 +60,10 @@ def replay_in_step(
         return result
     steps = single_steps(run)
     as_run, as_released = _coordinators(run.setup, releases.coordinator)
-    result = _Replaying(run, as_run, releases, cell).play(steps)
+    result = _Replaying(run, as_run, releases, simulation).play(steps)
     if result.otherwise is None or as_run == as_released:
         return result
-    other = _Replaying(run, as_released, releases, cell).play(steps)
+    other = _Replaying(run, as_released, releases, simulation).play(steps)
     if other.otherwise is not None and other.otherwise <= result.otherwise:
         return result
     other.parting = other.otherwise = result.otherwise
@@ -115,9 +115,9 @@ def _result(run: SavedRun, releases: CodeReleases, setup: Setup) -> Replayed:
 class _Replaying:
     """One play of a run in step; what comes of it is in ``result``."""
 
-    def __init__(self, run: SavedRun, setup: Setup, releases: CodeReleases, cell: Simulation) -> None:
+    def __init__(self, run: SavedRun, setup: Setup, releases: CodeReleases, simulation: Simulation) -> None:
         self.built, self.result = machine(setup), _result(run, releases, setup)
-        self.lockstep = in_step(cell, setup, self.built, releases)
+        self.lockstep = in_step(simulation, setup, self.built, releases)
         self.judge = Judge(self.built, rules(setup).about(*self.result.observable_clauses))
 
     def play(self, steps: Sequence[SingleStep]) -> Replayed:

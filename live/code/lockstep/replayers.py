@@ -31,17 +31,17 @@ def player(
     log_dir: Path | None = None,
     report_progress: Callable[[str], None] = lambda text: None,
 ) -> Iterator[Callable[[SavedRun], Replayed]]:
-    """Yield what plays a run on ``on``, with one cell for all runs on Kafka's code.
+    """Yield what plays a run on ``on``, with one simulation for all runs on Kafka's code.
 
     Raises ToolError when that cannot be had.
     """
     if isinstance(on, CodeReleases):
-        with Simulation([on.coordinator], on.consumers) as cell:
+        with Simulation([on.coordinator], on.consumers) as simulation:
 
             def on_code(run: SavedRun) -> Replayed:
                 if run.on:
-                    return replay_searched(run, on, cell)
-                return _OF_MODEL[run.setup.protocol](run, on, cell, attempts=attempts)
+                    return replay_searched(run, on, simulation)
+                return _OF_MODEL[run.setup.protocol](run, on, simulation, attempts=attempts)
 
             yield on_code
         return

@@ -46,14 +46,14 @@ MAX_STEPS = 6
 """Single messages that one step of an exploration is at most."""
 
 
-def observed_on(cell: Simulation, shown: Shown, releases: CodeReleases) -> Observation:
-    """Return what a coordinator does that the cell has; ``shown`` is of a consumer group."""
+def observed_on(simulation: Simulation, shown: Shown, releases: CodeReleases) -> Observation:
+    """Return what a coordinator does that the simulation has; ``shown`` is of a consumer group."""
     setup = _released(shown, releases.coordinator)
     why = "the run goes another way"
     for events in _runs(shown):
-        seen, met = _in_step(cell, setup, releases, events, shown.clause)
+        seen, met = _in_step(simulation, setup, releases, events, shown.clause)
         if met is not None:
-            _, met = _in_step(cell, without(setup, shown.switch), releases, met.events, shown.clause)
+            _, met = _in_step(simulation, without(setup, shown.switch), releases, met.events, shown.clause)
             seen, why = (ABSENT, why) if met is None else (OPEN, met.sentences[0])
         if seen != OPEN:
             return Observation(seen)
@@ -72,9 +72,9 @@ def observe_served(
     found: dict[tuple[str, str], Observation] = {}
     for release in listed if shown else ():
         progress(f"{SERVED} {release}")
-        with Simulation([release], [consumer]) as cell:
+        with Simulation([release], [consumer]) as simulation:
             on = CodeReleases(coordinator=release, consumers=(consumer,))
-            found |= {(switch, release): observed_on(cell, one, on) for switch, one in shown.items()}
+            found |= {(switch, release): observed_on(simulation, one, on) for switch, one in shown.items()}
     order = {(switch, release): found[switch, release] for switch in shown for release in listed}
     return Observations(part=SERVED, releases=listed, other=consumer, found=order)
 
@@ -129,12 +129,12 @@ def singly(fine: Machine, before: State, who: int, after: State) -> list[Event]:
 
 
 def _in_step(
-    cell: Simulation, setup: Setup, releases: CodeReleases, events: Sequence[Event], clause: str
+    simulation: Simulation, setup: Setup, releases: CodeReleases, events: Sequence[Event], clause: str
 ) -> tuple[Seen, Disagreement | None]:
     """Return what is seen in a run in which both agree, open where it cannot be done; and where they do
     not."""
     built = consumer_machine(setup)
-    lockstep = ServedLockstep(cell, setup, built, releases)
+    lockstep = ServedLockstep(simulation, setup, built, releases)
     if (failed := lockstep.begin()) is not None:
         return OPEN, failed
     judge = Judge(built, rules(setup), clause)

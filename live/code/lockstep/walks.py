@@ -38,7 +38,7 @@ KNOW_RACKS = "3.5.0"
 """The first release whose consumers look where replicas are (KIP-881)."""
 
 REWRITTEN = "4.0.0"
-"""The first release whose broker runs by default the coordinator that a cell runs of every release."""
+"""The first release whose broker runs by default the coordinator that a simulation runs of every release."""
 
 FOLLOWS = "4.2.0"
 """The first release in which a member that revokes gives up at once what it does not subscribe to any
@@ -92,7 +92,7 @@ class LockstepPlan:
 class LockstepResult:
     """What came of a plan. ``disagreement`` is that of the first walk that has one, made short.
 
-    ``seen_again``: a cell of its own came to it too, so that it is not a JVM that somebody killed.
+    ``seen_again``: a simulation of its own came to it too, so that it is not a JVM that somebody killed.
     ``stopped``: why not all was walked, or "".
     """
 
@@ -205,7 +205,7 @@ def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
 def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda _: None) -> LockstepResult:
     """Walk until the end or the first disagreement; Ctrl-C ends it with what is known.
 
-    The result is the same for any number of jobs. Raises CannotStart where no cell can be had.
+    The result is the same for any number of jobs. Raises CannotStart where no simulation can be had.
     """
     result = LockstepResult(plan=plan)
     parts = -(-plan.walks // WALKS_PER_TASK)
@@ -232,28 +232,28 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     finally:
         working.close()
     if result.disagreement is not None:
-        with contextlib.suppress(KeyboardInterrupt, SimulationDied), _cell(plan) as cell:
-            fresh = _fresh(plan, cell)
+        with contextlib.suppress(KeyboardInterrupt, SimulationDied), _simulation(plan) as simulation:
+            fresh = _fresh(plan, simulation)
             second = again(fresh(), result.disagreement.events)
             result.seen_again = second is not None and second.cause == result.disagreement.cause
             result.disagreement = shortened(fresh, result.disagreement)
     return result
 
 
-def _cell(plan: LockstepPlan) -> Simulation:
+def _simulation(plan: LockstepPlan) -> Simulation:
     return Simulation([plan.releases.coordinator], plan.releases.consumers)
 
 
-def _fresh(plan: LockstepPlan, cell: Simulation) -> Callable[[], AnyLockstep]:
+def _fresh(plan: LockstepPlan, simulation: Simulation) -> Callable[[], AnyLockstep]:
     built = machine(plan.setup)
-    return lambda: in_step(cell, plan.setup, built, plan.releases)
+    return lambda: in_step(simulation, plan.setup, built, plan.releases)
 
 
 @contextlib.contextmanager
 def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
     """Yield what does one part of the walks, up to its first disagreement."""
-    with _cell(plan) as cell:
-        fresh = _fresh(plan, cell)
+    with _simulation(plan) as simulation:
+        fresh = _fresh(plan, simulation)
 
         def part(number: int) -> Sequence[Part]:
             agreement = Agreement()

@@ -61,9 +61,9 @@ def findings() -> tuple[MigrationFinding, ...]:
     return tuple(MigrationFinding(**one) for one in tomllib.loads(text)["finding"])
 
 
-def shown(cell: Simulation, finding: MigrationFinding, coordinator: str) -> ShownFinding:
-    """Play a finding on a coordinator of this release, which the cell must have."""
-    run, group = play(cell, plan_of(finding.plan, coordinator), finding.each_step, finding.kind)
+def shown(simulation: Simulation, finding: MigrationFinding, coordinator: str) -> ShownFinding:
+    """Play a finding on a coordinator of this release, which the simulation must have."""
+    run, group = play(simulation, plan_of(finding.plan, coordinator), finding.each_step, finding.kind)
     log = readable(group.log)
     commits: tuple[str, ...] = ()
     if run.kind == TWICE:

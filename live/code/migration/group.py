@@ -76,8 +76,8 @@ class MigrationGroup:
     has ended.
     """
 
-    def __init__(self, cell: Simulation, plan: GroupPlan) -> None:
-        self.cell, self.plan = cell, plan
+    def __init__(self, simulation: Simulation, plan: GroupPlan) -> None:
+        self.simulation, self.plan = simulation, plan
         self.letters = tuple(plan.members)
         self.log: list[str] = []
         self.converted = self.starts = 0
@@ -94,7 +94,7 @@ class MigrationGroup:
             for letter, assignors in plan.members.items()
         ]
         listed.append(SimulationMember(release=plan.release, client="probe"))
-        cell.create(plan.coordinator, listed, {"t": plan.partitions}, {**BROKER, **plan.config})
+        simulation.create(plan.coordinator, listed, {"t": plan.partitions}, {**BROKER, **plan.config})
         self.played = {
             letter: PlayedConsumer(member_id=letter.lower() * 4, instance=plan.instances.get(letter))
             for letter, assignors in plan.members.items()
@@ -103,7 +103,7 @@ class MigrationGroup:
         self.up: set[str] = set()
         self._answers: dict[int, SimulationResponse] = {}
         self._names: dict[str, str] = {}  # letters by member id, of those too that are gone
-        self.state: SimulationState = cell.state()
+        self.state: SimulationState = simulation.state()
 
     # --- steps ---------------------------------------------------------------------------------------------
 
@@ -308,7 +308,7 @@ class MigrationGroup:
 
     def _commands(self, *commands: JsonLine) -> bool:
         was = self.state.coordinator.consumer is not None
-        events, self.state = self.cell.step(*commands)
+        events, self.state = self.simulation.step(*commands)
         for event in events:
             self._note(event)
         now = self.state.coordinator.consumer is not None
@@ -418,12 +418,12 @@ class MigrationGroup:
         slot = len(self.letters)
         fields: JsonLine = {"member_id": self.id_of(who), "generation": self.generation_of(who)}
         fields |= {"partitions": [partition], "instance": self.plan.instances.get(who)}
-        events, self.state = self.cell.step(
+        events, self.state = self.simulation.step(
             {"do": "send", "member": slot, "api": "OFFSET_COMMIT", **fields},
             {"do": "deliver", "member": slot},
         )
         [answer] = [one for one in events if isinstance(one, SimulationResponse)]
-        self.cell.command("respond", id=answer.id)
+        self.simulation.command("respond", id=answer.id)
         self.log.append(f"{who} commits {partition} at {fields['generation']}: {answer.error}")
         return answer.error
 

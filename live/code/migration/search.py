@@ -71,11 +71,11 @@ def plan_of(name: str, coordinator: str, partitions: int = 4) -> GroupPlan:
 
 
 def play(
-    cell: Simulation, plan: GroupPlan, steps: Sequence[str], wanted: str = "", at_rest: bool = True
+    simulation: Simulation, plan: GroupPlan, steps: Sequence[str], wanted: str = "", at_rest: bool = True
 ) -> tuple[MigrationRun, MigrationGroup]:
     """Play ``steps`` until something is broken, or what is ``wanted``; the group is then left alone,
     ``at_rest``, and what is broken at its end is looked for too."""
-    group = MigrationGroup(cell, plan)
+    group = MigrationGroup(simulation, plan)
     done: list[str] = []
 
     def run(kind: str = "", what: str = "") -> tuple[MigrationRun, MigrationGroup]:
@@ -131,11 +131,11 @@ def at_end(group: MigrationGroup, found: Callable[[str], bool]) -> tuple[str, st
 # --- drawn -----------------------------------------------------------------------------------------------
 
 
-def drawn(cell: Simulation, plan: GroupPlan, seed: str, length: int = 40) -> MigrationRun:
+def drawn(simulation: Simulation, plan: GroupPlan, seed: str, length: int = 40) -> MigrationRun:
     """Return a run that follows from ``seed``: an opening, then single steps, with one fault at most."""
     draw = Seeded(seed)
     opening = [step for step in pick(draw, OPENINGS) if step.partition(" ")[2] in ("", *plan.members)]
-    group = MigrationGroup(cell, plan)
+    group = MigrationGroup(simulation, plan)
     faults = 0 if draw.integer(0, 2) == 0 else 1
     steps = [step for step in opening if group.step(step)]
     victim, moves = pick(draw, group.letters), draw.integer(1, 14)  # who goes step by step, and then waits
@@ -189,7 +189,7 @@ def _next(draw: Seeded, group: MigrationGroup, may_fail: bool, victim: str, wait
 # --- smaller ---------------------------------------------------------------------------------------------
 
 
-def smaller(cell: Simulation, run: MigrationRun, tries: int = 300) -> MigrationRun:
+def smaller(simulation: Simulation, run: MigrationRun, tries: int = 300) -> MigrationRun:
     """Return the same breach by fewer steps: parts are left out as long as what is broken is of the same
     kind."""
     best, left = run, tries
@@ -200,7 +200,7 @@ def smaller(cell: Simulation, run: MigrationRun, tries: int = 300) -> MigrationR
             if not left:
                 return best
             left -= 1
-            played, _ = play(cell, run.plan, steps, run.kind)
+            played, _ = play(simulation, run.plan, steps, run.kind)
             same = played.kind == run.kind and _error(played) == _error(run)
             if same and len(played.steps) < len(best.steps):
                 shorter = played

@@ -1,4 +1,5 @@
-"""What the coordinator of a cell does, as the model's observations: it is looked at before and after."""
+"""What the coordinator of a simulation does, as the model's observations: it is looked at before and
+after."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The group on which a run is forced: a cell with its consumers, and what they show, in the model's terms."""
+"""The group on which a run is forced: a simulation with its consumers, and what they show, in the model's
+terms."""
 
 from __future__ import annotations
 
@@ -131,8 +132,8 @@ class CodeMember:
 
 
 class CodeGroup(RunNames):
-    """A cell and its members; ``seen`` is what they have shown since the last step, in the model's terms,
-    ``refreshed`` who has received metadata.
+    """A simulation and its members; ``seen`` is what they have shown since the last step, in the model's
+    terms, ``refreshed`` who has received metadata.
 
     ``order``: the slots in the order in which their member ids sort, which are drawn from the number
     ``naming`` on. ``commits``: whether the consumers commit before they join. ``has_offsets``: whether a
@@ -141,7 +142,7 @@ class CodeGroup(RunNames):
 
     def __init__(
         self,
-        cell: Simulation,
+        simulation: Simulation,
         setup: Setup,
         releases: CodeReleases,
         order: Sequence[int],
@@ -149,7 +150,7 @@ class CodeGroup(RunNames):
         *,
         commits: bool,
     ) -> None:
-        self.cell, self.setup, self.releases, self.commits = cell, setup, releases, commits
+        self.simulation, self.setup, self.releases, self.commits = simulation, setup, releases, commits
         self.naming = naming
         self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
@@ -162,17 +163,19 @@ class CodeGroup(RunNames):
         self._ranks = {slot: rank for rank, slot in enumerate(order)}
 
     def begin(self) -> None:
-        """The cell has this group, and nobody has started.
+        """The simulation has this group, and nobody has started.
 
         Raises NotEnabled, SimulationBroken, SimulationDied.
         """
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
         settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
         config = self.broker(limited=not self.setup.lowers)
-        self.cell.create(self.releases.coordinator, settings, topics, config, self.racks(self.setup.exist))
+        self.simulation.create(
+            self.releases.coordinator, settings, topics, config, self.racks(self.setup.exist)
+        )
         if self.naming > 1:
-            self.cell.command("ids", first=self.naming, step=1)
-        self.state = self.cell.state()
+            self.simulation.command("ids", first=self.naming, step=1)
+        self.state = self.simulation.state()
 
     def broker(self, *, limited: bool) -> JsonLine:
         """Return the config of a coordinator, and whether it has the group.max.size of the setup."""
@@ -234,7 +237,7 @@ class CodeGroup(RunNames):
     def run(self, *commands: JsonLine) -> tuple[SimulationEvent, ...]:
         """Return several commands in one line, none but the first of which can be refused; see `do`."""
         before = self.state.coordinator
-        events, self.state = self.cell.step(*commands)
+        events, self.state = self.simulation.step(*commands)
         for event in events:
             if event.member != NOBODY:  # an administrator
                 self._takes(event)

@@ -1,4 +1,4 @@
-"""A run of the model forced on Kafka's own code: each step of the trace is some commands to a cell.
+"""A run of the model forced on Kafka's own code: each step of the trace is some commands to a simulation.
 
 Consumers and coordinator are both real here, so the coordinator is not the trace's: the caller decides which
 message arrives when and which timer fires, and what Kafka makes of that is compared with the trace. What the
@@ -46,7 +46,7 @@ SHOWN_BY_CODE = OBSERVABLE_CLAUSES | {
     "coordinator/repeat", "coordinator/static", "coordinator/vote", "group/converges", "group/instance",
     "group/size",
 }  # fmt: skip
-"""In a cell the coordinator shows as well, and whether a group settles can be asked of it."""
+"""In a simulation the coordinator shows as well, and whether a group settles can be asked of it."""
 
 LOOPS = 3
 """How often the steps are forced that a run takes again and again."""
@@ -64,11 +64,16 @@ PATIENT = 3
 
 
 class CodeReplayer:
-    """One replay on a cell. ``order``: the slots in the order in which their member ids sort; ``naming``: the
-    number with which they begin."""
+    """One replay on a simulation. ``order``: the slots in the order in which their member ids sort;
+    ``naming``: the number with which they begin."""
 
     def __init__(
-        self, cell: Simulation, run: SavedRun, releases: CodeReleases, order: Sequence[int], naming: int = 1
+        self,
+        simulation: Simulation,
+        run: SavedRun,
+        releases: CodeReleases,
+        order: Sequence[int],
+        naming: int = 1,
     ) -> None:
         self.run, (self.setup, self.steps) = run, replay_plan(repeated(run))
         self.result = Replayed(
@@ -82,7 +87,7 @@ class CodeReplayer:
         )
         self.judge = ClauseJudge(self.setup, self.result)
         commits = any(event.action == "slow commit" for event in run.events)
-        self.group = CodeGroup(cell, self.setup, releases, order, naming, commits=commits)
+        self.group = CodeGroup(simulation, self.setup, releases, order, naming, commits=commits)
         self.code = CodeSteps(self.group, self.result)
 
     # -- the run -----------------------------------------------------------------------------------------
@@ -134,7 +139,7 @@ class CodeReplayer:
 
 
 def replay_on_code(
-    run: SavedRun, releases: CodeReleases, cell: Simulation, *, attempts: int | None = None
+    run: SavedRun, releases: CodeReleases, simulation: Simulation, *, attempts: int | None = None
 ) -> Replayed:
     """Play ``run`` on Kafka's own code; the best of the attempts, each with other member ids.
 
@@ -143,7 +148,7 @@ def replay_on_code(
     results: list[Replayed] = []
     drawn = product(range(1, ATTEMPTS + 1), permutations(run.setup.slots))
     for naming, order in islice(drawn, attempts or ATTEMPTS):
-        replayer = CodeReplayer(cell, run, releases, order, naming)
+        replayer = CodeReplayer(simulation, run, releases, order, naming)
         try:
             replayer.play()
         except (SimulationBroken, SimulationDied) as error:
@@ -163,11 +168,11 @@ AT_ONCE = 10
 """Releases in one JVM."""
 
 
-def observe(runs: Sequence[SavedRun], releases: CodeReleases, cell: Simulation) -> Observation:
+def observe(runs: Sequence[SavedRun], releases: CodeReleases, simulation: Simulation) -> Observation:
     """Return what the runs of one switch say of one release: it is enough that one of them shows it."""
     results: list[Replayed] = []
     for run in runs:
-        results.append(replay_on_code(run, beside(run, releases), cell))
+        results.append(replay_on_code(run, beside(run, releases), simulation))
         if results[-1].verdict == "same":
             return Observation(SHOWN)
     # What is spelled out is there because the smallest run says too little.
@@ -195,7 +200,7 @@ def observe_part(
     progress: Callable[[str], None] = lambda line: None,
 ) -> Observations:
     """Return what came of the runs that show each switch, in each of the releases of a part
-    (``model.bugs.observed``) that a cell can have, with ``other`` of what it works with ("": the
+    (``model.bugs.observed``) that a simulation can have, with ``other`` of what it works with ("": the
     same as in ``observed.toml``). Raises ToolError.
     """
     other = other or OBSERVED[part].other
@@ -206,12 +211,12 @@ def observe_part(
     for first in range(0, len(listed) if runs else 0, AT_ONCE):
         several = listed[first : first + AT_ONCE]
         coordinators, consumers = (several, [other]) if part == COORDINATOR else ([other], several)
-        with Simulation(coordinators, [*consumers, *needed]) as cell:
+        with Simulation(coordinators, [*consumers, *needed]) as simulation:
             for release in several:
                 progress(f"{part} {release}")
                 one = (release, other) if part == COORDINATOR else (other, release)
                 on = CodeReleases(coordinator=one[0], consumers=(one[1],))
-                found |= {(switch, release): observe(its, on, cell) for switch, its in runs.items()}
+                found |= {(switch, release): observe(its, on, simulation) for switch, its in runs.items()}
     order = {(switch, release): found[switch, release] for switch in runs for release in listed}
     return Observations(part=part, releases=listed, other=other, found=order)
 

@@ -1,4 +1,4 @@
-"""Each step of the model as commands to a cell: poll, let this request arrive, let that timer fire."""
+"""Each step of the model as commands to a simulation: poll, let this request arrive, let that timer fire."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class CodeSteps:
             self._forget_overtaken(step)
 
     def _table(self) -> Mapping[str, Callable[[ReplayStep], None]]:
-        """Action of the fine model -> what does it to a cell."""
+        """Action of the fine model -> what does it to a simulation."""
         by_itself = dict.fromkeys(("join refused", "sync refused"), lambda step: None)
         expiry = dict.fromkeys(("session expires", "session timeout"), self._session)
         rebalance = dict.fromkeys(("rebalance timeout", "slow member"), self._rebalance_timeout)
@@ -441,7 +441,7 @@ class CodeSteps:
         self.group.do("failover", config=self.group.broker(limited=True))
 
     def _append_fails(self, step: ReplayStep) -> None:
-        # No coordinator that a cell has answers so; those that did were Scala's.
+        # No coordinator that a simulation has answers so; those that did were Scala's.
         self.group.forge(self._member(step), "JoinGroup", Error.REBALANCE_IN_PROGRESS)
 
     def _group_expires(self, step: ReplayStep) -> None:

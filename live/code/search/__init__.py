@@ -1,1 +1,2 @@
-"""Search on Kafka's own code: the clauses of a group judged on the cell, without the model in between."""
+"""Search on Kafka's own code: the clauses of a group judged on the simulation, without the model in
+between."""

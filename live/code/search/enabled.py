@@ -1,4 +1,4 @@
-"""What can happen next in a group of Kafka's own code, read off the cell alone.
+"""What can happen next in a group of Kafka's own code, read off the simulation alone.
 
 A choice has the name that the model has for it. What is done (``act``) is the same whatever it is called: a
 poll is a ``join`` or a ``complete`` by what the consumer is about to do, and a timer that fires although who

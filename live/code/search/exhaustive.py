@@ -1,8 +1,9 @@
 """All runs of Kafka's own code up to a number of steps, by replay from the beginning, with sleep sets.
 
-A cell cannot go back, so for every run that is tried its beginning is played anew, in one line. Of two steps
-that commute only one order is tried (sleep sets; Godefroid, 1996): after the runs that begin with the first
-step, those that begin with the second do not take the first until something that it depends on has happened.
+A simulation cannot go back, so for every run that is tried its beginning is played anew, in one line. Of two
+steps that commute only one order is tried (sleep sets; Godefroid, 1996): after the runs that begin with the
+first step, those that begin with the second do not take the first until something that it depends on has
+happened.
 
 Two steps commute if neither can see what the other does. A step of a member's own (it is called, or looks
 at an answer that it has) reads and changes its process alone; what it sends waits on its connection. A step
@@ -139,7 +140,7 @@ def search_everything(
 def _searching(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched]]]:
     """Yield what does one share."""
     with contextlib.ExitStack() as stack:
-        playing = plan.playing(stack.enter_context(plan.cell()))
+        playing = plan.playing(stack.enter_context(plan.simulation()))
 
         def share(number: int) -> Sequence[Searched]:
             searched = Searched()

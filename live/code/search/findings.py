@@ -89,7 +89,8 @@ def found_in(run: PlayedOnCode) -> list[CodeFinding]:
 
 
 def worst_first(findings: Iterable[CodeFinding]) -> list[CodeFinding]:
-    """Findings by the level of their clauses, then by cause; a cell that broke down is as bad as any."""
+    """Findings by the level of their clauses, then by cause; a simulation that broke down is as bad as
+    any."""
 
     def order(one: CodeFinding) -> tuple[tuple[int, int], tuple[str, str]]:
         return (gravity(one.breach.clause) if one.breach.clause in CLAUSES else (0, 0), one.cause)

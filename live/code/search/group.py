@@ -1,4 +1,4 @@
-"""The group that is searched: a cell, what is under way on each connection, and the way back.
+"""The group that is searched: a simulation, what is under way on each connection, and the way back.
 
 Requests of one connection arrive in order, one at a time: a broker reads the next one when it has answered
 the last. What was sent on a connection that has ended may still arrive, and nobody hears the answer.
@@ -46,7 +46,7 @@ class GroupAssignor:
 
 @dataclass(kw_only=True)
 class SearchMemory:
-    """What is known of a group besides the state of its cell.
+    """What is known of a group besides the state of its simulation.
 
     ``ids``: member id -> its slot, and the how manyth of that it is; ``gens``: member id -> the generation
     in which was assigned what its last JoinGroup claims; ``topics``: slot -> what that subscribes to;
@@ -82,7 +82,7 @@ class SearchMemory:
 
 @dataclass(frozen=True, kw_only=True)
 class GroupMark:
-    """Where a group stood: ``commands`` brings the cell there from its beginning."""
+    """Where a group stood: ``commands`` brings the simulation there from its beginning."""
 
     commands: tuple[JsonLine, ...]
     members: tuple[CodeMember, ...]
@@ -92,13 +92,17 @@ class GroupMark:
 
 
 class SearchedGroup(CodeGroup):
-    """A group of a cell that is moved freely. The order of its member ids is that of the slots."""
+    """A group of a simulation that is moved freely. The order of its member ids is that of the slots."""
 
     def __init__(
-        self, cell: Simulation, setup: Setup, releases: CodeReleases, assignor: GroupAssignor | None = None
+        self,
+        simulation: Simulation,
+        setup: Setup,
+        releases: CodeReleases,
+        assignor: GroupAssignor | None = None,
     ) -> None:
         commits = "slow commit" in setup.faults
-        super().__init__(cell, setup, releases, list(setup.slots), commits=commits)
+        super().__init__(simulation, setup, releases, list(setup.slots), commits=commits)
         self.assignor = assignor
         self.memory = SearchMemory(exist=setup.exist)
         self.commands: list[JsonLine] = []
@@ -115,7 +119,7 @@ class SearchedGroup(CodeGroup):
         self.watch = CoordinatorWatch(self.setup, self.at_work)
         self.seen, self.refreshed, self.commands = [], [], []
         if self._created:
-            _, self.state = self.cell.step({"do": "reset"})
+            _, self.state = self.simulation.step({"do": "reset"})
         else:
             super().begin()
             self._created = True
@@ -144,7 +148,7 @@ class SearchedGroup(CodeGroup):
         return replace(usual, assignors=(self.assignor.class_name,), config=config)
 
     def run(self, *commands: JsonLine) -> tuple[SimulationEvent, ...]:
-        """See CodeGroup.run; what is under way is read off the cell."""
+        """See CodeGroup.run; what is under way is read off the simulation."""
         self.commands += commands
         try:
             events = super().run(*commands)
@@ -251,7 +255,7 @@ class SearchedGroup(CodeGroup):
 
     def back(self, mark: GroupMark) -> None:
         """To where it stood, from the beginning, in one line. Raises SimulationDied."""
-        self.cell.batch([{"do": "reset"}, *mark.commands], quiet=True)
+        self.simulation.batch([{"do": "reset"}, *mark.commands], quiet=True)
         self.commands = list(mark.commands)
         self.members = [copy(member) for member in mark.members]
         for member in self.members:

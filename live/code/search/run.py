@@ -31,7 +31,7 @@ ASKED = (*sorted(SHOWN_BY_CODE - {CONVERGES.id, "callback/generation"}), "group/
 """The clauses that are asked of every step. To which generation a callback belongs only a trace says."""
 
 NOT_ASKED = tuple(one.id for one in TABLE if one.id not in (*ASKED, CONVERGES.id))
-"""Those that do not show in a cell, or of which a cell does not tell enough."""
+"""Those that do not show in a simulation, or of which a simulation does not tell enough."""
 
 PLAIN = Admitted | Elected | Repeated | Replaced
 """What is asked about and says nothing to who reads a run."""
@@ -74,7 +74,7 @@ class PlayedOnCode:
 
 
 class CodePlaying:
-    """Runs of one group on a cell, one after the other: create once, `begin` for each.
+    """Runs of one group on a simulation, one after the other: create once, `begin` for each.
 
     ``keeps``: steps are kept to be shown. ``clauses``: those that are asked. ``dead``: the JVM has ended or
     hangs, and nothing more can be played.
@@ -82,7 +82,7 @@ class CodePlaying:
 
     def __init__(
         self,
-        cell: Simulation,
+        simulation: Simulation,
         setup: Setup,
         releases: CodeReleases,
         *,
@@ -92,7 +92,7 @@ class CodePlaying:
     ) -> None:
         self.setup, self.keeps = setup, keeps
         self.faults = tuple(one for one in setup.faults if one in FAULTS)
-        self.group = SearchedGroup(cell, setup, releases, assignor)
+        self.group = SearchedGroup(simulation, setup, releases, assignor)
         self.clauses = clauses
         self.dead = False
         self.steps = SearchSteps(self.group)

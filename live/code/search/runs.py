@@ -38,9 +38,9 @@ def saved_run(finding: CodeFinding, plan: CodeSearchPlan, origin: Mapping[str, A
     )
 
 
-def replay_searched(run: SavedRun, releases: CodeReleases, cell: Simulation) -> Replayed:
+def replay_searched(run: SavedRun, releases: CodeReleases, simulation: Simulation) -> Replayed:
     """Play a run that was found on Kafka's code on ``releases`` of it; what cannot be there is left out."""
-    playing = CodePlaying(cell, run.setup, releases, keeps=True)
+    playing = CodePlaying(simulation, run.setup, releases, keeps=True)
     events = run.events[: run.peace]
     result = Replayed(
         clause=run.clause,

@@ -27,13 +27,13 @@ class CodeBreachError(AssertionError):
 
 
 def code_machine(
-    cell: Simulation,
+    simulation: Simulation,
     setup: Setup,
     releases: CodeReleases,
     clauses: Sequence[str] = (*ASKED, CONVERGES.id),
 ) -> type[Any]:
-    """Return a RuleBasedStateMachine whose runs are those of a group on ``cell``, which has to have these
-    releases.
+    """Return a RuleBasedStateMachine whose runs are those of a group on ``simulation``, which has to have
+    these releases.
 
     Each step is one of what can happen; after the last one the group is left in peace. Raises
     CodeBreachError from a step that breaks one of ``clauses``, and when the group does not settle. To say
@@ -42,7 +42,7 @@ def code_machine(
     from hypothesis import strategies as st
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
-    play = CodePlaying(cell, setup, releases)
+    play = CodePlaying(simulation, setup, releases)
 
     class CodeMachine(RuleBasedStateMachine):
         playing = play

@@ -60,22 +60,22 @@ class CodeSearchPlan:
         """Return the plan as of now: its time runs."""
         return self if self.time_limit is None else replace(self, latest=time.monotonic() + self.time_limit)
 
-    def cell(self) -> Simulation:
-        """Return a cell of its releases. Raises ToolError, SimulationDied."""
+    def simulation(self) -> Simulation:
+        """Return a simulation of its releases. Raises ToolError, SimulationDied."""
         paths = self.assignor.classpath if self.assignor else ()
         coordinators = [self.releases.coordinator]
-        cell = Simulation(coordinators, self.releases.consumers, classpath=paths)
+        simulation = Simulation(coordinators, self.releases.consumers, classpath=paths)
         if self.assignor is not None:  # Kafka's classes are loaded before anybody's time is taken
-            warm = CodePlaying(cell, self.setup, self.releases)
+            warm = CodePlaying(simulation, self.setup, self.releases)
             warm.begin()
             warm.gather()
-        cell.seconds = self.seconds
-        return cell
+        simulation.seconds = self.seconds
+        return simulation
 
-    def playing(self, cell: Simulation, *, keeps: bool = False) -> CodePlaying:
-        """Return what plays its runs on a cell."""
+    def playing(self, simulation: Simulation, *, keeps: bool = False) -> CodePlaying:
+        """Return what plays its runs on a simulation."""
         return CodePlaying(
-            cell, self.setup, self.releases, keeps=keeps, assignor=self.assignor, clauses=self.clauses
+            simulation, self.setup, self.releases, keeps=keeps, assignor=self.assignor, clauses=self.clauses
         )
 
 
@@ -140,8 +140,8 @@ def search_walks(
 ) -> CodeSearchResult:
     """Walk until the end; Ctrl-C and the time limit end it with what is known.
 
-    Without a time limit the result is the same for any number of jobs. Raises CannotStart where no cell can
-    be had.
+    Without a time limit the result is the same for any number of jobs. Raises CannotStart where no simulation
+    can be had.
     """
     plan = plan.begun()
     return gathered(plan, lambda: _walking(plan), -(-plan.walks // WALKS_PER_TASK), progress)
@@ -191,10 +191,10 @@ def gathered(
 
 
 def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
-    """In all a search ends within 1.5 times its limit, and 10 seconds, of which its cells take some."""
+    """In all a search ends within 1.5 times its limit, and 10 seconds, of which its simulations take some."""
     until = plan.latest + (plan.time_limit or 0) / 2 + 3
-    with plan.cell() as cell:
-        playing = plan.playing(cell, keeps=True)
+    with plan.simulation() as simulation:
+        playing = plan.playing(simulation, keeps=True)
         for at, finding in enumerate(result.findings):
             if time.monotonic() < until:
                 result.findings[at] = shortened(playing, finding, SHORTEN, until)
@@ -204,7 +204,7 @@ def _shorten(plan: CodeSearchPlan, result: CodeSearchResult) -> None:
 def _walking(plan: CodeSearchPlan) -> Iterator[Callable[[int], Sequence[Searched]]]:
     """Yield what does one part of the walks."""
     with contextlib.ExitStack() as stack:
-        playing = plan.playing(stack.enter_context(plan.cell()))
+        playing = plan.playing(stack.enter_context(plan.simulation()))
 
         def part(number: int) -> Sequence[Searched]:
             searched = Searched()

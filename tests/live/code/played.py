@@ -1,4 +1,4 @@
-"""A group of a cell, played by hand, for the tests."""
+"""A group of a simulation, played by hand, for the tests."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ Events = list[SimulationEvent]
 
 
 class Played:
-    """A group of a cell, played by hand: what happened so far is in ``events``."""
+    """A group of a simulation, played by hand: what happened so far is in ``events``."""
 
     def __init__(
         self,
-        cell: Simulation,
+        simulation: Simulation,
         members: Sequence[SimulationMember],
         topics: Mapping[str, int],
         coordinator: str = RELEASE,
         **config: Any,
     ) -> None:
-        self.cell, self.count, self.events = cell, len(members), Events()
-        cell.create(coordinator, members, topics, config)
+        self.simulation, self.count, self.events = simulation, len(members), Events()
+        simulation.create(coordinator, members, topics, config)
         for number in range(self.count):
             self.do("start", member=number)
 
     def do(self, name: str, **arguments: Any) -> Events:
-        found = list(self.cell.command(name, **arguments))
+        found = list(self.simulation.command(name, **arguments))
         self.events += found
         return found
 
@@ -67,13 +67,13 @@ class Played:
             beats = [*self.round(), *self.round(), *self.round()]  # the third joins after the second looked
             if {getattr(one, "api", "") for one in beats} - {"Heartbeat"}:
                 continue
-            if self.cell.state().coordinator.state != "PREPARING_REBALANCE":
+            if self.simulation.state().coordinator.state != "PREPARING_REBALANCE":
                 return
             self.do("expire", timer="rebalance")
         raise AssertionError("it does not settle")
 
     def up(self) -> list[int]:
-        return [number for number, one in enumerate(self.cell.state().members) if one]
+        return [number for number, one in enumerate(self.simulation.state().members) if one]
 
     def callbacks(self, member: int) -> list[tuple[str, str]]:
         return [
@@ -83,4 +83,4 @@ class Played:
         ]
 
     def owned(self) -> list[str]:
-        return [" ".join(sorted(one.owned)) if one else "-" for one in self.cell.state().members]
+        return [" ".join(sorted(one.owned)) if one else "-" for one in self.simulation.state().members]

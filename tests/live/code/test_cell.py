@@ -1,4 +1,5 @@
-"""A cell of the newest release: each command does to Kafka's own code what it says, and the answers show it.
+"""A simulation of the newest release: each command does to Kafka's own code what it says, and the answers
+show it.
 
 What is expected of Kafka here is what its sources say; that the model agrees is another test's business.
 """
@@ -42,8 +43,8 @@ pytestmark = [pytest.mark.slow, needs_java]
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Simulation]:
-    with Simulation([RELEASE], [RELEASE]) as cell:
-        yield cell
+    with Simulation([RELEASE], [RELEASE]) as simulation:
+        yield simulation
 
 
 def two(jvm: Simulation, **more: Any) -> Played:
@@ -359,15 +360,15 @@ def test_of_a_state_by_its_changes_what_has_not_changed_is_left_out(jvm: Simulat
 
 @pytest.mark.nightly
 def test_ten_thousand_resets_leave_nothing_behind() -> None:
-    with Simulation([RELEASE], [RELEASE]) as cell:
-        Played(cell, [SimulationMember(release=RELEASE)] * 3, {"t": 3}).settle()
+    with Simulation([RELEASE], [RELEASE]) as simulation:
+        Played(simulation, [SimulationMember(release=RELEASE)] * 3, {"t": 3}).settle()
         calls = ("start", "poll", "deliver", "respond", "poll", "deliver")
         run: list[JsonLine] = [{"do": do, "member": one} for do in calls for one in range(3)]
 
         def kept(resets: int) -> int:
             for _ in range(resets // 100):
-                cell.batch([{"do": "reset"}, *run] * 100, quiet=True)
-            counted = ["jcmd", str(cell.pid), "GC.class_histogram"]  # what a full collection leaves
+                simulation.batch([{"do": "reset"}, *run] * 100, quiet=True)
+            counted = ["jcmd", str(simulation.pid), "GC.class_histogram"]  # what a full collection leaves
             lines = subprocess.run(counted, capture_output=True, text=True, check=True).stdout
             return int(lines.split()[-2])  # objects
 
@@ -398,14 +399,14 @@ def test_a_consumer_that_cannot_be_made_is_no_end_of_the_cell(jvm: Simulation) -
 
 
 def test_a_jvm_that_dies_or_hangs_is_an_exception_and_nothing_is_left() -> None:
-    cell = Simulation([RELEASE], [RELEASE])
-    os.kill(cell.pid, signal.SIGKILL)
+    simulation = Simulation([RELEASE], [RELEASE])
+    os.kill(simulation.pid, signal.SIGKILL)
     with pytest.raises(SimulationDied, match="SIGKILL"):
-        cell.state()
-    assert not alive(cell.pid)
+        simulation.state()
+    assert not alive(simulation.pid)
     with pytest.raises(SimulationDied):
-        cell.state()
-    cell.close()
+        simulation.state()
+    simulation.close()
 
 
 def test_a_release_that_does_not_exist_is_refused_by_name() -> None:
@@ -418,8 +419,8 @@ def test_newest_of_minors() -> None:
 
 
 def test_assignors_of_another_jar_run_in_the_consumers(tmp_path: Path) -> None:
-    with Simulation([RELEASE], [RELEASE], classpath=[str(tmp_path)]) as cell:
+    with Simulation([RELEASE], [RELEASE], classpath=[str(tmp_path)]) as simulation:
         name = "org.apache.kafka.clients.consumer.RoundRobinAssignor"
-        played = Played(cell, [SimulationMember(release=RELEASE, assignors=(name,))], {"t": 2})
+        played = Played(simulation, [SimulationMember(release=RELEASE, assignors=(name,))], {"t": 2})
         played.settle()
         assert played.callbacks(0) == [("assigned", "t-0 t-1")]

@@ -1,4 +1,4 @@
-"""Consumer groups (KIP-848) in a cell: played members, what the coordinator knows, conversions."""
+"""Consumer groups (KIP-848) in a simulation: played members, what the coordinator knows, conversions."""
 
 from __future__ import annotations
 
@@ -20,31 +20,33 @@ AT_ONCE = {"group.initial.rebalance.delay.ms": 0, "group.consumer.assignment.int
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Simulation]:
-    with Simulation((*FIRST, *RELEASES), [NEWEST]) as cell:
-        yield cell
+    with Simulation((*FIRST, *RELEASES), [NEWEST]) as simulation:
+        yield simulation
 
 
-def made(cell: Simulation, coordinator: str = NEWEST, **config: Any) -> None:
+def made(simulation: Simulation, coordinator: str = NEWEST, **config: Any) -> None:
     members = [SimulationMember(release=NEWEST, client=name) for name in ("A", "C", "D")]
-    cell.create(coordinator, members, {"t": 4}, AT_ONCE | config)
+    simulation.create(coordinator, members, {"t": 4}, AT_ONCE | config)
 
 
-def heartbeat(cell: Simulation, member: int, epoch: int, **fields: Any) -> SimulationResponse:
+def heartbeat(simulation: Simulation, member: int, epoch: int, **fields: Any) -> SimulationResponse:
     if epoch == 0:
         fields = {"topics": ["t"], "partitions": [], "rebalance_ms": 60_000} | fields
     api = "CONSUMER_GROUP_HEARTBEAT"
-    [request] = cell.command(
+    [request] = simulation.command(
         "send", member=member, api=api, member_id=f"m{member}", generation=epoch, **fields
     )
     assert isinstance(request, SimulationRequest)
-    events = [one for one in cell.command("deliver", id=request.id) if isinstance(one, SimulationResponse)]
+    events = [
+        one for one in simulation.command("deliver", id=request.id) if isinstance(one, SimulationResponse)
+    ]
     [answer] = [one for one in events if one.member == member]
-    cell.command("respond", id=answer.id)
+    simulation.command("respond", id=answer.id)
     return answer
 
 
-def group(cell: Simulation) -> ServedGroup:
-    found = cell.state().coordinator.consumer
+def group(simulation: Simulation) -> ServedGroup:
+    found = simulation.state().coordinator.consumer
     assert found is not None
     return found
 
@@ -104,10 +106,10 @@ def test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes(
     assert heartbeat(jvm, 0, again.generation or 0).error == "FENCED_MEMBER_EPOCH", "and its next heartbeat"
 
 
-def left_behind(cell: Simulation, member: int, epoch: int, **fields: Any) -> int:
+def left_behind(simulation: Simulation, member: int, epoch: int, **fields: Any) -> int:
     """A heartbeat whose connection breaks: its number, by which it arrives later."""
     said: dict[str, Any] = {"api": "CONSUMER_GROUP_HEARTBEAT", "member_id": f"m{member}"} | fields
-    [request] = cell.command("send", member=member, generation=epoch, **said)
+    [request] = simulation.command("send", member=member, generation=epoch, **said)
     assert isinstance(request, SimulationRequest)
     return request.id
 

@@ -1,4 +1,4 @@
-"""Every release of the matrix runs in a cell, alone and with others in one group."""
+"""Every release of the matrix runs in a simulation, alone and with others in one group."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from tests.live.code.played import RELEASE, Played, needs_java
 MIXED = ("2.4.1", "2.8.2", "3.4.1", RELEASE)
 
 
-def grow(cell: Simulation, coordinator: str, *consumers: str) -> Played:
+def grow(simulation: Simulation, coordinator: str, *consumers: str) -> Played:
     """They join one after the other, and one leaves again."""
     parts = 2 * len(consumers)
-    played = Played(cell, [SimulationMember(release=one) for one in consumers], {"t": parts}, coordinator)
+    played = Played(
+        simulation, [SimulationMember(release=one) for one in consumers], {"t": parts}, coordinator
+    )
     for number in range(1, len(consumers)):
         played.do("crash", member=number)
     played.settle()
@@ -24,7 +26,7 @@ def grow(cell: Simulation, coordinator: str, *consumers: str) -> Played:
         played.do("start", member=number)
         played.settle()
     played.do("close", member=0, arrive=True)
-    played.do("deliver", id=cell.state().requests[0].id)
+    played.do("deliver", id=simulation.state().requests[0].id)
     played.settle()
     return played
 
@@ -39,8 +41,8 @@ def shares(played: Played, parts: int) -> list[int]:
 @pytest.mark.slow
 @needs_java
 def test_four_releases_in_one_group() -> None:
-    with Simulation([RELEASE], MIXED) as cell:
-        played = grow(cell, RELEASE, *MIXED)
+    with Simulation([RELEASE], MIXED) as simulation:
+        played = grow(simulation, RELEASE, *MIXED)
         # The shares are fair in the end, and nobody loses what was not taken from it.
         assert shares(played, 8) == [2, 3, 3]
     assert not [one for one in played.events if isinstance(one, SimulationThrown)]
@@ -55,8 +57,8 @@ def test_every_consumer_since_2_4() -> None:
     wrong = {}
     for release in known:
         try:
-            with Simulation([RELEASE], [release, RELEASE]) as cell:
-                assert shares(grow(cell, RELEASE, release, RELEASE, release), 6) == [3, 3]
+            with Simulation([RELEASE], [release, RELEASE]) as simulation:
+                assert shares(grow(simulation, RELEASE, release, RELEASE, release), 6) == [3, 3]
         except Exception as error:  # which, and go on
             wrong[release] = error
     assert wrong == {}
@@ -70,8 +72,8 @@ def test_every_coordinator_since_3_8() -> None:
     wrong = {}
     for release in known:
         try:
-            with Simulation([release], [RELEASE, "2.4.1"]) as cell:
-                assert shares(grow(cell, release, RELEASE, "2.4.1", RELEASE), 6) == [3, 3]
+            with Simulation([release], [RELEASE, "2.4.1"]) as simulation:
+                assert shares(grow(simulation, release, RELEASE, "2.4.1", RELEASE), 6) == [3, 3]
         except Exception as error:  # which, and go on
             wrong[release] = error
     assert wrong == {}

@@ -64,20 +64,20 @@ def test_the_first_that_disagrees_is_made_short_as_it_is_locally() -> None:
 
 
 def test_a_cell_that_dies_costs_one_walk(monkeypatch: pytest.MonkeyPatch) -> None:
-    cells: list[Simulation] = []
+    simulations: list[Simulation] = []
 
     def watched(*releases: Sequence[str]) -> Simulation:
-        cells.append(Simulation(*releases))
-        return cells[-1]
+        simulations.append(Simulation(*releases))
+        return simulations[-1]
 
     monkeypatch.setattr(pipeline, "Simulation", watched)
     with LockstepPlayer(scenario="dynamic", releases=NOW, steps=5).playing() as play:
-        os.kill(cells[0].pid, signal.SIGKILL)
+        os.kill(simulations[0].pid, signal.SIGKILL)
         with pytest.raises(SimulationDied, match="SIGKILL"):
             play(0, 1)
         assert play(0, 1).verdict == CONFORMANT
-    assert len(cells) == 2
-    assert all(cell.over for cell in cells)
+    assert len(simulations) == 2
+    assert all(simulation.over for simulation in simulations)
 
 
 @pytest.mark.nightly

@@ -1,4 +1,4 @@
-"""Model and cell side by side, and steps by their names, for the tests."""
+"""Model and simulation side by side, and steps by their names, for the tests."""
 
 from __future__ import annotations
 
@@ -52,8 +52,8 @@ def begun(
     """Both at their beginning; ``without`` a kind of fault: consumers commit where commits may be slow."""
     of = setup(scenario, releases, replace(SMALL, faults=faults))
     of = replace(of, faults=tuple(fault for fault in of.faults if fault != without))
-    with Simulation([releases.coordinator], releases.consumers) as cell:
-        one = Lockstep(cell, of, machine(of), releases)
+    with Simulation([releases.coordinator], releases.consumers) as simulation:
+        one = Lockstep(simulation, of, machine(of), releases)
         assert one.begin() is None
         yield one
 

@@ -333,7 +333,7 @@ def test_what_a_failed_append_answers_is_a_retry_or_the_end(release: str) -> Non
 @needs_java
 @pytest.mark.slow
 def test_who_does_not_run_does_nothing() -> None:
-    """In a cell it would: the model has to know."""
+    """In a simulation it would: the model has to know."""
     with begun() as one:
         plays(one, "A start, A pause")
         action = one.built.by_name["join", 0]
@@ -377,10 +377,10 @@ def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> Non
 def test_a_step_that_the_model_lacks_is_missed(missing: tuple[str, ...], says: str) -> None:
     whole = machine(of := setup())
     less = replace(whole, actions=tuple(one for one in whole.actions if one.name not in missing))
-    with Simulation([RELEASE], [RELEASE]) as cell:
-        walks = (walk(Lockstep(cell, of, less, NOW), Random(seed), 100) for seed in range(20))
+    with Simulation([RELEASE], [RELEASE]) as simulation:
+        walks = (walk(Lockstep(simulation, of, less, NOW), Random(seed), 100) for seed in range(20))
         found = next(one for one in walks if one is not None and one.cause.startswith(says))
-        short = shortened(lambda: Lockstep(cell, of, less, NOW), found)
+        short = shortened(lambda: Lockstep(simulation, of, less, NOW), found)
     assert (short.cause, len(short.events) < 20) == (found.cause, True)
 
 
@@ -402,8 +402,8 @@ class Greedy:
 def test_a_leader_decides_as_well_as_the_model() -> None:
     of = setup()
     greedy = machine(replace(of, factory=lambda *_: Greedy()))
-    with Simulation([RELEASE], [RELEASE]) as cell:
-        walks = (walk(Lockstep(cell, of, greedy, NOW), Random(seed), 100) for seed in range(20))
+    with Simulation([RELEASE], [RELEASE]) as simulation:
+        walks = (walk(Lockstep(simulation, of, greedy, NOW), Random(seed), 100) for seed in range(20))
         found = next(one for one in walks if one is not None)
     assert found.cause.startswith("assign: the leader decides [Grant(")
 
@@ -413,10 +413,10 @@ def test_a_leader_decides_as_well_as_the_model() -> None:
 def test_leaving_out_comes_to_the_same_cause() -> None:
     wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)))
     built = machine(wrong)
-    with Simulation([RELEASE], [RELEASE]) as cell:
+    with Simulation([RELEASE], [RELEASE]) as simulation:
 
         def fresh() -> Lockstep:
-            return Lockstep(cell, wrong, built, NOW)
+            return Lockstep(simulation, wrong, built, NOW)
 
         first = next(found for seed in range(50) if (found := walk(fresh(), Random(seed), 100)))
         short = shortened(fresh, first)
@@ -429,12 +429,12 @@ def test_leaving_out_comes_to_the_same_cause() -> None:
 @needs_java
 @pytest.mark.slow
 def test_a_cell_that_dies_is_a_disagreement() -> None:
-    with Simulation([RELEASE], [RELEASE]) as cell:
-        one = Lockstep(cell, setup(), machine(setup()), NOW)
+    with Simulation([RELEASE], [RELEASE]) as simulation:
+        one = Lockstep(simulation, setup(), machine(setup()), NOW)
         one.begin()
-        os.kill(cell.pid, signal.SIGKILL)
+        os.kill(simulation.pid, signal.SIGKILL)
         found = again_from(one, Event("start", 0))
-        next_one = again(Lockstep(cell, setup(), machine(setup()), NOW), ())
+        next_one = again(Lockstep(simulation, setup(), machine(setup()), NOW), ())
     assert found is not None
     assert "the cell" in found.sentences[0]
     assert next_one is not None

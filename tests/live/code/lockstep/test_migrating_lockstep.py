@@ -29,8 +29,8 @@ SCENARIOS = (
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Simulation]:
-    with Simulation([NOW.coordinator], NOW.consumers) as cell:
-        yield cell
+    with Simulation([NOW.coordinator], NOW.consumers) as simulation:
+        yield simulation
 
 
 def size_of(name: str) -> int:

@@ -37,14 +37,14 @@ STABLE = ALONE.removesuffix(", A enforce")
 
 
 @pytest.fixture(scope="module")
-def cell() -> Iterator[Simulation]:
+def simulation() -> Iterator[Simulation]:
     with Simulation([RELEASE], [RELEASE]) as jvm:
         yield jvm
 
 
-def group_of(cell: Simulation, scenario: str, releases: CodeReleases = NOW) -> Lockstep:
+def group_of(simulation: Simulation, scenario: str, releases: CodeReleases = NOW) -> Lockstep:
     of = setup(scenario, releases)
-    one = Lockstep(cell, of, machine(of), releases)
+    one = Lockstep(simulation, of, machine(of), releases)
     assert one.begin() is None
     return one
 
@@ -61,8 +61,8 @@ def part(one: Lockstep, name: str) -> Any:
 
 
 @pytest.mark.parametrize("how", ["close", "unsubscribe", "max poll"])
-def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(cell: Simulation, how: str) -> None:
-    one = group_of(cell, "leaving")
+def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(simulation: Simulation, how: str) -> None:
+    one = group_of(simulation, "leaving")
     plays(one, f"{STABLE}, A leave lost t-{how}")
     assert len(known_ids(one)) == 1
     back = {"close": "A start, ", "unsubscribe": "A subscribe, ", "max poll": ""}[how]
@@ -70,16 +70,16 @@ def test_who_leaves_and_is_not_heard_stays_until_its_session_ends(cell: Simulati
 
 
 @pytest.mark.parametrize("scenario", ["leaving", "static-appends"])
-def test_an_administrator_removes_who_is_at_work(cell: Simulation, scenario: str) -> None:
+def test_an_administrator_removes_who_is_at_work(simulation: Simulation, scenario: str) -> None:
     """A dynamic member by its id, a static one by that of its instance."""
-    one = group_of(cell, scenario)
+    one = group_of(simulation, scenario)
     plays(one, STABLE if scenario == "leaving" else JOINED)
     plays(one, "A member removed, A heartbeat, A join, A join request")
     assert one.seen.taken["member removed"] == 1
 
 
-def test_who_is_removed_while_its_join_request_waits_hears_of_it(cell: Simulation) -> None:
-    one = group_of(cell, "leaving")
+def test_who_is_removed_while_its_join_request_waits_hears_of_it(simulation: Simulation) -> None:
+    one = group_of(simulation, "leaving")
     plays(one, f"{ENTERS.format('A')}, A member removed")
     assert (known_ids(one), one.seen.taken["join refused"]) == ([], 1)
     plays(one, "A receive, A join, A join request")
@@ -90,9 +90,9 @@ def test_who_is_removed_while_its_join_request_waits_hears_of_it(cell: Simulatio
 
 @pytest.mark.parametrize(("how", "after"), [("", GroupState.DEAD), (" t-logged", GroupState.STABLE)])
 def test_a_decision_that_is_not_stored_is_in_the_log_or_not(
-    cell: Simulation, how: str, after: GroupState
+    simulation: Simulation, how: str, after: GroupState
 ) -> None:
-    one = group_of(cell, "appends")
+    one = group_of(simulation, "appends")
     plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A sync not stored{how}")
     assert part(one, "wire A") == Refused("sync", Error.NOT_COORDINATOR, 1, Generation(1))
     assert part(one, "group").state is GroupState.PREPARING
@@ -102,9 +102,9 @@ def test_a_decision_that_is_not_stored_is_in_the_log_or_not(
 
 @pytest.mark.parametrize(("how", "undone"), [("", True), (" t-logged", False)])
 def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
-    cell: Simulation, how: str, undone: bool
+    simulation: Simulation, how: str, undone: bool
 ) -> None:
-    one = group_of(cell, "static-appends")
+    one = group_of(simulation, "static-appends")
     plays(one, f"{JOINED}, A crash, A start, A join")
     before = known_ids(one)
     plays(one, f"A return not stored{how}")
@@ -118,8 +118,8 @@ def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
 # -- careless applications -------------------------------------------------------------------------------
 
 
-def test_who_polls_on_after_a_fatal_error_joins_again(cell: Simulation) -> None:
-    one = group_of(cell, "careless")
+def test_who_polls_on_after_a_fatal_error_joins_again(simulation: Simulation) -> None:
+    one = group_of(simulation, "careless")
     plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request, C polls on")
     assert [seen for seen in one.group.seen if isinstance(seen, Threw)] == [
         Threw(Slot(2), Error.GROUP_MAX_SIZE_REACHED)
@@ -130,9 +130,9 @@ def test_who_polls_on_after_a_fatal_error_joins_again(cell: Simulation) -> None:
 
 @pytest.mark.parametrize("then", ["C receive", "C polls on"])
 def test_who_has_unsubscribed_hears_of_a_fatal_error_when_it_subscribes_again(
-    cell: Simulation, then: str
+    simulation: Simulation, then: str
 ) -> None:
-    one = group_of(cell, "careless")
+    one = group_of(simulation, "careless")
     plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request")
     plays(one, "C unsubscribe midway")
     with pytest.raises(NotForcible, match="does not look whether its join failed"):
@@ -141,8 +141,8 @@ def test_who_has_unsubscribed_hears_of_a_fatal_error_when_it_subscribes_again(
     assert any(isinstance(seen, Threw) for seen in one.group.seen)
 
 
-def test_a_listener_that_throws_hears_of_nothing_more_at_the_next_poll(cell: Simulation) -> None:
-    one = group_of(cell, "midway")
+def test_a_listener_that_throws_hears_of_nothing_more_at_the_next_poll(simulation: Simulation) -> None:
+    one = group_of(simulation, "midway")
     plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync, A receive")
     plays(one, "A completes again, A complete")
     calls = [(seen.call, seen.parts) for seen in one.group.seen if isinstance(seen, Callback)]
@@ -163,9 +163,9 @@ UNTIL = f"{ENTERS.format('A')}, join phase ends, A assign, A leader sync"
     ],
 )
 def test_who_unsubscribes_midway_waits_for_the_answer_to_the_old_join(
-    cell: Simulation, before: str, after: str
+    simulation: Simulation, before: str, after: str
 ) -> None:
-    one = group_of(cell, "midway")
+    one = group_of(simulation, "midway")
     plays(one, f"{before}, A unsubscribe midway")
     assert known_ids(one) == []
     if after.startswith("A receive"):
@@ -175,8 +175,8 @@ def test_who_unsubscribes_midway_waits_for_the_answer_to_the_old_join(
     plays(one, f"{after}, A join request")
 
 
-def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(cell: Simulation) -> None:
-    one = group_of(cell, "midway")
+def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(simulation: Simulation) -> None:
+    one = group_of(simulation, "midway")
     plays(one, "A start, A join, A join request, A unsubscribe midway, A receive, A subscribe, A join")
     assert one.group.members[0].open["JoinGroup"].member_id == one.group.state.coordinator.pending_joins[0]
     assert one.seen.deviations["late_id_taken"] == 1
@@ -199,9 +199,9 @@ def test_an_eager_member_that_unsubscribed_midway_prepares_its_next_join_or_not(
 
 
 def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_stays_out(
-    cell: Simulation,
+    simulation: Simulation,
 ) -> None:
-    one = group_of(cell, "shrinking")
+    one = group_of(simulation, "shrinking")
     plays(one, ", ".join(ENTERS.format(name) for name in "ABC"))  # more than the next broker allows
     plays(one, "join phase ends")
     leader = letter(part(one, "group").leader.slot)
@@ -218,9 +218,9 @@ def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_st
 # -- racks -----------------------------------------------------------------------------------------------
 
 
-def test_a_leader_that_sees_replicas_in_other_racks_joins_again(cell: Simulation) -> None:
+def test_a_leader_that_sees_replicas_in_other_racks_joins_again(simulation: Simulation) -> None:
     """KAFKA-14867."""
-    one = group_of(cell, "racks")
+    one = group_of(simulation, "racks")
     plays(one, f"{STABLE}, racks change")
     assert one.try_in_vain(Event("polls in vain", 0)) is None
     plays(one, "A refresh, A join, A join request, A assign, A leader sync, A receive")

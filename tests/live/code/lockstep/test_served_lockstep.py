@@ -30,8 +30,8 @@ from tests.live.code.played import needs_java
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Simulation]:
-    with Simulation([NOW.coordinator], NOW.consumers) as cell:
-        yield cell
+    with Simulation([NOW.coordinator], NOW.consumers) as simulation:
+        yield simulation
 
 
 def setup_of(name: str, releases: CodeReleases = NOW, members: int = 2, partitions: int = 2) -> Setup:
@@ -40,12 +40,16 @@ def setup_of(name: str, releases: CodeReleases = NOW, members: int = 2, partitio
 
 
 def walked(
-    cell: Simulation, setup: Setup, walks: int, kind: type[ServedLockstep] = ServedLockstep, first: int = 0
+    simulation: Simulation,
+    setup: Setup,
+    walks: int,
+    kind: type[ServedLockstep] = ServedLockstep,
+    first: int = 0,
 ) -> ServedLockstep | None:
     """The first walk that disagrees."""
     built = machine(setup)
     for number in range(first, first + walks):
-        one = kind(cell, setup, built, NOW)
+        one = kind(simulation, setup, built, NOW)
         if walk(one, drawn(0, number), 100) is not None:
             return one
         assert one.seen.steps > 0

@@ -61,8 +61,8 @@ def test_one_that_changes_nothing_is_steps_too():
 def test_what_was_mended_is_shown_before_and_absent_since():
     """KIP-1251, as of 4.3.0."""
     shown = SERVED_SHOWN["commit_epoch_equality"]
-    with Simulation([OLD, NEW], NOW.consumers) as cell:
-        seen = [observed_on(cell, shown, replace(NOW, coordinator=one)) for one in (OLD, NEW)]
+    with Simulation([OLD, NEW], NOW.consumers) as simulation:
+        seen = [observed_on(simulation, shown, replace(NOW, coordinator=one)) for one in (OLD, NEW)]
     assert seen == [Observation(SHOWN), Observation(ABSENT)]
 
 

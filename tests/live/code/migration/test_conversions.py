@@ -35,8 +35,8 @@ PAGE = Path(__file__).parents[4] / "docs" / "results" / "migration.md"
 
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Simulation]:
-    with Simulation([NEWEST], [NEWEST]) as cell:
-        yield cell
+    with Simulation([NEWEST], [NEWEST]) as simulation:
+        yield simulation
 
 
 def name(finding: MigrationFinding) -> str:
@@ -148,6 +148,6 @@ def test_it_is_so_on_each_release_as_the_page_has_it(release: str):
     )
     assert [name for name, _ in rows] == [one.id for one in findings()]
     column = RELEASES.index(release)
-    with Simulation([release], [NEWEST]) as cell:
+    with Simulation([release], [NEWEST]) as simulation:
         for one, (_, marks) in zip(findings(), rows, strict=True):
-            assert shown(cell, one, release).shows is (marks.split(" | ")[column] == "X"), one.id
+            assert shown(simulation, one, release).shows is (marks.split(" | ")[column] == "X"), one.id

@@ -1,4 +1,4 @@
-"""What a consumer of a cell makes of an error, as the clauses are shown it."""
+"""What a consumer of a simulation makes of an error, as the clauses are shown it."""
 
 from __future__ import annotations
 

@@ -75,19 +75,21 @@ def run(switch: str) -> SavedRun:
 
 
 @pytest.fixture(scope="module")
-def cell() -> Iterator[Simulation]:
+def simulation() -> Iterator[Simulation]:
     with Simulation([RELEASE], [*CONSUMERS, RELEASE]) as started:
         yield started
 
 
-def played(cell: Simulation, switch: str, consumer: str) -> Replayed:
-    return replay_on_code(run(switch), CodeReleases(coordinator=RELEASE, consumers=(consumer,)), cell)
+def played(simulation: Simulation, switch: str, consumer: str) -> Replayed:
+    return replay_on_code(run(switch), CodeReleases(coordinator=RELEASE, consumers=(consumer,)), simulation)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", HISTORY)
-def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(cell: Simulation, switch: str) -> None:
-    had, mended = (played(cell, switch, release) for release in HISTORY[switch])
+def test_a_bug_shows_where_it_was_shipped_and_not_where_it_was_mended(
+    simulation: Simulation, switch: str
+) -> None:
+    had, mended = (played(simulation, switch, release) for release in HISTORY[switch])
     assert (had.verdict, had.stopped, had.unforced) == ("same", "", [])
     assert (mended.verdict, mended.stopped, mended.unforced) == ("none", "", [])
 
@@ -123,24 +125,24 @@ def test_what_was_read_in_the_coordinator_is_in_it(switch: str) -> None:
         assert {observed(both, switch, one, RELEASE) for one in coordinators} == {"shown"}
 
 
-def observed(cell: Simulation, switch: str, coordinator: str, consumer: str) -> str:
+def observed(simulation: Simulation, switch: str, coordinator: str, consumer: str) -> str:
     on = CodeReleases(coordinator=coordinator, consumers=(consumer,))
-    return observe(runs_for_code(switch), on, cell).seen
+    return observe(runs_for_code(switch), on, simulation).seen
 
 
 @pytest.mark.slow
-def test_a_late_commit_still_costs_a_new_membership(cell: Simulation) -> None:
+def test_a_late_commit_still_costs_a_new_membership(simulation: Simulation) -> None:
     """U7: found in the model, and here in the newest release."""
-    found = played(cell, "late_commit_resets", RELEASE)
+    found = played(simulation, "late_commit_resets", RELEASE)
     assert (found.verdict, found.unforced) == ("same", [])
     assert found.broken[0].clause == "error/old"
 
 
 @pytest.mark.slow
-def test_a_decision_of_a_lost_generation_is_believed(cell: Simulation) -> None:
+def test_a_decision_of_a_lost_generation_is_believed(simulation: Simulation) -> None:
     """U12: in the run that is spelled out, leader and assignor are Kafka's own."""
     [spelled] = [one.saved for one in SPELLED if one.shown.switch == "lost_generation_believed"]
-    found = replay_on_code(spelled, CodeReleases(coordinator=RELEASE, consumers=(RELEASE,)), cell)
+    found = replay_on_code(spelled, CodeReleases(coordinator=RELEASE, consumers=(RELEASE,)), simulation)
     assert (found.verdict, found.stopped, found.unforced) == ("same", "", [])
     assert "t-1 is owned by A and by B" in [one.sentence for one in found.broken]
 
@@ -160,32 +162,32 @@ def test_a_decision_of_a_lost_generation_is_believed(cell: Simulation) -> None:
     ],
 )
 def test_what_was_read_in_the_coordinator_is_watched_in_it(
-    cell: Simulation, switch: str, consumer: str, verdict: str
+    simulation: Simulation, switch: str, consumer: str, verdict: str
 ) -> None:
-    found = played(cell, switch, consumer)
+    found = played(simulation, switch, consumer)
     assert (found.verdict, found.stopped, found.unforced) == (verdict, "", [])
 
 
 @pytest.mark.slow
-def test_the_same_run_has_the_same_outcome(cell: Simulation) -> None:
-    first, again = (played(cell, "prepare_not_repeated_after_reset", "2.8.0") for _ in range(2))
+def test_the_same_run_has_the_same_outcome(simulation: Simulation) -> None:
+    first, again = (played(simulation, "prepare_not_repeated_after_reset", "2.8.0") for _ in range(2))
     assert first == again
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("switch", ["no_heartbeat_in_completing", "rebalance_timeout_zero", "no_withhold"])
 def test_what_goes_another_way_where_the_switch_matters_does_not_have_it(
-    cell: Simulation, switch: str
+    simulation: Simulation, switch: str
 ) -> None:
-    found = played(cell, switch, RELEASE)
+    found = played(simulation, switch, RELEASE)
     assert (found.verdict, found.absent) == ("inconclusive", True)
     assert found.otherwise == found.parting
 
 
 @pytest.mark.slow
-def test_what_goes_another_way_before_says_nothing(cell: Simulation) -> None:
+def test_what_goes_another_way_before_says_nothing(simulation: Simulation) -> None:
     """Whoever joins first leads, which is not the run's leader."""
-    found = played(cell, "leader_watches_own_topics", RELEASE)
+    found = played(simulation, "leader_watches_own_topics", RELEASE)
     assert (found.verdict, found.absent) == ("inconclusive", False)
 
 

@@ -125,19 +125,20 @@ def test_of_equal_causes_the_smallest_run_is_kept() -> None:
     assert (first.runs, first.steps, dict(first.endings)) == (2, 5, {"settles": 1})
 
 
-# -- on a cell -------------------------------------------------------------------------------------------
+# -- on a simulation
+# -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def cell() -> Iterator[Simulation]:
+def simulation() -> Iterator[Simulation]:
     with Simulation([RELEASE], [RELEASE, "3.3.1"]) as made:
         yield made
 
 
 @needs_java
 @pytest.mark.slow
-def test_a_group_settles_and_a_run_comes_again(cell: Simulation) -> None:
-    playing = CodePlaying(cell, of(), NOW, keeps=True)
+def test_a_group_settles_and_a_run_comes_again(simulation: Simulation) -> None:
+    playing = CodePlaying(simulation, of(), NOW, keeps=True)
     first = played(playing, [], peace=True)
     assert (first.ending, first.breaches, first.peace) == (Ending.SETTLED, {}, 0)
     assert [" ".join(one.owns) for one in first.steps[-1].owners] == ["t-0", "t-1"]
@@ -148,9 +149,9 @@ def test_a_group_settles_and_a_run_comes_again(cell: Simulation) -> None:
 @needs_java
 @pytest.mark.slow
 def test_requests_of_a_connection_arrive_in_order_and_those_of_a_broken_one_may_still(
-    cell: Simulation,
+    simulation: Simulation,
 ) -> None:
-    playing = CodePlaying(cell, of("dynamic", "disconnect", "late request"), NOW)
+    playing = CodePlaying(simulation, of("dynamic", "disconnect", "late request"), NOW)
     playing.begin()
     playing.gather()
     playing.play([Event("late request", 0, "heartbeat"), Event("late request", 0, "commit")])
@@ -168,8 +169,8 @@ def test_requests_of_a_connection_arrive_in_order_and_those_of_a_broken_one_may_
 
 @needs_java
 @pytest.mark.slow
-def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(cell: Simulation) -> None:
-    playing = CodePlaying(cell, of("eager", "late request"), NOW)
+def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(simulation: Simulation) -> None:
+    playing = CodePlaying(simulation, of("eager", "late request"), NOW)
     playing.begin()
     playing.gather()
     playing.play([Event("late request", 0, "commit")])
@@ -179,8 +180,8 @@ def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(cell: Si
 
 @needs_java
 @pytest.mark.nightly
-def test_sleep_sets_lose_no_end(cell: Simulation) -> None:
-    playing = CodePlaying(cell, of("dynamic", "session timeout", partitions=1), NOW)
+def test_sleep_sets_lose_no_end(simulation: Simulation) -> None:
+    playing = CodePlaying(simulation, of("dynamic", "session timeout", partitions=1), NOW)
 
     def ends(sleeps: bool) -> tuple[set[Hashable], set[str], int]:
         found: list[PlayedOnCode] = []
@@ -195,8 +196,8 @@ def test_sleep_sets_lose_no_end(cell: Simulation) -> None:
 
 @needs_java
 @pytest.mark.slow
-def test_a_broker_reads_nothing_behind_a_request_that_waits(cell: Simulation) -> None:
-    playing = CodePlaying(cell, of("dynamic", "enforce", "late request"), NOW)
+def test_a_broker_reads_nothing_behind_a_request_that_waits(simulation: Simulation) -> None:
+    playing = CodePlaying(simulation, of("dynamic", "enforce", "late request"), NOW)
     playing.begin()
     playing.gather()
     joins = [Event("join", 0), Event("join request", 0), Event("heartbeat", 1), Event("join", 1)]
@@ -212,9 +213,9 @@ def test_a_broker_reads_nothing_behind_a_request_that_waits(cell: Simulation) ->
 
 @needs_java
 @pytest.mark.slow
-def test_a_shared_search_is_the_whole_one(cell: Simulation) -> None:
+def test_a_shared_search_is_the_whole_one(simulation: Simulation) -> None:
     """The shares together have the runs of the search that is not shared."""
-    playing = CodePlaying(cell, of("dynamic", "crash", partitions=1), NOW)
+    playing = CodePlaying(simulation, of("dynamic", "crash", partitions=1), NOW)
 
     def runs(share: int | None) -> list[tuple[Event, ...]]:
         found: list[tuple[Event, ...]] = []
@@ -307,9 +308,9 @@ def test_the_newest_release_has_no_two_owners_and_settles() -> None:
 
 @needs_java
 @pytest.mark.slow
-def test_a_run_that_does_not_come_again_is_left_as_it_is(cell: Simulation) -> None:
+def test_a_run_that_does_not_come_again_is_left_as_it_is(simulation: Simulation) -> None:
     finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),))
-    assert shortened(CodePlaying(cell, of(), NOW), finding) == finding
+    assert shortened(CodePlaying(simulation, of(), NOW), finding) == finding
 
 
 def test_making_a_run_short_is_bounded_in_plays(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -364,7 +365,7 @@ def test_with_a_time_limit_no_walk_begins_and_nothing_is_made_short_behind_it(
     monkeypatch.setattr(walks, "walk", walk)
     monkeypatch.setattr(walks, "stream", stream)
     monkeypatch.setattr(walks, "shortened", shorten)
-    monkeypatch.setattr(CodeSearchPlan, "cell", lambda self: contextlib.nullcontext())
+    monkeypatch.setattr(CodeSearchPlan, "simulation", lambda self: contextlib.nullcontext())
     monkeypatch.setattr(CodeSearchPlan, "playing", lambda *given, **named: SimpleNamespace(dead=False))
     found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=500, time_limit=10.0))
     assert (found.stopped, found.searched.runs) == ("time limit", 3)
