@@ -21,13 +21,13 @@ from rebalance_verifier.model.bugs.observed import (
 from rebalance_verifier.report.markup import escaped, table
 
 BEFORE_240 = """\
-2.4.0 is the first consumer with incremental rebalancing, and the oldest that a cell runs: J11, J14 and J15 \
-were mended before it, or in no release, so they are absent in all."""
+2.4.0 is the first consumer with incremental rebalancing, and the oldest that a simulation runs: J11, J14 \
+and J15 were mended before it, or in no release, so they are absent in all."""
 
 BEFORE_380 = """\
-Before 3.8.0 the coordinator is another or Scala's, which no cell runs: of what was mended before, only that \
-can be seen. B1 to B8, B10 and the coordinator's half of J19 end there, so they are absent in all; where \
-they were was read (the catalogue's trackers), not run."""
+Before 3.8.0 the coordinator is another or Scala's, which no simulation runs: of what was mended before, \
+only that can be seen. B1 to B8, B10 and the coordinator's half of J19 end there, so they are absent in all; \
+where they were was read (the catalogue's trackers), not run."""
 
 
 IN_STEP = """\

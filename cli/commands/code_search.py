@@ -66,7 +66,7 @@ def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> d
 
 
 def searched(plan: CodeSearchPlan, options: argparse.Namespace, option: str) -> CodeSearchResult:
-    """Return what a search comes to. Raises UsageError where there is no cell."""
+    """Return what a search comes to. Raises UsageError where there is no simulation."""
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.base.processes.workers import CannotStart
     from rebalance_verifier.live.code.search.exhaustive import search_everything

@@ -85,7 +85,8 @@ def text(found: LockstepResult, scenario: str) -> list[str]:
         from rebalance_verifier.live.code.lockstep.walks import lines_of
 
         shortest = map(clean, lines_of(found.disagreement))
-        which = "that was found to disagree" if found.seen_again else "which a second cell did not do again"
+        again = "that was found to disagree"
+        which = again if found.seen_again else "which a second simulation did not repeat"
         lines += ["", f"the shortest run {which}:", *shortest]
     if found.interrupted:
         lines += ["", f"go on with --seed {plan.seed} --first-walk {plan.first + seen.walks}"]

@@ -82,7 +82,7 @@ def command(coordinators: Sequence[str], consumers: Sequence[str], *more: str) -
     ):
         for one in wanted:
             if _number(one) < version(oldest):
-                raise ToolError(f"a cell has no {what} {one}: {oldest} is the oldest")
+                raise ToolError(f"the simulation has no {what} {one}: {oldest} is the oldest")
     hull = jvm.compiled(__package__, _HULL, (), shared=["Json.java"])
     parts = [f"coordinator:{one}={_coordinator(hull, one)}" for one in dict.fromkeys(coordinators)]
     parts += [

@@ -183,7 +183,7 @@ class Simulation:
 
     def close(self) -> None:
         """End the JVM. Idempotent."""
-        self._over = self._over or "the cell was closed"
+        self._over = self._over or "the simulation was closed"
         self._program.close()
 
     def _stands(self, answer: JsonLine) -> SimulationState:
@@ -229,9 +229,9 @@ class Simulation:
             raise self._dead(why) from None
 
     def _dead(self, why: str) -> SimulationDied:
-        self._over = f"the cell {why}: {self._program.stderr() or 'its stderr is empty'}"
+        self._over = f"the simulation {why}: {self._program.stderr() or 'its stderr is empty'}"
         self._program.kill()
-        return SimulationDied(self._over, f"the cell {why}")
+        return SimulationDied(self._over, f"the simulation {why}")
 
 
 __all__ = ["NotEnabled", "Simulation", "SimulationBroken", "SimulationDied", "SimulationMember", "ToolError"]

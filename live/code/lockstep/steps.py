@@ -146,7 +146,7 @@ class LockSteps(RareSteps):
             if not self.group.are_first(cluster.parts):
                 raise NotForcible("partitions have numbers from 0 on")
         if action == "hang" and isinstance(step.wire(), JoinOk):
-            raise NotForcible("an assignor that never returns would hold the cell")
+            raise NotForcible("an assignor that never returns would hold the simulation")
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
             raise NotForcible("its heartbeat thread rests until the rebalance is over")

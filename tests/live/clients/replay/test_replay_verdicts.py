@@ -39,7 +39,7 @@ def test_what_is_broken_counts_once_and_every_step_is_shown() -> None:
 
 SAME = Replayed(clause="a/1", client="x", broken=[BrokenClause("a/1", 1, "is broken")])
 NONE = Replayed(clause="group/owner", client="x")
-CUT = Replayed(clause="group/owner", client="x", stopped="the cell ended\nafter a while")
+CUT = Replayed(clause="group/owner", client="x", stopped="the simulation ended\nafter a while")
 UNFORCED = Replayed(clause="group/owner", client="x", unforced=["step 3: no such request"])
 
 
@@ -52,7 +52,7 @@ UNFORCED = Replayed(clause="group/owner", client="x", unforced=["step 3: no such
         ([NONE, CUT], (ABSENT, "")),
         ([CUT, NONE], (ABSENT, "")),
         ([NONE, UNFORCED], (ABSENT, "")),
-        ([UNFORCED, CUT], (OPEN, "the cell ended")),
+        ([UNFORCED, CUT], (OPEN, "the simulation ended")),
         ([CUT, UNFORCED], (OPEN, "step 3: no such request")),
     ],
 )

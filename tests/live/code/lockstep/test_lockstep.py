@@ -436,9 +436,9 @@ def test_a_cell_that_dies_is_a_disagreement() -> None:
         found = again_from(one, Event("start", 0))
         next_one = again(Lockstep(simulation, setup(), machine(setup()), NOW), ())
     assert found is not None
-    assert "the cell" in found.sentences[0]
+    assert "the simulation" in found.sentences[0]
     assert next_one is not None
-    assert next_one.cause.startswith("the beginning: the cell")
+    assert next_one.cause.startswith("the beginning: the simulation")
 
 
 def again_from(one: Lockstep, event: Event) -> Disagreement | None:
@@ -449,11 +449,11 @@ def again_from(one: Lockstep, event: Event) -> Disagreement | None:
 
 def test_what_no_second_cell_does_is_no_verdict() -> None:
     plan = LockstepPlan(setup=setup(), releases=NOW)
-    died = Disagreement(events=(Event("start", 0),), sentences=("the cell died",))
+    died = Disagreement(events=(Event("start", 0),), sentences=("the simulation died",))
     once, twice = (LockstepResult(plan=plan, disagreement=died, seen_again=again) for again in (False, True))
     assert (once.verdict, twice.verdict) == (Verdict.INCONCLUSIVE, Verdict.VIOLATION)
     assert text(once, "dynamic")[-3:] == [
-        "the shortest run which a second cell did not do again:", "  1 A start", "    the cell died"
+        "the shortest run which a second simulation did not repeat:", "  1 A start", "    the simulation died"
     ]  # fmt: skip
 
 

@@ -198,7 +198,7 @@ def test_a_jvm_that_dies_is_reported_and_leaves_nothing() -> None:
         found = played(killed, "reset_on_retriable", RELEASE)
         assert not alive(killed.pid)
     assert (found.verdict, found.done) == ("inconclusive", 0)
-    assert found.stopped.startswith("the cell was ended by SIGKILL")
+    assert found.stopped.startswith("the simulation was ended by SIGKILL")
 
 
 @pytest.mark.slow

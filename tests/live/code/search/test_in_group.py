@@ -64,7 +64,7 @@ def test_a_good_one_holds(rebalance: Rebalance, classes: Path) -> None:
     ("mode", "sentences"),
     [
         pytest.param(
-            "exit", ["cell: the cell ended with exit status 3", "the JVM ended"], marks=pytest.mark.slow
+            "exit", ["cell: the simulation ended with exit status 3", "the JVM ended"], marks=pytest.mark.slow
         ),
         pytest.param("twice", ["leader/grant: ", "group/owner: "], marks=pytest.mark.nightly),
     ],
@@ -83,10 +83,10 @@ def test_the_end_of_the_jvm_is_a_verdict_and_so_is_who_grants_twice(
     ("mode", "sentence"),
     [
         ("throws", "poll throws java.lang.ArrayIndexOutOfBoundsException"),
-        ("loop", "cell: the cell does not answer within 10 s"),
+        ("loop", "cell: the simulation does not answer within 10 s"),
         ("memory", "java.lang.OutOfMemoryError"),
-        ("halt", "cell: the cell ended with exit status 4"),
-        ("answers", "cell: the cell answers what was not asked"),
+        ("halt", "cell: the simulation ended with exit status 4"),
+        ("answers", "cell: the simulation answers what was not asked"),
     ],
 )
 def test_what_it_throws_what_never_ends_and_what_takes_all_memory(

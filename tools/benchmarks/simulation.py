@@ -79,7 +79,7 @@ def main() -> None:
     parser.add_argument("--coordinator", default=NEWEST)
     parser.add_argument("--consumers", default=",".join([NEWEST] * 3))
     parser.add_argument(
-        "--steps", type=int, default=120_000, help="of the cell alone, of the others a fortieth"
+        "--steps", type=int, default=120_000, help="of the simulation alone, of the others a fortieth"
     )
     parser.add_argument("--resets", type=int, default=10_000)
     given = parser.parse_args()
@@ -97,12 +97,12 @@ def main() -> None:
     with Counted([given.coordinator], consumers) as simulation:
         create(simulation, releases)
         started = simulation.cpu()
-        lines.append(alone(simulation, releases, given.steps).row("the cell alone"))
+        lines.append(alone(simulation, releases, given.steps).row("the simulation alone"))
     with Counted([given.coordinator], consumers) as simulation:
         lines.append(lockstep(simulation, releases, given.steps // SLOWER).row("in step with the model"))
     with Counted([given.coordinator], consumers) as simulation:
         lines.append(searched(simulation, releases, given.steps // SLOWER).row("searched"))
-    lines.append(f"\nA cell with all consumers started took {started:.1f} CPU seconds.")
+    lines.append(f"\nA simulation with all consumers started took {started:.1f} CPU seconds.")
     with Counted([given.coordinator], consumers) as simulation:
         sizes = [resets(simulation, releases, some) for some in (given.resets // 10, given.resets)]
     lines.append(
