@@ -17,7 +17,7 @@ from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replaye
 from rebalance_verifier.live.code.lockstep.migration import DECIDES, ENDS
 from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.reproduce import possible, singly
-from rebalance_verifier.live.code.lockstep.walks import PLENTY, as_then, refuse_older
+from rebalance_verifier.live.code.lockstep.walks import UNLIMITED_FAULTS, decisions_at, refuse_older
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.decisions import DECISIONS
@@ -73,7 +73,7 @@ def replay_in_step(
 def single_steps(run: SavedRun) -> tuple[SingleStep, ...]:
     """Return the run one message a step. Raises CannotHappenError."""
     built = machine(run.setup)
-    fine = machine(replace(run.setup, steps="fine", budget=PLENTY))
+    fine = machine(replace(run.setup, steps="fine", budget=UNLIMITED_FAULTS))
     before, found = built.initial[0], list[SingleStep]()
     for number, (event, (after, _)) in enumerate(zip(run.events, built.replay(run.events), strict=True), 1):
         single = [event] if run.setup.steps == "fine" else singly(fine, before, event.who, after)
@@ -95,8 +95,8 @@ def strange_clients(setup: Setup, releases: CodeReleases) -> str:
 
 def _coordinators(setup: Setup, release: str) -> tuple[Setup, Setup]:
     """Return the group with the run's coordinator that is of this release too, and with the release alone."""
-    released = as_then(broker(profile_of_code("broker", release)).decisions, release)
-    fine = replace(setup, steps="fine", budget=PLENTY)
+    released = decisions_at(broker(profile_of_code("broker", release)).decisions, release)
+    fine = replace(setup, steps="fine", budget=UNLIMITED_FAULTS)
     return replace(fine, coordinator=setup.coordinator | released), replace(fine, coordinator=released)
 
 
