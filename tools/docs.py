@@ -387,11 +387,11 @@ def groups() -> str:
 def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
     from rebalance_verifier.pipeline.audit.sources.events import Kind
-    from rebalance_verifier.pipeline.audit.sources.loggers import EPOCH, LOGGED, REBOOTSTRAPPING
+    from rebalance_verifier.pipeline.audit.sources.loggers import EPOCH, LOGGED, REBOOTSTRAPPING, TARGETED
 
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "python": "kafka-python and aiokafka"}
     titles["broker"] = "Broker"
-    marks = {EPOCH: "joined, synced"}
+    marks = {EPOCH: "joined, synced", TARGETED: "stable, planned"}
     parts = []
     for source in LOGGED:
         reported = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.reading import reason
 from rebalance_verifier.base.text import NARROWEST, fitted, page_width
 from rebalance_verifier.base.text import clean as clean_line
@@ -89,9 +90,15 @@ def unicode() -> bool:
 
 
 def write(path: Path, text: str, option: str) -> None:
-    """Write a file that an ``option`` asked for. Raises UsageError when that cannot be done."""
+    """Write a file that an ``option`` asked for, whole or not at all; what is no file, a pipe say, as it is.
+
+    A link is followed. Raises UsageError when that cannot be done.
+    """
     with usage_errors(OSError, option=option):
-        path.write_text(text, encoding="utf-8")
+        if path.exists() and not (path.is_file() and os.access(path, os.W_OK)):
+            path.write_text(text, encoding="utf-8")
+        else:
+            write_whole(path.resolve(), text)
 
 
 def make_directory(path: Path, option: str, *, empty: bool = False) -> Path:

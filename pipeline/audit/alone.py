@@ -66,6 +66,7 @@ class Alone:
         logs, files, unread = local.listed(plan.absolute)
         with _unswept():
             parser = local.parsed(logs, plan.kind, zone=plan.zone, date=plan.date, unread=unread)
+            self._ends = parser.ends
             settled = settle(parser.rows)
             parser.rows.clear()
             database.add(self.connection, settled.events, "parsed", COLUMNS)
@@ -123,7 +124,7 @@ class Alone:
 
     def judge(self, end: int) -> None:
         """Leave the tables of ``kernel.FOUND``."""
-        kernel.judge(self.connection, end)
+        kernel.judge(self.connection, end, self._ends)
 
     def around(self, wanted: Sequence[tuple[Any, ...]]) -> dict[str, tuple[LogEvent, ...]]:
         """The events around findings (``tables.wanted``)."""

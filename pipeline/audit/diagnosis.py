@@ -1,7 +1,7 @@
 """From a finding to the mistakes of the catalogue that would show so, in the releases that the log names.
 
-A mistake is ``shown`` where the log has what sets it apart; or else it is only one that breaks the same in
-the release of whoever is concerned, and may be it.
+A mistake is ``shown`` where the log has what sets it apart. Of the others that break the same in the release
+of whoever is concerned those may be it that a later release is without, and that no log can show.
 """
 
 from __future__ import annotations
@@ -69,6 +69,8 @@ def diagnose(
         if broken in entry.breaks:
             for client in _concerned(entry, finding, events, mine):
                 why = EVIDENCE[entry.id](finding, events) if entry.id in EVIDENCE else ""
+                if not why and (entry.id in EVIDENCE or not _fixed(entry, client)):
+                    continue  # the log would show it; or it would be no help
                 who = client.consumer, client.source, client.release or ""
                 found.setdefault(entry.id, BugLink(entry.id, *who, _fixed(entry, client), why))
     shown = [one for one in found.values() if one.shown]
@@ -115,7 +117,9 @@ def _concerned(
 
 def _leaders(finding: LogFinding, events: Sequence[LogEvent]) -> set[str | None]:
     granted = max((o.generation for o in finding.owners if o.generation is not None), default=None)
-    return {e.consumer for e in events if e.kind == "planned" and granted in (None, e.generation)}
+    return {
+        e.consumer for e in events if e.kind == "planned" and e.consumer and granted in (None, e.generation)
+    }
 
 
 def _has(entry: Entry, client: LoggedClient) -> bool:

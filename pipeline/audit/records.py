@@ -36,12 +36,13 @@ KINDS = {
     "preparing": "begins a rebalance",
     "stable": "begins generation",
     "removed": "removes a member",
+    "granted": "lets a member own",
     "empty": "has no members left",
 }
 """Kind of an event -> what it means."""
 
 
-NUMBERED = ("joined", "planned", "synced", "stable")
+NUMBERED = ("joined", "planned", "synced", "stable", "granted")
 """Kinds that are told with the generation."""
 
 
@@ -147,7 +148,7 @@ class LogMoment:
             text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
         if self.others:
             text += f" and {self.others} more"
-        if event.kind == "removed" and event.member:
+        if event.kind in ("removed", "granted") and event.member:
             text += f", {event.member}"
         return f"{text}: {event.detail}" if event.detail else text
 

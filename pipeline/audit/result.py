@@ -249,6 +249,8 @@ class Audited:
     clocks: tuple[Clock, ...] = ()
     diagnoses: Mapping[str, tuple[BugLink, ...]] = field(default_factory=dict)
     """Id of a finding -> what of the catalogue of bugs it is, or may be."""
+    pointers: Mapping[str, str] = field(default_factory=dict)
+    """Id of a finding -> what the log itself says of its cause."""
     traces: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     stage: str = ""

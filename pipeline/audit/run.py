@@ -19,6 +19,7 @@ from rebalance_verifier.pipeline.audit import alone, kernel, known
 from rebalance_verifier.pipeline.audit.diagnosis import diagnose
 from rebalance_verifier.pipeline.audit.engine import Engine, message, of_engine
 from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
+from rebalance_verifier.pipeline.audit.pointers import pointer
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding, Recording
 from rebalance_verifier.pipeline.audit.result import (
     Audited,
@@ -239,6 +240,9 @@ def _record(driver: Engine, found: Audited) -> Audited:
         diagnoses={
             one.id: diagnose(one, events.get(one.id, one.places), clients[one.group])
             for one in found.findings
+        },
+        pointers={
+            one.id: said for one in found.findings if (said := pointer(one, events.get(one.id, one.places)))
         },
     )
 

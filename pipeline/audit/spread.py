@@ -111,6 +111,7 @@ class OnSpark:
         self.frame: DataFrame | None = None
         connection.execute(SURVEY)
         read = self._parsed(logs, far, unread) if logs or far else None
+        self._ends = {} if read is None else read.ends
         connection.execute("DELETE FROM rows")  # their lines have been counted
         self._open(files, unread, plan.groups)
         counted = () if read is None else read.lines.select(*LINES).toLocalIterator()
@@ -199,7 +200,8 @@ class OnSpark:
 
     def judge(self, end: int) -> None:
         """Judge each group in the task of its bucket; leave the tables of ``kernel.FOUND``."""
-        spread(self.spark, self.pieces, self.frame, end, self.plan.thresholds, self.connection)
+        until = LogEnd(end, self._ends)
+        spread(self.spark, self.pieces, self.frame, until, self.plan.thresholds, self.connection)
 
     def around(self, wanted: Sequence[tuple[Any, ...]]) -> Mapping[str, tuple[LogEvent, ...]]:
         """The events around findings: each task looks among its own, and again here among what they found."""
@@ -245,7 +247,7 @@ def spread(
     spark: SparkSession,
     pieces: Sequence[Piece],
     frame: DataFrame | None,
-    end: int,
+    end: LogEnd,
     limits: Thresholds,
     connection: DuckDBPyConnection,
 ) -> None:
@@ -305,6 +307,13 @@ def spread(
     key = 'hash("group", topic, partition)'
     owned = judged(parts, key, f"{of_large} AND {OF_PARTITIONS}", partial(_owning, end=end, life=life))
     load_payloads(connection, owned)
+
+
+class LogEnd(NamedTuple):
+    """Until when the logs go: all of them, and each file of text."""
+
+    moment: int
+    files: Mapping[str, int]
 
 
 class BucketPlan(NamedTuple):
@@ -370,7 +379,17 @@ def _counted(found: Iterator[Payload]) -> pa.Table:
     several = pa.concat_tables([unpacked(rows) for _, rows in found])
     grouped = several.group_by(["group", "consumer"])
     summed = grouped.aggregate(
-        [("events", "sum"), ("first", "min"), ("last", "max"), ("synced", "max"), ("owns", "max")]
+        [
+            ("events", "sum"),
+            ("first", "min"),
+            ("last", "max"),
+            ("synced", "max"),
+            ("owns", "max"),
+            ("told", "max"),
+            ("given", "max"),
+            ("taken", "max"),
+            ("besides", "max"),
+        ]
     )
     return summed.rename_columns(
         [name.removesuffix("_sum").removesuffix("_min").removesuffix("_max") for name in summed.column_names]
@@ -380,12 +399,12 @@ def _counted(found: Iterator[Payload]) -> pa.Table:
 # -- tasks ---------------------------------------------------------------------------------------------
 
 
-def _judging(connection: DuckDBPyConnection, end: int) -> Iterator[pa.RecordBatch]:
-    kernel.judge(connection, end)
+def _judging(connection: DuckDBPyConnection, end: LogEnd) -> Iterator[pa.RecordBatch]:
+    kernel.judge(connection, *end)
     yield from payloads(connection, kernel.FOUND)
 
 
-def _at_home(part: Opened, end: int) -> Iterator[pa.RecordBatch]:
+def _at_home(part: Opened, end: LogEnd) -> Iterator[pa.RecordBatch]:
     yield from _judging(part.connection, end)
 
 
@@ -398,19 +417,19 @@ def _seen(part: Opened, where: str) -> Iterator[pa.RecordBatch]:
 
 
 def _living(
-    connection: DuckDBPyConnection, end: int, seen: bytes, silent: bool = False
+    connection: DuckDBPyConnection, end: LogEnd, seen: bytes, silent: bool = False
 ) -> Iterator[pa.RecordBatch]:
     """Of the groups ``seen`` those that have events here; ``silent`` ones have none but of partitions."""
     among = "" if silent else 'SEMI JOIN events USING ("group")'
     connection.register("seen", unpacked(seen))
     connection.execute(f"CREATE TEMP TABLE consumers AS FROM seen {among}")
     connection.execute('CREATE TEMP TABLE lived AS SELECT DISTINCT "group" FROM consumers')
-    kernel.judge_life(connection, end)
+    kernel.judge_life(connection, *end)
     yield from payloads(connection, ("lived", "found", "lives", "offsets", *kernel.LIFE))
 
 
-def _owning(connection: DuckDBPyConnection, end: int, life: Sequence[Payload]) -> Iterator[pa.RecordBatch]:
-    kernel.until(connection, end)
+def _owning(connection: DuckDBPyConnection, end: LogEnd, life: Sequence[Payload]) -> Iterator[pa.RecordBatch]:
+    kernel.until(connection, end.moment)
     load_payloads(connection, life)
     kernel.judge_partitions(connection)
     yield from payloads(connection, ("found", "parts", "waits"))

@@ -21,42 +21,87 @@ from rebalance_verifier.pipeline.audit.result import Audited
 from rebalance_verifier.report.diagram.log_diagram import of_recording
 from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, text
-from rebalance_verifier.report.terminal.audit import headline
+from rebalance_verifier.report.incident import (
+    Names,
+    legend,
+    short_names,
+    shortened,
+    story,
+    with_short_names,
+)
+from rebalance_verifier.report.terminal.audit import PAGE, headline
 from rebalance_verifier.report.times import certainty, lasted, moment
 
 MAX_FINDINGS = 200
 MAX_CHARTS = 40
+MAX_NAMED = 60
 MAX_BYTES = 2 * 1024 * 1024
 """Bytes of the whole; charts that do not fit in are left out."""
 
 
 def render(found: Audited) -> str:
-    """The page, at most ``MAX_BYTES`` bytes of UTF-8."""
-    parts = [_findings(found, check) for check in dict.fromkeys(one.check for one in found.findings)]
-    end = [
+    """The page, at most ``MAX_BYTES`` bytes of UTF-8: the incident first, the tables at the end, folded."""
+    names = _names(found)
+    parts = [_findings(found, check, names) for check in dict.fromkeys(one.check for one in found.findings)]
+    tables = [
         *(_checks(found), _clients(found), _groups(found), _pauses(found), _clocks(found)),
         _malformed(found),
     ]
-    room = MAX_BYTES - len(_document(found, *parts, *end).encode()) - 1000
+    folded = [_folded("All findings", *parts), _folded("Tables", *tables)]
+    room = MAX_BYTES - len(_document(found, names, *folded).encode()) - 1000
     charted = found.findings[:MAX_CHARTS]
     raw = quoted(event for one in charted for event in one.places)
-    drawn, left = page.within((_chart(found, one, raw) for one in charted), room)
+    drawn, left = page.within((_chart(found, one, raw, names) for one in charted), room)
     drawn = [one for one in drawn if one]
     if drawn and (left := left + len(found.findings[MAX_CHARTS:])):
         drawn.append(page.dim(f"{left:,} more are not drawn here: rebalance show draws their traces."))
-    return _document(found, *parts, page.section("charts", "Charts", *drawn), *end)
+    legend = _legend(found, names) if drawn else ""
+    return _document(found, names, page.section("charts", "What happened", legend, *drawn), *folded)
 
 
-def _document(found: Audited, *sections: Markup) -> str:
+def _folded(title: str, *parts: Markup) -> Markup:
+    body = join(*parts)
+    return page.details(title, body, class_="all") if body else Markup("")
+
+
+def _names(found: Audited) -> Names:
+    """Short names of those that findings are about, the gravest first."""
+    return short_names(
+        consumer
+        for one in found.findings[:MAX_FINDINGS]
+        for consumer in (*(o.consumer for o in one.owners), *(event.consumer for event in one.places))
+    )
+
+
+def _legend(found: Audited, names: Names) -> Markup:
+    clients = {one.consumer: one for one in found.clients}
+    rows = []
+    for consumer, letter in list(names.items())[:MAX_NAMED]:
+        client, process = legend(consumer)
+        logged = clients.get(consumer)
+        told = (logged.source, logged.release or "", logged.assignor or "") if logged else ()
+        rows.append((letter, client, process, " ".join(filter(None, told))))
+    more = page.dim(f"{len(names) - MAX_NAMED:,} more are in the tables") if len(names) > MAX_NAMED else ""
+    heads = ("name here", "client id", "pod, host or file", "client")
+    return join(page.table("Names", heads, rows), more) if rows else Markup("")
+
+
+def _document(found: Audited, names: Names, *sections: Markup) -> str:
     line = headline(found)
     read = f"{found.files:,} files, {found.lines:,} lines, {found.events:,} events"
     suite = f"{found.malformed:,} malformed lines; rebalance {version('rebalance-verifier')}. Times are UTC."
     paths = join(*(join(page.code(path), " ") for path in found.plan.paths[:20]))
     unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in found.unread[:20]]
     unclear = [page.tag("p", text) for text in [note.text for note in found.notes[:20]] + unread]
-    head = join(
-        page.headline(line, found.verdict.value), page.tag("p", paths), page.dim(f"{read}, {suite}"), *unclear
+    told = (
+        [page.tag("p", text(story(found, found.findings[0], names), 1500), class_="lead")]
+        if found.findings
+        else []
     )
+    head = join(
+        page.headline(line, found.verdict.value), *told,
+        page.dim(paths, f" {read}, {suite} {PAGE} says what a finding proves."), *unclear,
+    )  # fmt: skip
     return page.document(f"rebalance audit: {line}", head, *sections, contents=False)
 
 
@@ -71,7 +116,7 @@ def _checks(found: Audited) -> Markup:
     return page.section("checks", "Checks", page.table("Checks", heads, rows, numbers=(3, 4, 5, 6)))
 
 
-def _findings(found: Audited, check: str) -> Markup:
+def _findings(found: Audited, check: str, names: Names) -> Markup:
     mine = [one for one in found.findings[:MAX_FINDINGS] if one.check == check]
     if not mine:
         return Markup("")
@@ -80,13 +125,14 @@ def _findings(found: Audited, check: str) -> Markup:
             one.group,
             one.about,
             ", ".join(
-                owner.name if owner.generation is None else f"{owner.name} (generation {owner.generation})"
+                who if owner.generation is None else f"{who} (generation {owner.generation})"
                 for owner in one.owners[:6]
+                for who in [names.get(owner.consumer or "", owner.name)]
             ),
             moment(one.began),
             span(one.seconds) + ("" if one.ended else ", goes on"),
             certainty(one),
-            ". ".join([one.sentence, *sentences(found.diagnoses.get(one.id, ()))]),
+            shortened(". ".join([one.sentence, *sentences(found.diagnoses.get(one.id, ()))]), names),
             ", ".join(event.where for event in one.places[:4]),
         )
         for one in mine
@@ -106,16 +152,17 @@ def _links(named: Sequence[tuple[str, str]]) -> list[Markup]:
     return [join(" ", page.link(url, name)) for name, url in named]
 
 
-def _explained(found: Audited, one: LogFinding) -> Markup:
+def _explained(found: Audited, one: LogFinding, names: Names) -> Markup:
     """What a finding is by the catalogue, what to do, and what the log says of who is concerned."""
     diagnoses = found.diagnoses.get(one.id, ())
-    known = [text(sentence, 900) for sentence in sentences(diagnoses)]
+    known = [text(shortened(sentence, names), 900) for sentence in sentences(diagnoses)]
     links = _links(advice.trackers(diagnoses))
     steps = [text(step, 600) for step in (*advice.remedies(diagnoses), advice.STEPS[one.check])]
     logged = advice.as_logged(one, found.clients)
     return page.facts(
         [
-            ("what happened", join(text(one.sentence, 900), f", {lasted(one)}")),
+            ("what happened", join(text(shortened(one.sentence, names), 900), f", {lasted(one)}")),
+            ("the log points to", shortened(found.pointers.get(one.id, ""), names)),
             ("what this is", page.listed(known) if known else advice.unknown(one)),
             ("read about it", join(*links)),
             ("what to do", page.listed(steps)),
@@ -124,18 +171,23 @@ def _explained(found: Audited, one: LogFinding) -> Markup:
     )
 
 
-def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str]) -> Markup:
+def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str], names: Names) -> Markup:
     """The chart of a finding and the ``raw`` lines behind it; nothing where no recording was made."""
     recording = next((known for known in found.recordings if known.finding.id == one.id), None)
     if recording is None:
         return Markup("")
+    told = with_short_names(recording, names)
     title = " ".join(filter(None, (one.check, one.about, "of group", one.group, span(one.seconds))))
-    drawn = page.figure(f"Chart of {one.id}", partial(of_recording, recording), f"c{one.id}", steps=True)
-    behind = [(event.where, line) for event in one.places if (line := raw.get((event.file, event.line)))]
-    shown = page.pre(f"Lines of {one.id}", "\n".join(f"{where}  {line}" for where, line in behind))
+    drawn = page.figure(f"Chart of {one.id}", partial(of_recording, told), f"c{one.id}", steps=True)
+    behind = [(event, line) for event in one.places if (line := raw.get((event.file, event.line)))]
+    quotes = [
+        f"{names.get(event.consumer or '', event.who)}  {event.where}  {line}" for event, line in behind
+    ]
+    shown = page.pre(f"Lines of {one.id}", "\n".join(quotes))
     lines = join(page.tag("h4", "The lines behind it"), shown) if behind else ""
     heading = join(title, " ", page.code(one.id))
-    return page.details(heading, _explained(found, one), drawn, lines, open_=True)
+    first = one is found.findings[0]
+    return page.details(heading, drawn, lines, _explained(found, one, names), open_=first)
 
 
 def _clients(found: Audited) -> Markup:

@@ -180,9 +180,9 @@ def section(name: str, title: object, *parts: object) -> Markup:
     return tag("section", tag("h2", title, id=name), body)
 
 
-def details(summary: object, *parts: object, open_: bool = False) -> Markup:
+def details(summary: object, *parts: object, open_: bool = False, class_: str | None = None) -> Markup:
     """Return what is shown on demand."""
-    return tag("details", tag("summary", summary), *parts, open=open_)
+    return tag("details", tag("summary", summary), *parts, open=open_, class_=class_)
 
 
 def pre(label: object, value: str, most: int = 20_000) -> Markup:

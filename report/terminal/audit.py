@@ -19,7 +19,7 @@ from rebalance_verifier.base.saved import (
 from rebalance_verifier.base.text import clean, count, cut, fold, listed, page_width, shorten, span
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.pipeline.audit.diagnosis import sentences
-from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, ZOMBIE
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, STORM, ZOMBIE
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding
 from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally
 from rebalance_verifier.pipeline.audit.sources.settling import MIXED, Note
@@ -29,6 +29,9 @@ from rebalance_verifier.traces.recordings import finding_out
 
 SCHEMA = 1
 """Raised when a field changes its meaning or goes away; fields may be added at any time."""
+
+PAGE = "docs/how-to/audit-logs.md"
+"""Where to read on."""
 
 MAX_SHOWN = 20
 MAX_GROUPS = 10
@@ -70,7 +73,9 @@ def headline(found: Audited) -> str:
     informs = sum(found.count(gating=False, certain=certain) for certain in (True, False))
     broken = f"{found.broken:,} of {count(found.groups, 'group')}"
     more = f", {unsure:,} more within clock skew" if unsure and certain else ""
-    more += f", {informs:,} more that only {'informs' if informs == 1 else 'inform'}" if informs else ""
+    more += _storms(found)
+    others = informs - (found.tally(STORM.id).findings if _storms(found) else 0)
+    more += f", {others:,} more that only {'informs' if others == 1 else 'inform'}" if others else ""
     if found.verdict is Verdict.VIOLATION and certain == zombies.certain:
         line = f"{start}  {_read_twice(found)}{more}"
         return f"{line}; not finished" if found.stage else line
@@ -101,6 +106,16 @@ def headline(found: Audited) -> str:
     return (
         f"{start}  {checks} passed for {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
     )
+
+
+def _storms(found: Audited) -> str:
+    """The largest storm, where it fails no run: it is all that a broker's log alone can tell."""
+    storms = [one for one in found.findings if one.check == STORM.id]
+    if not storms or found.plan.gates(STORM.level):
+        return ""
+    worst = max(storms, key=lambda one: one.seconds)
+    more = f", and {len(storms) - 1:,} more" if len(storms) > 1 else ""
+    return clean(f"; a storm of {worst.sentence.partition(',')[0]} in {span(worst.seconds)}{more}")
 
 
 def _absent(found: Audited) -> str:
@@ -211,7 +226,10 @@ def _section(found: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> 
     lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", page_width())
     for one in shown:
         lines += ["", *_finding(one, one.id if one.id in found.traces else "")]
-        for sentence in sentences(found.diagnoses.get(one.id, ())):
+        pointed = found.pointers.get(one.id)
+        for sentence in ([f"points to: {pointed}"] if pointed else []) + sentences(
+            found.diagnoses.get(one.id, ())
+        ):
             lines += [f"    {line}" for line in fold(clean(sentence), page_width() - 4)]
     if len(shown) < tally.findings:
         lines += ["", f"  and {tally.findings - len(shown):,} more"]
@@ -300,6 +318,8 @@ def _saved(found: Audited) -> list[str]:
         # `show` finds ids in the latest run.
         known = plan.out.parent == ROOT and first.file_name == f"{first.id}.json"
         lines += _labelled("show", f"rebalance show {first.id if known else found.traces[first.id]}")
+    if found.findings:
+        lines += _labelled("read", f"{PAGE} says what a finding proves, and what to do next")
     if found.failed:
         lines += _labelled("failed", f"Spark, while {found.stage}: {found.failed}")
     if found.unsaved:
@@ -356,6 +376,7 @@ def data(found: Audited) -> dict[str, Any]:
         "findings": [
             {
                 **finding_out(one),
+                "points_to": found.pointers.get(one.id, ""),
                 "bugs": [mistake._asdict() for mistake in found.diagnoses.get(one.id, ())],
                 "trace": found.traces.get(one.id, ""),
             }

@@ -379,10 +379,34 @@ def test_a_finding_says_what_it_is_what_to_do_and_what_the_log_says_of_the_clien
     assert "<h2 id=clients>" not in page(audited(one))[1]
 
 
-def test_html_has_what_was_found_before_what_was_asked(tmp_path):
-    _, text = page(saved(audited(finding()), tmp_path))
-    places = [text.index(f"<h2 id={name}>") for name in ("owned-twice", "charts", "checks", "groups")]
-    assert places == sorted(places)
+def test_html_tells_the_incident_first_and_folds_the_tables(tmp_path):
+    """One sentence, the picture and its names, the lines; then all findings and the tables."""
+    one = finding()
+    found = replace(saved(audited(one), tmp_path), pointers={one.id: "the plan of orders-1"})
+    _, text = page(found)
+    lead = text[text.index("class=lead") : text.index("<h2")]
+    assert "A and B both read orders-1 of group orders" in lead
+    assert "Why: the plan of A. Next: " in lead
+    marks = ("class=lead", "<h2 id=charts>", "name here", "<svg", "All findings", "<h2 id=owned-twice>",
+             "<h2 id=checks>", "<h2 id=groups>")  # fmt: skip
+    assert [text.index(mark) for mark in marks] == sorted(text.index(mark) for mark in marks)
+    assert text.count("<details open") == 1
+
+
+def test_html_has_short_names_where_consumers_have_long_ones(tmp_path):
+    one = finding()
+    long = {owner.consumer: f"{owner.consumer}@a-service-of-a-team-with-a-name-7d9fbc5d4-{n}:application"
+            for n, owner in enumerate(one.owners)}  # fmt: skip
+    one = replace(
+        one,
+        owners=tuple(replace(owner, consumer=long[owner.consumer]) for owner in one.owners),
+        places=tuple(replace(event, consumer=long.get(event.consumer)) for event in one.places),
+        sentence=" and ".join(long.values()),
+    )
+    text = page(saved(audited(one), tmp_path))[1]
+    shown = re.sub(r"<dd><ul>.*?</dd>", "", text)
+    assert shown.count("a-service-of-a-team") == 2, "in the legend alone"
+    assert "A and B" in text
 
 
 def test_html_escapes_what_a_log_says(tmp_path):
@@ -399,7 +423,7 @@ def test_html_is_bounded(tmp_path, monkeypatch):
     long = "消" * 5000
     many = tuple(finding(n, sentence=long, group=long, topic=long) for n in range(1000))
     whole = page(saved(audited(*many[:60]), tmp_path))[1]
-    assert whole.count("<details") == audit_html.MAX_CHARTS
+    assert whole.count("<details") == audit_html.MAX_CHARTS + 2
     assert "20 more are not drawn here" in whole
     assert len(page(audited(*many))[1].encode()) < audit_html.MAX_BYTES
     monkeypatch.setattr(audit_html, "MAX_BYTES", 1000)
@@ -444,7 +468,7 @@ def test_json_schema_names_every_field():
         one = document[name][0] if isinstance(document[name], list) else document[name]
         assert list(one) == list(published["$defs"][kind]["properties"]), name
     recorded = json.loads((SCHEMAS / "recording.schema.json").read_text())["$defs"]["finding"]
-    assert list(document["findings"][0]) == [*recorded["properties"], "bugs", "trace"]
+    assert list(document["findings"][0]) == [*recorded["properties"], "points_to", "bugs", "trace"]
 
 
 @pytest.mark.parametrize("wrong", [{"schema": 2}, {"verdict": "fine"}, {"findings": [{}]}, {"exit": "1"}])

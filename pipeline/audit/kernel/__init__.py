@@ -10,7 +10,7 @@ times in here. Tables have fixed names, so a connection serves once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
@@ -26,7 +26,7 @@ long these were with nobody; by how much the clocks of hosts are apart. Those of
 
 LIFE = (
     *("consumers", "turns", "participants", "generations", "vanished", "lulls", "subscriptions"),
-    *("epochal", "told", "shifts"),
+    *("epochal", "told", "shifts", "spoken"),
 )
 """What ``judge_life`` leaves for ``judge_partitions``."""
 
@@ -37,6 +37,9 @@ p50, p95, longest (seconds without an owner). ``clocks``: host, ahead, spread (s
 
 AT_ONCE = 5.0
 """Seconds within which a consumer does what its new assignment says."""
+
+ROUNDS = 16
+"""In a rolling deploy each host joins only with some of those before it."""
 
 UNKNOWN_SKEW = 1.0
 """Seconds by which clocks may differ of which nothing is known; with NTP it is a small part of that."""
@@ -75,24 +78,40 @@ def amount(memory: str) -> str:
     return memory[:-1] + {"k": "KiB", "m": "MiB", "g": "GiB"}[memory[-1].lower()]
 
 
-def judge(connection: DuckDBPyConnection, end: int) -> None:
-    """Judge ``events``; ``end`` is that of the whole log, in microseconds since 1970."""
-    judge_life(connection, end)
+def judge(connection: DuckDBPyConnection, end: int, ends: Mapping[str, int] | None = None) -> None:
+    """Judge ``events``, of logs that go up to ``end``, each file up to ``ends``: microseconds since 1970."""
+    judge_life(connection, end, ends)
     judge_partitions(connection)
 
 
-def judge_life(connection: DuckDBPyConnection, end: int) -> None:
+def judge_life(connection: DuckDBPyConnection, end: int, ends: Mapping[str, int] | None = None) -> None:
     """What happened to each group as a group, and to its consumers.
 
     A table ``consumers`` that is there already counts: then ``events`` need not be all.
     """
     until(connection, end)
-    run(connection, "clock")
+    connection.execute("CREATE TEMP TABLE file_ends (file VARCHAR, moment BIGINT)")
+    if ends:
+        connection.execute(
+            "INSERT INTO file_ends SELECT unnest(?::VARCHAR[]), unnest(?::BIGINT[])",
+            [list(ends), list(ends.values())],
+        )
+    _compare_clocks(connection)
     _time_line(connection)
     counted = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'consumers'").fetchall()
     if not counted:
         run(connection, "consumers")
     run(connection, "life", "groups")
+
+
+def _compare_clocks(connection: DuckDBPyConnection) -> None:
+    """Make ``offsets`` and ``shifts``: each round reaches the hosts that joined with those of the last."""
+    run(connection, "clock")
+    for _ in range(ROUNDS):
+        ((reached,),) = connection.execute(text("compared")).fetchall()
+        if not reached:
+            break
+    run(connection, "shifts")
 
 
 def until(connection: DuckDBPyConnection, end: int) -> None:

@@ -20,7 +20,8 @@ WITH pairs AS (
             a.finish = 'revoked' AND a.held >= b.granted AND (a.granted < b.granted OR a.start IS NULL), false
         ) AS proved
     FROM meetings
-    WHERE a.consumer <> b.consumer
+    -- Of one member there is one: a log that is there twice may tell of it in two time zones.
+    WHERE a.consumer <> b.consumer AND coalesce(a.member <> b.member, true)
 ),
 placed AS (
     SELECT
@@ -68,6 +69,24 @@ standing AS (
         ON known."group" = placed."group" AND known.generation = placed.generation
     LEFT JOIN removed ON removed."group" = placed."group" AND removed.consumer = elder
 ),
+-- Nothing compares the clocks of members of the consumer protocol, but that one learns of what has happened: by how much
+-- at most the older owner's is ahead, where it was told last by then after somebody else came or went.
+heard AS (
+    SELECT pair, max(told.moment) AS moment
+    FROM standing
+    JOIN told ON told."group" = standing."group" AND told.consumer = elder
+        AND told.kind IN ('joined', 'synced') AND told.moment <= coalesce(older.ended, 9223372036854775807)
+    WHERE by_epoch AND overlap AND a.host <> b.host AND elders = 'member'
+    GROUP BY pair
+),
+cause AS (
+    SELECT pair, max(told.moment) AS moment
+    FROM standing
+    JOIN told ON told."group" = standing."group" AND told.host <> older.host
+        AND told.kind IN ('joined', 'leaving', 'closed', 'removed') AND told.moment <= "at"
+    WHERE by_epoch AND overlap AND a.host <> b.host AND elders = 'member'
+    GROUP BY pair
+),
 judged AS (
     SELECT
         standing.* REPLACE (proved AND NOT by_epoch AS proved),
@@ -76,8 +95,11 @@ judged AS (
             WHEN proved AND NOT by_epoch AND next THEN 'granted-before-revoked'
             -- An interval that ends so was believed in by its consumer until then. A killed process did not.
             WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed') THEN 'owned-by-zombie'
-        END AS name
+        END AS name,
+        heard.moment - cause.moment AS slack
     FROM standing
+    LEFT JOIN heard USING (pair)
+    LEFT JOIN cause USING (pair)
 )
 SELECT
     finding_id(name, judged, written([a.start, b.start])) AS id,
@@ -90,7 +112,12 @@ SELECT
     [a.member, b.member] AS members,
     [a.granted, b.granted] AS generations,
     proved AS certain,
-    CASE WHEN overlap AND elders = 'silent' THEN 'the log of ' || elder || ' says nothing any more by then' END AS doubt,
+    CASE
+        WHEN overlap AND elders = 'silent' THEN 'the log of ' || elder || ' says nothing any more by then'
+        WHEN overlap AND getvariable('clock_skew') IS NULL
+            AND coalesce(until, end_of("group")) - b.began <= slack + getvariable('unknown_skew') * 1e6
+            THEN 'the clock of ' || elder || ' may be ahead by as much, nothing in these logs compares it'
+    END AS doubt,
     a.host AS host_a,
     b.host AS host_b,
     true AS compared,
@@ -187,7 +214,7 @@ dropped AS (
 ),
 -- In which generation it was.
 held AS (
-    SELECT resting."group", topic, partition, resting.since, held.generation, held.missing
+    SELECT resting."group", topic, partition, resting.since, held.generation, held.missing, held.planned
     FROM resting
     ASOF LEFT JOIN generations AS held ON held."group" = resting."group" AND resting.calm >= held.began
 ),
@@ -200,9 +227,15 @@ elsewhere AS (
 )
 SELECT
     resting.*,
-    coalesce(held.missing, false) OR coalesce(since_epochs <= calm, false) AS missing
+    coalesce(held.missing, false) OR coalesce(since_epochs <= calm, false) AS missing,
+    held.generation,
+    held.planned,
+    plans.member AS planned_for
 FROM resting
 JOIN held USING ("group", topic, partition, since)
+LEFT JOIN plans
+    ON plans."group" = resting."group" AND plans.topic = resting.topic AND plans.partition = resting.partition
+    AND plans.generation = held.generation
 LEFT JOIN (SELECT "group", since AS since_epochs FROM epochal) AS epochs USING ("group")
 ANTI JOIN dropped USING ("group", topic, partition, since)
 ANTI JOIN elsewhere USING ("group", topic, partition, since);
@@ -219,14 +252,31 @@ SELECT
     [a.consumer] AS consumers,
     [a.member] AS members,
     [a.granted] AS generations,
-    getvariable('clock_skew') IS NULL AS certain,
-    CASE WHEN missing THEN 'a member whose log is not here may own it' END AS doubt,
+    false AS certain,
+    CASE
+        WHEN missing THEN 'a member whose log is not here may own it'
+        WHEN least(stir, spoken.until) - calm < getvariable('stranded') THEN 'the logs of this group end before that'
+        WHEN b IS NULL AND broken.consumer IS NOT NULL THEN 'the log of ' || broken.consumer || ' breaks off in a rebalance'
+    END AS doubt,
     true AS compared,
     a.host AS host_a,
     b.host AS host_b,
     written([a.start, a.stop, b.start]) AS places,
-    'nobody owns it since ' || a.consumer || ' did, and the group had come to rest' AS detail
-FROM unowned;
+    'nobody owns it since ' || a.consumer || ' did, and the group had come to rest'
+        || CASE
+            WHEN planned_for IS NOT NULL
+                THEN '; the plan of generation ' || generation || ' gives it to ' || planned_for || ', which did not take it'
+            WHEN planned THEN '; the plan of generation ' || generation || ' gives it to nobody'
+            ELSE ''
+        END AS detail
+FROM unowned
+LEFT JOIN spoken USING ("group")
+LEFT JOIN (
+    SELECT "group", min(consumer) AS consumer
+    FROM consumers
+    WHERE told > coalesce(given, 0) OR taken > coalesce(besides, 0)
+    GROUP BY "group"
+) AS broken USING ("group");
 
 -- Gaps between two owners that lasted too long although the group had members.
 INSERT INTO found BY NAME
@@ -300,3 +350,10 @@ SELECT
     'it moved from ' || a.consumer || ' to ' || b.consumer || ' in generation ' || b.granted
         || ', and the members were the same' AS detail
 FROM moved;
+
+-- What of the difference of two clocks is put right already.
+UPDATE found
+SET moved =
+    coalesce((SELECT shift FROM shifts WHERE shifts."group" = found."group" AND host = host_a), 0)
+    - coalesce((SELECT shift FROM shifts WHERE shifts."group" = found."group" AND host = host_b), 0)
+WHERE compared AND EXISTS (FROM shifts WHERE shifts."group" = found."group");

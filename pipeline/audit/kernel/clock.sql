@@ -1,4 +1,5 @@
--- By how much the clocks of hosts are apart, and one time line for each group.
+-- By how much the clocks of hosts are apart. First who can be compared; then round by round (`compared.sql`) each host
+-- with those that are known; then one time line for each group (`shifts.sql`).
 
 -- The coordinator answers all members of a generation at one moment, so they note at one moment that they have
 -- joined it, up to the time that an answer travels. Not so the epochs of the consumer protocol, nor the first join of a
@@ -19,32 +20,11 @@ joined AS (
         AND (instance IS NULL OR coalesce(again, false))
     GROUP BY ALL
 )
-SELECT
-    "group", host,
-    moment - median(moment) OVER (PARTITION BY "group", generation) AS apart,
-    count(*) OVER (PARTITION BY "group", generation) AS hosts
-FROM joined;
+FROM joined
+QUALIFY count(*) OVER (PARTITION BY "group", generation) > 1;
 
--- By how much each host was off the middle of them, how often.
-CREATE TEMP TABLE offsets AS
-SELECT host, apart, count(*) AS samples FROM samples WHERE hosts > 1 GROUP BY host, apart;
-
--- Hosts whose clock is far off that of the host with the most samples in their group, each time by the same.
-CREATE TEMP TABLE shifts AS
-WITH each AS (
-    SELECT "group", host, median(apart) AS ahead, count(*) AS samples, max(apart) - min(apart) AS width
-    FROM samples
-    WHERE hosts > 1
-    GROUP BY "group", host
-),
-anchors AS (
-    SELECT "group", min_by(ahead, {samples: -samples, host: host}) AS anchor, min_by(width, {samples: -samples, host: host}) AS width
-    FROM each
-    GROUP BY "group"
-)
-SELECT "group", host, (ahead - anchor)::BIGINT AS shift
-FROM each
-JOIN anchors USING ("group")
-WHERE samples > 1
-    AND greatest(each.width, anchors.width) <= getvariable('unknown_skew') * 1e6
-    AND abs(ahead - anchor) > 2 * getvariable('unknown_skew') * 1e6;
+-- By how much each host is ahead of the one in its group with the most samples, as far as that is known by now.
+CREATE TEMP TABLE reckoned AS
+SELECT "group", min_by(host, {samples: -samples, host: host}) AS host, 0::BIGINT AS ahead
+FROM (SELECT "group", host, count(*) AS samples FROM samples GROUP BY "group", host)
+GROUP BY "group";

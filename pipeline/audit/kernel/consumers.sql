@@ -3,6 +3,11 @@
 CREATE TEMP TABLE consumers AS
 SELECT "group", consumer, count(*) AS events, min(moment) AS first, max(moment) AS last,
     max((kind = 'synced' AND source IN ('java', 'python'))::INT) AS synced,
-    max((kind IN ('assigned', 'revoked', 'lost'))::INT) AS owns
+    max((kind IN ('assigned', 'revoked', 'lost'))::INT) AS owns,
+    -- A log that breaks off: what a consumer is given follows what it is told, and something follows what it gives away.
+    max(moment) FILTER (kind = 'synced' AND source IN ('java', 'python')) AS told,
+    max(moment) FILTER (kind = 'assigned') AS given,
+    max(moment) FILTER (kind = 'revoked' AND source IN ('java', 'python', 'librdkafka')) AS taken,
+    max(moment) FILTER (kind <> 'revoked') AS besides
 FROM timed
 GROUP BY "group", consumer;

@@ -24,7 +24,10 @@ WITH skewed AS (
             WHEN NOT coalesce(compared, false) THEN NULL
             WHEN host_a IS NOT DISTINCT FROM host_b THEN 0.0
             WHEN getvariable('clock_skew') IS NOT NULL THEN getvariable('clock_skew')
-            ELSE coalesce(abs(a.ahead - b.ahead) + a.spread + b.spread, getvariable('unknown_skew'))
+            ELSE coalesce(
+                abs(a.ahead - b.ahead - coalesce(moved, 0) / 1e6) + a.spread + b.spread,
+                getvariable('unknown_skew')
+            )
         END AS skew
     FROM found
     LEFT JOIN clocks AS a ON a.host = host_a

@@ -4,7 +4,7 @@
 INSERT INTO found BY NAME
 WITH stormy AS (
     SELECT
-        "group", since, until, count, changes,
+        "group", since, until, count, changes, seen,
         NULL::VARCHAR AS topic,
         NULL::INTEGER AS partition,
         min_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS first,
@@ -12,7 +12,7 @@ WITH stormy AS (
     FROM storms
     JOIN stirs USING ("group")
     WHERE kind IN ('joined', 'stable') AND moment BETWEEN since AND until
-    GROUP BY "group", since, until, count, changes
+    GROUP BY "group", since, until, count, changes, seen
 )
 SELECT
     finding_id('rebalance-storm', stormy, [first]) AS id,
@@ -27,9 +27,11 @@ SELECT
     true AS certain,
     list_sort([first, last]) AS places,
     format(
-        '{} generations, any {} of them within {} s; the members or subscriptions changed with {}',
-        count, getvariable('storm'), getvariable('storm_within_text'), changes
-    ) AS detail
+        '{} generations, any {} of them within {} s',
+        count, getvariable('storm'), getvariable('storm_within_text')
+    )
+    -- A broker does not say who the members are.
+    || CASE WHEN seen THEN '; the members or subscriptions changed with ' || changes ELSE '' END AS detail
 FROM stormy;
 
 INSERT INTO found BY NAME
@@ -50,6 +52,8 @@ SELECT
     [] AS generations,
     certain,
     CASE
+        WHEN spoken.until < since + getvariable('settle') AND NOT at_once
+            THEN 'the logs of this group end in the middle of it'
         WHEN certain THEN NULL
         WHEN waiting AND "group" IN (SELECT "group" FROM epochal)
             THEN 'members of the consumer protocol do not log that a rebalance has ended'
@@ -67,7 +71,40 @@ SELECT
                 || coalesce(', ' || leader || ',', '') || ' gives what nobody asked for', ''
             )
     END AS detail
-FROM restless;
+FROM restless
+LEFT JOIN spoken USING ("group");
+
+-- Rebalances that took long by the log of the coordinator, which knows no partitions.
+INSERT INTO found BY NAME
+WITH turns AS (
+    SELECT
+        "group", kind, moment,
+        location(moment, kind, consumer, generation, file, line) AS here,
+        lead(kind) OVER in_order AS next,
+        lead(location(moment, kind, consumer, generation, file, line)) OVER in_order AS stop
+    FROM timed
+    WHERE kind IN ('preparing', 'stable', 'empty') AND protocol IS DISTINCT FROM 'consumer'
+    WINDOW in_order AS (PARTITION BY "group" ORDER BY moment, file, line)
+),
+slow AS (
+    SELECT *, NULL::VARCHAR AS topic, NULL::INTEGER AS partition
+    FROM turns
+    WHERE kind = 'preparing' AND next = 'stable' AND stop.moment - moment >= getvariable('pause')
+)
+SELECT
+    finding_id('long-pause', slow, [here]) AS id,
+    'long-pause' AS "check",
+    "group",
+    moment AS began,
+    stop.moment AS ended,
+    stop.moment - moment AS lasted,
+    [] AS consumers,
+    [] AS members,
+    [] AS generations,
+    true AS certain,
+    [here, stop] AS places,
+    'the coordinator had begun a rebalance, and completed it so much later' AS detail
+FROM slow;
 
 CREATE TEMP TABLE lives AS
 SELECT

@@ -1,5 +1,15 @@
 -- The life of each group as a whole: its consumers, its generations, and when nothing happened.
 
+-- Until when the logs of each group go: others, that are read with them, may go on.
+CREATE TEMP TABLE spoken AS
+SELECT
+    "group",
+    max(coalesce(file_ends.moment, getvariable('end'))) - coalesce(map_extract(getvariable('ahead'), "group")[1], 0)
+        AS until
+FROM (SELECT DISTINCT "group", file FROM timed)
+LEFT JOIN file_ends USING (file)
+GROUP BY "group";
+
 -- Where a consumer starts or closes: it owns nothing any more. At one instant in the order of its log.
 CREATE TEMP TABLE turns AS
 SELECT
@@ -29,11 +39,11 @@ SELECT "group", min(moment) AS since FROM timed WHERE protocol = 'consumer' GROU
 
 -- When who was told that it is a member, or that it is none any more.
 CREATE TEMP TABLE told AS
-SELECT "group", consumer, moment, kind
+SELECT "group", consumer, coalesce(host, consumer) AS host, moment, kind
 FROM timed
 WHERE consumer IS NOT NULL AND kind IN ('joined', 'synced', 'reset', 'leaving', 'closed', 'started')
 UNION ALL
-SELECT DISTINCT "group", participants.consumer, timed.moment, 'removed'
+SELECT DISTINCT "group", participants.consumer, coalesce(timed.host, ''), timed.moment, 'removed'
 FROM timed
 JOIN participants USING ("group", member)
 WHERE timed.kind = 'removed';
@@ -233,7 +243,8 @@ SELECT
     min(began) AS since,
     max(began) AS until,
     count(*) AS count,
-    count_if(changed) AS changes
+    count_if(changed) AS changes,
+    bool_or(seen) AS seen
 FROM numbered
 WHERE within
 GROUP BY "group", storm;
@@ -340,7 +351,7 @@ judged AS (
     LEFT JOIN epochal USING ("group")
 )
 SELECT
-    "group", since, generations, waiting, certain, given,
+    "group", since, generations, waiting, at_once, certain, given,
     min_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS first,
     max_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS last
 FROM judged

@@ -61,7 +61,9 @@ SELECT
     hash("group", topic, partition) AS key, "group", topic, partition, generation, member,
     min(location(moment, kind, consumer, generation, file, line)) AS location
 FROM timed
+-- Not the target of a coordinator: the consumer protocol gives a partition away before it is given back.
 WHERE kind = 'planned' AND partition IS NOT NULL AND generation IS NOT NULL AND member IS NOT NULL
+    AND consumer IS NOT NULL
 GROUP BY ALL;
 
 CREATE TEMP TABLE candidates AS

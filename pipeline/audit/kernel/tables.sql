@@ -33,6 +33,7 @@ CREATE TEMP MACRO end_of(one) AS
 
 CREATE TEMP MACRO generation_text(generation) AS coalesce(generation::VARCHAR, '?');
 
+-- `moved`: by how much more the clock of `host_a` was put right than that of `host_b`, null for not at all.
 -- What the checks add to, and `finish.sql` makes the findings of. `certain`: whatever the clocks say, unless there is a
 -- `doubt`.
 CREATE TEMP TABLE found (
@@ -52,6 +53,7 @@ CREATE TEMP TABLE found (
     compared BOOLEAN,
     host_a VARCHAR,
     host_b VARCHAR,
+    moved BIGINT,
     places STRUCT(moment BIGINT, kind VARCHAR, consumer VARCHAR, generation INTEGER, file VARCHAR, line BIGINT)[],
     detail VARCHAR
 );

@@ -6,10 +6,11 @@ Files on this machine that are not large are read in this process (``local``), b
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import reduce
 from itertools import groupby, islice
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -67,6 +68,8 @@ class Read(NamedTuple):
     clients: tuple[LoggedClient, ...] = ()
     until: datetime | None = None
     """The last time in these logs: of whatever line."""
+    ends: Mapping[str, int] = MappingProxyType({})
+    """The same of each file, in microseconds since 1970."""
 
 
 def read(
@@ -109,6 +112,7 @@ def read(
         notes=tuple(note for part in parts for note in part.notes),
         clients=tuple(client for part in parts for client in part.clients),
         until=max((part.until for part in parts if part.until), default=None),
+        ends={file: end for part in parts for file, end in part.ends.items()},
     )
 
 
@@ -137,6 +141,7 @@ def _small(
         notes=tuple(settled.notes),
         clients=tuple(settled.clients),
         until=_moment(parser.until),
+        ends=parser.ends,
     )
 
 
@@ -230,10 +235,12 @@ def _settled_read(rows: DataFrame, staging: str | None, number: int | None) -> R
         rows = together(rows, number)
     found = _tables(rows)
     events, notes, clients = settled_with_notes(found.events)
-    last = rows.where("what = 'until'").agg(F.max("at")).collect()[0][0]
+    last = rows.where("what = 'until'").groupBy("file").agg(F.max("at").alias("at")).collect()
+    ends = {row["file"]: int(row["at"]) for row in last}
     bad = rows.where("what = 'unread'").groupBy("file", "why").agg(F.sum("lines").alias("lines"))
     unread = tuple(Unread(r["file"], r["why"], r["lines"]) for r in bad.orderBy("file", "why").collect())
-    return Read(events, found.malformed, found.lines, unread, notes, clients, _moment(last))
+    until = _moment(max(ends.values(), default=None))
+    return Read(events, found.malformed, found.lines, unread, notes, clients, until, ends)
 
 
 def _moment(micros: int | None) -> datetime | None:
@@ -304,7 +311,7 @@ def _returned(parser: LineParser, unread: Sequence[Unread]) -> Iterator[pa.Recor
         ("row", LineRow._fields, parser.rows),
         ("malformed", MalformedLine._fields, parser.malformed),
         ("lines", _COUNTED, [(*of, *counted) for of, counted in parser.counts.items()]),
-        ("until", ("at",), [] if parser.until is None else [(parser.until,)]),
+        ("until", ("file", "at"), list(parser.ends.items())),
         ("unread", Unread._fields, unread),
     )
     for what, names, rows in tables:

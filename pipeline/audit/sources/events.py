@@ -28,7 +28,8 @@ class Kind(StrEnum):
     JOINED = "joined"
     """A consumer got its JoinGroup response: ``generation`` and ``member`` are what it was told."""
     PLANNED = "planned"
-    """The leader assigned the partition to ``member`` in ``generation``. ``consumer`` is the leader."""
+    """The leader assigned the partition to ``member`` in ``generation``. ``consumer`` is the leader; null
+    where the coordinator did."""
     SYNCED = "synced"
     """A consumer got its SyncGroup response, of ``generation``."""
     ASSIGNED = "assigned"
@@ -55,6 +56,8 @@ class Kind(StrEnum):
     """A consumer finds that its topics have other partitions than before: a rebalance follows."""
     UNWANTED = "unwanted"
     """A consumer is assigned a partition of a topic that it does not subscribe to."""
+    GRANTED = "granted"
+    """The coordinator lets ``member`` own the partition, in the epoch ``generation`` (consumer protocol)."""
     EMPTY = "empty"
     """The coordinator has a group without members."""
 
@@ -64,7 +67,7 @@ AT_CONSUMER = (
     *(Kind.ASSIGNED, Kind.REVOKED, Kind.LOST, Kind.RESET, Kind.LEAVING, Kind.CLOSED),
     *(Kind.REBALANCING, Kind.CHANGED, Kind.UNWANTED),
 )
-AT_COORDINATOR = (Kind.PREPARING, Kind.STABLE, Kind.REMOVED, Kind.EMPTY)
+AT_COORDINATOR = (Kind.PREPARING, Kind.STABLE, Kind.REMOVED, Kind.GRANTED, Kind.EMPTY)
 
 
 class EventColumn(NamedTuple):

@@ -27,7 +27,10 @@ EXCHANGED = "exchanged"
 EPOCH = "epoch"
 """A heartbeat of the consumer protocol is answered: with the epoch of its member, which that may have had."""
 
-MARKS = (REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH)
+TARGETED = "targeted"
+"""The coordinator has a new target: a generation, with a plan where that is said."""
+
+MARKS = (REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH, TARGETED)
 """What lines say that is no event, and changes what later lines mean."""
 
 _KINDS: dict[str, Kind | str] = {kind: kind for kind in (*Kind, *MARKS)}

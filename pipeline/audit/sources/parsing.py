@@ -10,7 +10,14 @@ from typing import Any
 from rebalance_verifier.pipeline.audit.sources import jsonl
 from rebalance_verifier.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of, unwrap
 from rebalance_verifier.pipeline.audit.sources.events import Kind
-from rebalance_verifier.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, PYTHON, RELEASE, RUNNING
+from rebalance_verifier.pipeline.audit.sources.loggers import (
+    EXCHANGED,
+    LOGGED,
+    PYTHON,
+    RELEASE,
+    RUNNING,
+    TARGETED,
+)
 from rebalance_verifier.pipeline.audit.sources.patterns import Source, Unlike
 from rebalance_verifier.pipeline.audit.sources.rows import (
     EventPart,
@@ -20,7 +27,7 @@ from rebalance_verifier.pipeline.audit.sources.rows import (
     named,
     small,
 )
-from rebalance_verifier.pipeline.audit.sources.times import SLASHED, moment, stamp, undated, zoned
+from rebalance_verifier.pipeline.audit.sources.times import AMBIGUOUS, moment, stamp, undated, zoned
 
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
 """The kinds of logs that are read."""
@@ -32,7 +39,7 @@ BEFORE = 400
 """Characters before the message in which the time is looked for, the last ones."""
 
 UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
-SLASHES = "a date with slashes, whose order of day and month nobody knows: write it as YYYY-MM-DD"
+ANY_ORDER = "a date whose order of day, month and year nobody knows: write it as YYYY-MM-DD"
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
 NO_TIME = "no date and time that we understand"
 STRANGE = "of a form that this reader fails on; please report it"
@@ -47,6 +54,13 @@ ROTATED = re.compile(
 
 _SHARE = re.compile(r"(?:^\{|, )([^,={}]+)=Assignment\(partitions=\[([^\]]*)\]")
 """``{consumer-1-uuid=Assignment(partitions=[t-0, t-1]), consumer-2-uuid=Assignment(partitions=[])}``"""
+
+_TARGET = re.compile(r"(?:^\{|, )([^,={}]+)=(?:Member)?Assignment\((?:target)?[pP]artitions=\{(.*?)\}\)")
+_OF_TOPIC = re.compile(r"([\w-]+)=\[([\d, ]*)\]")
+"""A broker's: ``{m-1=MemberAssignment(partitions={ID=[0, 1]}), m-2=MemberAssignment(partitions={})}``."""
+
+_EPOCH_OF = re.compile(r"@-?\d+\b")
+"""``topic id-0@8``: since which epoch, from 4.3 on."""
 
 _TIED = re.compile(r"TopicPartition\(topic='([^']*)', partition=(\d+)\)")
 
@@ -81,6 +95,8 @@ class LineParser:
         """File and source (None: of nobody we know) -> lines, and those of them that are events."""
         self.until: int | None = None
         """The last time in these lines, also of those that say nothing else."""
+        self.ends: dict[str, int] = {}
+        """The same of each file."""
         self._sources = [*(s for s in LOGGED if kind in (None, s.name)), RUNNING]
         self._marks = tuple(dict.fromkeys(mark for source in self._sources for mark in source.marks))
         self._open: dict[str, Wrapped] = {}
@@ -90,6 +106,7 @@ class LineParser:
     def content(self, file: str, lines: Iterable[tuple[int, str | dict[str, Any] | list[Any]]]) -> None:
         """A file: its lines with their numbers, in order, or the values of JSON and rows of CSV in it."""
         stream = stream_of(file, self.parent)
+        before, self.until = self.until, None
         for number, one in lines:
             try:
                 if isinstance(one, str):
@@ -104,6 +121,9 @@ class LineParser:
                 self.malformed.append(MalformedLine(file, number, str(one)[:SHOWN], why))
         self._catch_up()
         self._open.pop(file, None)
+        if self.until is not None:
+            self.ends[file] = max(self.until, self.ends.get(file, self.until))
+        self._reach(before)
 
     def line(self, file: str, stream: str, number: int, text: str) -> None:
         """One line."""
@@ -218,7 +238,9 @@ class LineParser:
                 return
             if at is None:
                 around = f"{before} {wrapped.when}"
-                raise NotRead(SLASHES if SLASHED.search(around) else UNDATED if undated(around) else NO_TIME)
+                raise NotRead(
+                    ANY_ORDER if AMBIGUOUS.search(around) else UNDATED if undated(around) else NO_TIME
+                )
             generation = small(caught["generation"]) if "generation" in caught else None
             if generation is None and "generation" in caught:
                 raise NotRead("the generation is no number")
@@ -262,6 +284,11 @@ class LineParser:
         )
 
     def _add(self, row: LineRow, parts: list[EventPart]) -> None:
+        if row.kind == TARGETED:
+            self.rows.append(row._replace(kind=Kind.STABLE))
+            row = row._replace(kind=Kind.PLANNED)
+            if not parts:
+                return
         if row.kind == EXCHANGED:
             given = [part for part in parts if part.member == EXCHANGED]
             for kind, some in ((Kind.REVOKED, [p for p in parts if p not in given]), (Kind.ASSIGNED, given)):
@@ -307,7 +334,14 @@ def _parts(caught: Mapping[str, str], kind: str) -> list[EventPart]:
     """Raises NoPartition."""
     parts: list[EventPart] = []
     if "plan" in caught:
-        for member, share in _SHARE.findall(caught["plan"]):
+        for member, share in _TARGET.findall(caught["plan"]):
+            numbered = (
+                (topic, number) for topic, numbers in _OF_TOPIC.findall(share) for number in _listed(numbers)
+            )
+            parts += [named(f"{topic}-{number}", member) for topic, number in numbered] or [
+                EventPart(member=member)
+            ]
+        for member, share in _SHARE.findall(caught["plan"]) if not parts else ():
             parts += [named(name, member) for name in _listed(share)] or [EventPart(member=member)]
         return parts
     if "number" in caught:
@@ -318,7 +352,8 @@ def _parts(caught: Mapping[str, str], kind: str) -> list[EventPart]:
     if "revoked" in caught:
         parts += [named(name) for name in _listed(caught["revoked"])]
     if "partitions" in caught:
-        parts += [named(name, mark) for name in _listed(caught["partitions"])]
+        text = _EPOCH_OF.sub("", caught["partitions"]) if kind == Kind.GRANTED else caught["partitions"]
+        parts += [named(name, mark) for name in _listed(text)]
     if "members" in caught:
         parts += [EventPart(member=member) for member in _listed(caught["members"])]
     return parts

@@ -8,8 +8,8 @@ several processes: where something tells these apart, it does; where nothing doe
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources import jsonl
@@ -201,6 +201,8 @@ def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[Line
                 other = find(of_member.setdefault((row.group, row.member), name))
                 mine = find(name)
                 root[max(mine, other)] = min(mine, other)
+    for name, other in _copies(parts):
+        root[max(find(name), find(other))] = min(find(name), find(other))
     united: dict[str, list[LineRow]] = defaultdict(list)
     for name, rows in parts.items():
         united[f"{client}@{find(name)}"] += rows
@@ -212,7 +214,42 @@ def _once(rows: list[LineRow]) -> list[LineRow]:
     if len({row.file for row in rows}) == 1:
         return rows
     first: dict[tuple[object, ...], str] = {}
-    return [row for row in rows if first.setdefault((*row[:3], *row[4:9]), row.file) == row.file]
+    return [row for row in rows if first.setdefault(_said(row), row.file) == row.file]
+
+
+def _said(row: LineRow) -> tuple[object, ...]:
+    """Return what a row says and when, whoever wrote it where."""
+    return (*row[:3], *row[4:9])
+
+
+def _copies(parts: dict[str, list[LineRow]]) -> Iterator[tuple[str, str]]:
+    """Yield the streams of one client id of which one is a copy of the other, or of a piece of it.
+
+    In the time that both have they say the same, in a millisecond the same of a partition or a member. No two
+    processes do.
+    """
+    first = {name: min(rows, key=_in_order) for name, rows in parts.items() if rows}
+    begins: dict[int, list[str]] = defaultdict(list)
+    for name, row in first.items():
+        begins[row.at].append(name)
+    for name, rows in parts.items() if len(first) > 1 else ():
+        others = {other for row in rows for other in begins.get(row.at, ()) if other != name}
+        for other in sorted(others):
+            if _alike(rows, parts[other]):
+                yield name, other
+
+
+def _alike(one: Sequence[LineRow], other: Sequence[LineRow]) -> bool:
+    """Return whether two streams say the same in the time that both have."""
+    since = max(min(row.at for row in rows) for rows in (one, other))
+    until = min(max(row.at for row in rows) for rows in (one, other))
+    both = [Counter(_said(row) for row in rows if since <= row.at <= until) for rows in (one, other)]
+    # At the ends of that time one of them may have begun, or ended, between two lines.
+    differing = {said for said in both[0] | both[1] if both[0][said] != both[1][said]}
+    same = (both[0] & both[1]).keys()
+    return all(at in (since, until) for at, *_ in differing) and any(
+        member is not None or partition is not None for _, _, _, member, *_, partition in same
+    )
 
 
 _JOINS = (Kind.JOINED, Kind.SYNCED)
@@ -277,7 +314,8 @@ def _note(name: str, rows: Sequence[LineRow]) -> Note:
         why = f"joins generation {one.generation} twice, {where}"
     text = (
         f"{name} {why}: several processes share this client id, and no pod, host, prefix, file or instance "
-        "id tells their lines apart"
+        "id tells their lines apart; export a file for each pod, or with the pod before each line "
+        "(kubectl logs --prefix)"
     )
     return Note(MIXED, group, name, text)
 

@@ -13,26 +13,35 @@ from zoneinfo import ZoneInfo
 
 _CLOCK = r"(\d{2}):(\d{2}):(\d{2})(?:[.,](\d{1,9}))?"
 _ZONE = r" ?(Z\b|[+-]\d{2}(?::?\d{2})?\b|UTC\b|GMT\b)?"
+_HOURS = _CLOCK.replace(r"\d{2}", r"\d{1,2}", 1)
+_HALF = r"(?: ?([AP])M\b)?"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NAMED = f"({'|'.join(_MONTHS)})"
 
-DATED = re.compile(r"(\d{4})[-/](\d{2})[-/](\d{2})[T ]" + _CLOCK + _ZONE)
+DATED = re.compile(r"(\d{4})[-/.](\d{2})[-/.](\d{2})[T ]" + _CLOCK + _ZONE)
 """``2024-01-02 03:04:05,678``, ``2024-01-02T03:04:05.678Z``, ``2024/01/02 03:04:05.678 +0100``."""
 
 BASIC = re.compile(r"\b(\d{4})(\d{2})(\d{2})[T ]?(\d{2})(\d{2})(\d{2})[.,]?(\d{3})\b" + _ZONE)
 """``20240102T030405,678``: log4j's ISO8601_BASIC and COMPACT."""
 
-MONTH = re.compile(r"\b(\d{2})[ /-]" + _NAMED + r"[ /-](\d{4})[ :]" + _CLOCK + _ZONE)
+MONTH = re.compile(r"\b(\d{1,2})[ /-]" + _NAMED + r"[ /-](\d{4})[ :]" + _CLOCK + _ZONE)
 """``02 Jan 2024 03:04:05,678``: log4j's DATE; web servers' ``02/Jan/2024:03:04:05 +0100``."""
 
-AMERICAN = re.compile(r"\b" + _NAMED + r" (\d{1,2}), (\d{4})(?: @)? " + _CLOCK + _ZONE)
-"""``Jan 2, 2024 @ 03:04:05.678``: Kibana's."""
+AMERICAN = re.compile(r"\b" + _NAMED + r"[a-z]* (\d{1,2}), (\d{4})(?: @|,)? " + _HOURS + _ZONE + _HALF)
+"""``Jan 2, 2024 @ 03:04:05.678``: Kibana's; ``Jan 2, 2024 3:04:05 PM``: what Java writes for America."""
 
-DOTTED = re.compile(r"(?<![\d.])(\d{2})\.(\d{2})\.(\d{4})[ T,]{1,2}" + _CLOCK + _ZONE)
+UNIX = re.compile(r"\b" + _NAMED + r" {1,2}(\d{1,2}) " + _CLOCK + _ZONE + r"(?: [A-Z]{3,4})? (\d{4})\b")
+"""``Tue Jan 02 03:04:05 UTC 2024``: that of ``date``, and of Java's ``Date``. The names of other zones mean
+several each, so with them it counts as without a zone."""
+
+DOTTED = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(\d{4})[ T,]{1,2}" + _CLOCK + _ZONE)
 """``02.03.2026 03:04:05,678``: the day first, wherever dots are written."""
 
-SLASHED = re.compile(r"(?<![\d/])\d{1,2}/\d{1,2}/\d{4}[ T,]{1,2}" + _CLOCK)
-"""``02/03/2026 03:04:05``: nobody knows which is the day."""
+AMBIGUOUS = re.compile(
+    r"(?<![\d/.:-])(?:\d{1,2}/\d{1,2}/\d{4}|\d{1,2}-\d{1,2}-\d{4}|\d{1,2}([-/.])\d{1,2}\1\d{2}"
+    r"|\d{1,2}\.\d{1,2}\.)[ T,]{1,2}\d{1,2}:\d{2}:\d{2}"
+)
+"""``02/03/2026 03:04:05``, ``02.03.26 03:04:05``: nobody knows which is the day, or the year."""
 
 MILLIS = re.compile(r"(?<![\w.])(\d{13}|\d{16}|\d{19})(?![\w.])")
 SECONDS = re.compile(r"(?<![\w.])(\d{10}(?:\.\d{1,9})?)(?![\w.])")
@@ -59,7 +68,7 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
     for layout, read in _LAYOUTS:
         if found := layout.search(text):
             return read(found, zone)
-    if date is None or SLASHED.search(text):  # its own day counts, and nobody knows it
+    if date is None or AMBIGUOUS.search(text):  # its own day counts, and nobody knows it
         return None
     year, month, day = date.split("-")
     if found := SYSLOG.search(text):
@@ -147,7 +156,14 @@ def _day_month(found: re.Match[str], zone: str) -> int | None:
 
 
 def _month_first(found: re.Match[str], zone: str) -> int | None:
-    named, day, year, hour, minute, second, fraction, own = found.groups()
+    named, day, year, hour, minute, second, fraction, own, half = found.groups()
+    if half:
+        hour = f"{int(hour) % 12 + 12 * (half == 'P'):02}"
+    return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
+
+
+def _year_last(found: re.Match[str], zone: str) -> int | None:
+    named, day, hour, minute, second, fraction, own, year = found.groups()
     return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
 
 
@@ -170,6 +186,7 @@ _LAYOUTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], int | None
     (BASIC, _dated),
     (MONTH, _day_first),
     (AMERICAN, _month_first),
+    (UNIX, _year_last),
     (DOTTED, _day_month),
     (MILLIS, _since_1970),
     (SECONDS, _seconds),

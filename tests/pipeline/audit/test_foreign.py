@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rebalance_verifier.base.verdict import Verdict
-from rebalance_verifier.pipeline.audit.result import AuditPlan
+from rebalance_verifier.pipeline.audit.result import NO_OWNERS, AuditPlan
 from rebalance_verifier.pipeline.audit.run import run_audit
 from rebalance_verifier.report.terminal.audit import headline
 
@@ -438,6 +438,7 @@ def audited(log, folder):
     for line in filter(None, map(str.strip, log.splitlines())):
         file, written = text(line)
         files.setdefault(file, []).append(written)
+    folder.mkdir(exist_ok=True)
     for file, lines in files.items():
         (folder / file).write_text("".join(f"{line}\n" for line in lines))
     return run_audit(AuditPlan(paths=(str(folder),), out=folder.parent / f"{folder.name}-out"))
@@ -467,6 +468,106 @@ def test_a_member_id_with_blanks_is_one_that_is_removed():
     parser.content("broker.log", enumerate(lines, 1))
     assert [(row.kind, row.group, row.member) for row in parser.rows] == [("removed", "orders", who)] * 5
     assert not parser.malformed
+
+
+TOPIC = "K7MngpSETGidoNpQUjsIsQ"
+GROUP = "[GroupId orders] "
+TARGET = f"{GROUP}Computed a new target assignment for epoch 7 with 'uniform' assignor"
+STATE = f"{GROUP}Member m 1 new assignment state: epoch=8, previousEpoch=6, state="
+NOTHING = "m@2=MemberAssignment(partitions={})"
+REJOINS = f"{GROUP}Static member with instance id i re-joins the consumer group using the consumer protocol."
+GONE = [("removed", "m 1", None, None)]
+TOLD = [("stable", None, 7, None), ("planned", "m 1", 7, 0)]
+GRANTED = [("granted", "m 1", 8, 0)]
+
+
+@pytest.mark.parametrize(
+    ("line", "rows"),
+    [
+        # As 3.7 to 4.4 write it: the plan at INFO or at DEBUG, from 4.3 on the epoch of each partition.
+        (
+            f"{TARGET}: {{m 1=Assignment(partitions={{{TOPIC}=[0, 12]}})}}.",
+            [*TOLD, ("planned", "m 1", 7, 12)],
+        ),
+        (
+            f"{TARGET} in 31ms: {{m 1=MemberAssignment(partitions={{{TOPIC}=[0]}}), {NOTHING}}}.",
+            [*TOLD, ("planned", "m@2", 7, None)],
+        ),
+        (f"{TARGET} in 0ms.", TOLD[:1]),
+        (
+            f"{STATE}A_B, assignedPartitions=[{TOPIC}-0@8, {TOPIC}-1@6] and revokedPartitions=[{TOPIC}-2@6].",
+            [*GRANTED, ("granted", "m 1", 8, 1)],
+        ),
+        (f"{STATE}STABLE, assignedPartitions=[{TOPIC}-0] and revokedPartitions=[].", GRANTED),
+        (f"{REJOINS} Created a new member x to replace the existing member m 1.", GONE),
+        (f"{GROUP}Static Member m 1 with instance id i left the consumer group.", GONE),
+        (f"{GROUP}Static member m 1 with instance id i temporarily left the consumer group.", GONE),
+    ],
+)
+def test_a_broker_tells_what_members_of_the_consumer_protocol_may_own(line, rows):
+    from rebalance_verifier.pipeline.audit.sources.parsing import LineParser
+
+    parser = LineParser()
+    parser.content("broker.log", [(1, text(f"1 broker {line}")[1])])
+    assert not parser.malformed
+    assert [(row.kind, row.member, row.generation, row.partition) for row in parser.rows] == rows
+    assert {row.protocol for row in parser.rows} <= {"consumer"}
+    assert {row.topic for row in parser.rows} <= {TOPIC, None}
+
+
+def test_the_target_of_a_coordinator_takes_nothing_before_its_time(tmp_path):
+    """Its members give away later what it plans for others, under whatever name of the topic."""
+    targets = (
+        f"{GROUP}Computed a new target assignment for epoch 2 with 'uniform' assignor in 1ms: "
+        "{a-uuid=MemberAssignment(partitions={orders=[0]}), "
+        "b-uuid=MemberAssignment(partitions={orders=[1]})}."
+    )
+    found = audited(
+        EPOCHS
+        + f"60.4 broker {targets}\n60.6 a EPOCH 2 STABLE RECONCILING\n 64 a TAKEN [orders-1]\n"
+        + "64.5 b GIVEN [orders-1]\n600 a OLD",
+        tmp_path,
+    )
+    assert found.verdict is FINE, headline(found)
+    assert found.worst[0].rebalances == 2
+
+
+def test_a_broker_alone_tells_of_storms_and_of_long_rebalances(tmp_path):
+    log = "".join(
+        f"\n{5 * n} broker PREPARE {n} x\n{5 * n + 1} broker Stabilized group orders generation {n + 1} "
+        "(__consumer_offsets-0) with 2 members."
+        for n in range(1, 81)
+    )
+    found = audited(
+        f"{log}\n2000 broker PREPARE 81 x\n2400 broker Stabilized group orders generation 82 x", tmp_path
+    )
+    assert [(one.check, one.certain, round(one.seconds)) for one in found.findings] == [
+        ("rebalance-storm", True, 395),
+        ("long-pause", True, 400),
+    ]
+    assert found.verdict is OPEN
+    assert headline(found).startswith(
+        f"INCONCLUSIVE  not judged: {NO_OWNERS}; a storm of 80 generations in 7 min"
+    )
+    assert "changed" not in found.findings[0].sentence
+
+
+def test_one_member_in_two_time_zones_is_not_two_owners(tmp_path):
+    found = audited(A_HAS_BOTH + A_HAS_BOTH.replace(" a ", " a>a+1h ") + "600 a OLD", tmp_path)
+    assert found.verdict is not WRONG, headline(found)
+
+
+def test_members_without_a_shared_generation_are_not_certain_about_their_clocks(tmp_path):
+    """By the clock of the first it was told of the second before it gave its partition away."""
+    healthy = (
+        EPOCHS
+        + "61 a EPOCH 1 STABLE RECONCILING\n 61.1 a TAKEN [orders-1]\n61.6 b GIVEN [orders-1]\n 600 a OLD"
+    )
+    found = audited(healthy.replace(" a ", " a>a+1h "), tmp_path / "an hour ahead")
+    assert (found.verdict, [one.check for one in found.findings]) == (OPEN, ["owned-twice"]), headline(found)
+    assert "nothing in these logs compares it" in found.findings[0].doubt
+    late = healthy.replace("61.1 a TAKEN", "71.1 a TAKEN")
+    assert audited(late, tmp_path / "gives it away late").verdict is WRONG
 
 
 def test_the_first_line_says_what_was_read_twice(tmp_path):

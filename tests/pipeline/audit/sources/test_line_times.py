@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rebalance_verifier.pipeline.audit.sources.parsing import LineParser
+from rebalance_verifier.pipeline.audit.sources.parsing import ANY_ORDER, LineParser
 from rebalance_verifier.pipeline.audit.sources.times import moment, undated
 
 CLOCK = " 03:04:05"
@@ -16,6 +16,13 @@ DATES = {
     "microseconds": "1704164645678000",
     "seconds": "1704164645",
     "seconds and a fraction": "1704164645.678",
+    "ISO 8601 with dots": "2024.01.02 03:04:05.678",
+    "dots": "2.1.2024 03:04:05,678",
+    "a day of one digit": "2/Jan/2024:03:04:05",
+    "java.util.logging": "Jan 02, 2024 3:04:05 AM",
+    "a month in full": "Tuesday, January 2, 2024 3:04:05 AM",
+    "date": "Tue Jan  2 03:04:05 UTC 2024",
+    "date without a zone": "Tue Jan 02 03:04:05 2024",
 }
 """The second of January 2024, as loggers write it."""
 
@@ -25,6 +32,28 @@ def test_a_time_with_a_date_beside_it_is_dated_whatever_the_layout(layout):
     text = f"at {DATES[layout]} it was{CLOCK}"
     assert not undated(text)
     assert moment(text) in (1_704_164_645_000_000, 1_704_164_645_678_000)
+
+
+@pytest.mark.parametrize(
+    ("text", "hour"), [("12:04:05 AM", 0), ("3:04:05 AM", 3), ("12:04:05 PM", 12), ("3:04:05 PM", 15)]
+)
+def test_the_afternoon_is_not_the_morning(text, hour):
+    assert moment(f"Jan 2, 2024 {text}") == moment(f"2024-01-02 {hour:02}:04:05")
+
+
+JOINS = "INFO [Consumer clientId=a, groupId=g] (Re-)joining group"
+
+
+@pytest.mark.parametrize(
+    "date", ["03/02/2026", "3/2/2026,", "13/02/2026", "03/02/26", "02.03.26", "02-03-2026", "02.03."]
+)
+@pytest.mark.parametrize("day", [None, "2026-03-02"])
+def test_a_date_that_nobody_can_tell_is_no_time_without_one(date, day):
+    """The day of --date would fold two days into one."""
+    parser = LineParser(date=day)
+    parser.content("a.log", [(1, f"{date} 10:15:03 {JOINS}")])
+    assert parser.rows == []
+    assert [one.why for one in parser.malformed] == [ANY_ORDER]
 
 
 @pytest.mark.parametrize("text", ["03:04:05", "Jan  2 03:04:05 host", "[03:04:05,678] 12345"])
