@@ -79,12 +79,12 @@ def add(commands: Any) -> argparse.ArgumentParser:
     judged.add_argument("--known", action="append", default=[], metavar="PATTERN|@FILE", help="findings "
                         "to expect: ids, or CHECK [group=NAME] [partition=NAME]; repeatable")  # fmt: skip
     judged.add_argument("--stranded", type=duration, metavar="TIME",
-                        help="how long a partition may be without an owner (60)")  # fmt: skip
+                        help="how long a partition may be without an owner (60 s)")  # fmt: skip
     add_options(judged, "--settle", settle=300.0)
     judged.add_argument("--storm", type=_storm, metavar="COUNT/TIME", help="how many rebalances in how "
-                        "much time are too many (10/600)")  # fmt: skip
+                        "much time are too many (10/600 s)")  # fmt: skip
     judged.add_argument("--pause", type=duration, metavar="TIME", help="how long a rebalance may keep a "
-                        "partition from everybody (300)")  # fmt: skip
+                        "partition from everybody (300 s)")  # fmt: skip
 
     spark = parser.add_argument_group("Spark")
     add_options(spark, "--master")
@@ -94,8 +94,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     shown = parser.add_argument_group(
         "what is shown",
         "Tables, traces and reports go to .rebalance/<time>, or to --out: a new directory, or a URL for the "
-        "tables. Reports are text on the terminal, json and html, unless --report says otherwise; -v shows "
-        "every finding, up to 1000, not the first 20.",
+        "tables; report.html is the page for the incident review. Reports are text on the terminal, json "
+        "and html, unless --report says otherwise; -v shows every finding, up to 1000, not the first 20.",
     )
     add_options(shown, "--out", "--report", "--ci", report="text,json,html")
     add_format(parser)
@@ -107,7 +107,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--once", action="store_true", help="with --follow: read what was written since, and end"
     )
     live.add_argument("--every", type=duration, default=10.0, metavar="TIME", help="with --follow: how "
-                      "often to look (10)")  # fmt: skip
+                      "often to look (10 s)")  # fmt: skip
     return parser
 
 

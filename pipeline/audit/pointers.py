@@ -42,8 +42,8 @@ def _ended(consumer: str | None, finding: LogFinding, events: Sequence[LogEvent]
     for event in events:
         own = event.consumer == consumer and event.kind in ("reset", "leaving")
         if (own or (event.kind == "removed" and event.member in members)) and event.detail:
-            said = f"{consumer} says" if own else "the coordinator says"
-            return f"{said} at {event.at:%H:%M:%S} why {consumer} is no member: {event.detail}"
+            speaker = f"{consumer} says" if own else "the coordinator says"
+            return f"{speaker} at {event.at:%H:%M:%S} why {consumer} is no member: {event.detail}"
     return ""
 
 

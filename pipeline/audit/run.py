@@ -242,7 +242,7 @@ def _record(driver: Engine, found: Audited) -> Audited:
             for one in found.findings
         },
         pointers={
-            one.id: said for one in found.findings if (said := pointer(one, events.get(one.id, one.places)))
+            one.id: cause for one in found.findings if (cause := pointer(one, events.get(one.id, one.places)))
         },
     )
 

@@ -79,8 +79,8 @@ def _legend(found: Audited, names: Names) -> Markup:
     for consumer, letter in list(names.items())[:MAX_NAMED]:
         client, process = legend(consumer)
         logged = clients.get(consumer)
-        told = (logged.source, logged.release or "", logged.assignor or "") if logged else ()
-        rows.append((letter, client, process, " ".join(filter(None, told))))
+        details = (logged.source, logged.release or "", logged.assignor or "") if logged else ()
+        rows.append((letter, client, process, " ".join(filter(None, details))))
     more = page.dim(f"{len(names) - MAX_NAMED:,} more are in the tables") if len(names) > MAX_NAMED else ""
     heads = ("name here", "client id", "pod, host or file", "client")
     return join(page.table("Names", heads, rows), more) if rows else Markup("")
@@ -93,13 +93,13 @@ def _document(found: Audited, names: Names, *sections: Markup) -> str:
     paths = join(*(join(page.code(path), " ") for path in found.plan.paths[:20]))
     unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in found.unread[:20]]
     unclear = [page.tag("p", text) for text in [note.text for note in found.notes[:20]] + unread]
-    told = (
+    lead = (
         [page.tag("p", text(story(found, found.findings[0], names), 1500), class_="lead")]
         if found.findings
         else []
     )
     head = join(
-        page.headline(line, found.verdict.value), *told,
+        page.headline(line, found.verdict.value), *lead,
         page.dim(paths, f" {read}, {suite} {PAGE} says what a finding proves."), *unclear,
     )  # fmt: skip
     return page.document(f"rebalance audit: {line}", head, *sections, contents=False)
@@ -176,9 +176,9 @@ def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str], 
     recording = next((known for known in found.recordings if known.finding.id == one.id), None)
     if recording is None:
         return Markup("")
-    told = with_short_names(recording, names)
+    short = with_short_names(recording, names)
     title = " ".join(filter(None, (one.check, one.about, "of group", one.group, span(one.seconds))))
-    drawn = page.figure(f"Chart of {one.id}", partial(of_recording, told), f"c{one.id}", steps=True)
+    drawn = page.figure(f"Chart of {one.id}", partial(of_recording, short), f"c{one.id}", steps=True)
     behind = [(event, line) for event in one.places if (line := raw.get((event.file, event.line)))]
     quotes = [
         f"{names.get(event.consumer or '', event.who)}  {event.where}  {line}" for event, line in behind

@@ -306,15 +306,12 @@ def page(found):
 
 def saved(found, out):
     """The same, with a trace for each finding."""
-    paths = {}
+    made = []
     for one in found.findings:
         events = tuple(replace(event, topic=one.topic, partition=one.partition) for event in one.places)
-        paths[one.id] = str(
-            recordings.save(
-                Recording(finding=one, rule="rule", source="source", events=events), out / "traces"
-            )
-        )
-    return replace(found, plan=replace(found.plan, out=out), traces=paths)
+        made.append(Recording(finding=one, rule="rule", source="source", events=events))
+    paths = {one.finding.id: str(recordings.save(one, out / "traces")) for one in made}
+    return replace(found, plan=replace(found.plan, out=out), traces=paths, recordings=tuple(made))
 
 
 def test_html_has_all_and_asks_for_nothing(tmp_path):

@@ -20,10 +20,12 @@ CAPTURES = (
 HEADS = ("head", "client", "group", "instance")
 
 LOGGER = re.compile(
-    r" \((?:(?:[\w$]+\.)+[\w$]+|[A-Z]\w*(?:Consumer|Coordinator|Invoker|Metadata|LineParser))\)"
+    r" \((?:(?:[\w$]+\.)+[\w$]+|[A-Z]\w*(?:Consumer|Coordinator|Invoker|Metadata|LineParser))(?::\d+)?\)"
+    r"(?: \[[^\[\]]*\])?"
 )
 COLOUR = re.compile(r"(?:\x1b\[[\d;]*m)+$")
-"""What a layout may write after a message: the logger, as Kafka's own ``%m (%c)``; the end of a colour."""
+"""What a layout may write after a message: the logger, as Kafka's own ``%m (%c)``, with its line
+(Connect) or thread (Strimzi); the end of a colour."""
 
 
 FOLLOWED = r"(?=[\s\"'\[\](){}<>])"
@@ -48,6 +50,11 @@ class Line:
     def protocol(self) -> str | None:
         """Return "consumer" for a line of that protocol's members alone: each has an epoch of its own."""
         return "consumer" if "(consumer protocol)" in self.releases else None
+
+    @cached_property
+    def takes_all(self) -> bool:
+        """Return whether it takes all lines that begin so and are of no interest."""
+        return self.kind is None and self.rest == ".*"
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -112,16 +119,18 @@ class Source:
         Raises Unlike where one does, and the message goes on otherwise.
         """
         size, rows = self._by_start
-        begins = False
-        for line in rows.get(message[:size], ()):
-            if message.startswith(line.start):
-                if found := line.regex.fullmatch(message):
-                    return line, captures(found)
-                begins = True
-        if begins:
-            for line in rows.get(message[:size], ()):
-                if message.startswith(line.start) and (found := line.first.match(message)):
-                    return line, captures(found)
+        begun = [line for line in rows.get(message[:size], ()) if message.startswith(line.start)]
+        for line in begun:
+            if not line.takes_all and (found := line.regex.fullmatch(message)):
+                return line, captures(found)
+        # Of a message with something behind it a row that takes the rest of any line would make nothing.
+        for line in begun:
+            if not line.takes_all and (found := line.first.match(message)):
+                return line, captures(found)
+        for line in begun:
+            if line.takes_all:
+                return line, {}
+        if begun:
             raise Unlike
         return None, {}
 
@@ -134,7 +143,7 @@ def bare(message: str) -> str:
     """
     if "\x1b" in message:
         message = COLOUR.sub("", message)
-    if message.endswith(")"):
+    if message[-1:] in (")", "]"):
         start = message.rfind(" (")
         if start >= 0 and LOGGER.fullmatch(message, start):
             return message[:start]

@@ -214,10 +214,10 @@ def _once(rows: list[LineRow]) -> list[LineRow]:
     if len({row.file for row in rows}) == 1:
         return rows
     first: dict[tuple[object, ...], str] = {}
-    return [row for row in rows if first.setdefault(_said(row), row.file) == row.file]
+    return [row for row in rows if first.setdefault(_event_key(row), row.file) == row.file]
 
 
-def _said(row: LineRow) -> tuple[object, ...]:
+def _event_key(row: LineRow) -> tuple[object, ...]:
     """Return what a row says and when, whoever wrote it where."""
     return (*row[:3], *row[4:9])
 
@@ -240,16 +240,20 @@ def _copies(parts: dict[str, list[LineRow]]) -> Iterator[tuple[str, str]]:
 
 
 def _alike(one: Sequence[LineRow], other: Sequence[LineRow]) -> bool:
-    """Return whether two streams say the same in the time that both have."""
+    """Return whether two streams say the same in the time that both have: of other files, not of two pods."""
+    if {row.file for row in one} & {row.file for row in other}:
+        return False
+    if len({row.origin for row in (*one, *other)} - {""}) > 1:
+        return False
     since = max(min(row.at for row in rows) for rows in (one, other))
     until = min(max(row.at for row in rows) for rows in (one, other))
-    both = [Counter(_said(row) for row in rows if since <= row.at <= until) for rows in (one, other)]
+    both = [Counter(_event_key(row) for row in rows if since <= row.at <= until) for rows in (one, other)]
     # At the ends of that time one of them may have begun, or ended, between two lines.
-    differing = {said for said in both[0] | both[1] if both[0][said] != both[1][said]}
+    differing = {event for event in both[0] | both[1] if both[0][event] != both[1][event]}
     same = (both[0] & both[1]).keys()
-    return all(at in (since, until) for at, *_ in differing) and any(
-        member is not None or partition is not None for _, _, _, member, *_, partition in same
-    )
+    if len(same) < 2 or not all(at in (since, until) for at, *_ in differing):
+        return False
+    return any(member is not None or partition is not None for _, _, _, member, *_, partition in same)
 
 
 _JOINS = (Kind.JOINED, Kind.SYNCED)

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 NEIGHBOURS = 3
@@ -195,6 +196,7 @@ class Group:
             yield from self.unowned(key, owned)
         yield from self.storms()
         yield from self.unsettled()
+        yield from self.slow()
 
     def contradictions(self, key: tuple[str, int], owned: list[Owned]) -> Iterator[Found]:
         """Owned twice, by a zombie, granted before revoked, moved for no reason."""
@@ -282,6 +284,15 @@ class Group:
             if after and (until - since).total_seconds() >= self.limits.pause and not dead:
                 yield Found("long-pause", self.name, *key, since, until, (last.consumer, after.consumer))
             del one
+
+    def slow(self) -> Iterator[Found]:
+        """Rebalances that took the coordinator long."""
+        turns = [event for event in self.events if event.kind in ("preparing", "stable", "empty")]
+        turns.sort(key=lambda event: (event.at, event.file, event.line))
+        for one, after in pairwise(turns):
+            lasted = (after.at - one.at).total_seconds()
+            if (one.kind, after.kind) == ("preparing", "stable") and lasted >= self.limits.pause:
+                yield Found("long-pause", self.name, None, None, one.at, after.at, ())
 
     def dropped(self, topic: str, start: datetime, stop: datetime) -> bool:
         """Whether the last to subscribe in that time leaves the topic out."""
