@@ -8,7 +8,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
@@ -16,6 +16,8 @@ from random import Random
 Log = dict[str, list[str]]
 
 QUIET_MINUTES = 10
+
+_UNPACKED: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".bz2": bz2.decompress}
 
 _ISO = re.compile(r"(\d{4}-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)([.,]\d{3})")
 _SECONDS = re.compile(r"(?<=\|)(\d{10}\.\d{3})(?=\|)")
@@ -25,9 +27,11 @@ def read(*paths: Path, day: str = "") -> Log:
     """Return the lines of files; ``day`` goes before times of the day that have none."""
     log: Log = {}
     for path in paths:
-        opened = {".gz": gzip.open, ".bz2": bz2.open}.get(path.suffix, open)
-        with opened(path, "rt", encoding="utf-8") as file:
-            log[f"{path.name.split('.log')[0]}.log"] = [dated(line.rstrip("\n"), day) for line in file]
+        data = path.read_bytes()
+        if path.suffix in _UNPACKED:
+            data = _UNPACKED[path.suffix](data)
+        lines = data.decode().splitlines()
+        log[f"{path.name.split('.log')[0]}.log"] = [dated(line, day) for line in lines]
     return log
 
 
