@@ -8,11 +8,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from rebalance_verifier.live.artifacts.maven import classpath
+from rebalance_verifier.model.bugs.observed import CLIENT, OBSERVED
 from rebalance_verifier.model.bugs.releases import CURRENT, NEWEST
 
 from tests.live.code.played import needs_java
@@ -68,6 +70,34 @@ def test_nothing_else_names_the_newest_release() -> None:
     ]
     assert found == []
     assert len(BY_HAND) <= 3
+
+
+def unwritten(newest: str) -> Iterator[str]:
+    """What is still to be done for a release, the next first."""
+    observed = tomllib.loads((ROOT / MADE).read_text())
+    if any(row["releases"][-1] != newest for name, row in observed.items() if name != "client"):
+        yield f"{newest}: next, `make code`: every switch on every release, into {MADE}"
+    for part, of in OBSERVED.items():
+        for one in (one for switch in of.switches for one in of.differences(switch)):
+            if part != CLIENT and not one.why:
+                yield f"{newest}: next, {BY_HAND[0]} or {BY_HAND[1]}: {one.switch} of {part} is {one.seen}"
+    logged = tomllib.loads((ROOT / BY_HAND[2]).read_text())
+    if any(logged[name]["releases"][-1] != newest for name in ("java", "broker")):
+        yield f"{newest}: next, its messages: {BY_HAND[2]}, then `python -m tools.log_messages`"
+    for page in ("docs/results/released.md", "docs/reference/profiles.md"):
+        if newest not in (ROOT / page).read_text():
+            yield f"{newest}: next, `make docs`, for {page}"
+
+
+def test_a_release_is_written_in_all_of_its_places() -> None:
+    assert next(unwritten(NEWEST), "") == ""
+
+
+def test_of_a_release_that_nobody_has_written_each_place_is_named() -> None:
+    found = list(unwritten(NEXT))
+    assert [said.partition(": next, ")[2][:17] for said in found] == [
+        "`make code`: ever", "its messages: too", *["`make docs`, for "] * 2
+    ]  # fmt: skip
 
 
 @pytest.fixture(scope="module")

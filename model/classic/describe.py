@@ -217,6 +217,7 @@ class _Scene:
         name, action, choice = self.name, self.event.action, self.event.choice
         if action in _PLAIN_STEPS:
             return _PLAIN_STEPS[action].format(name=name, choice=choice)
+        logged = ", and the log has it all the same" if choice else ""
         special: dict[str, Callable[[], str]] = {
             "start": self._start,
             "subscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)} again",
@@ -244,6 +245,8 @@ class _Scene:
             "join phase ends": self._join_phase_ends,
             "refresh": lambda: f"{name}'s metadata now has {self.setup.spell(self._me(self.after).view)}",
             "bounce": self._bounce,
+            "sync not stored": lambda: f"the append of {name}'s SyncGroup fails{logged}",
+            "return not stored": lambda: f"the append of {name}'s return fails{logged}",
             "failover": lambda: (
                 "the coordinator fails over" + (", and the new one still loads" if choice else "")
             ),
@@ -462,6 +465,12 @@ _PLAIN_STEPS = {
     "left sync arrives": "{name}'s SyncGroup of a broken connection arrives",
     "left decision arrives": "{name}'s SyncGroup of a broken connection arrives, and decides",
     "left leave arrives": "{name}'s LeaveGroup of a broken connection arrives",
+    "leave lost": "{name} leaves ({choice}), and its LeaveGroup is lost",
+    "member removed": "an administrator removes {name} ({choice})",
+    "polls on": "{name} throws an error, and its application polls on",
+    "completes again": "{name}'s listener throws, and its next poll completes the join again",
+    "unsubscribe midway": "{name} unsubscribes while its join is under way",
+    "racks change": "replicas move to other racks",
     "late request": "{name} sends a {choice} that takes long",
     "slow commit": "{name} commits before it rejoins, and that takes long",
     "append fails": "the coordinator cannot append to its log: {name}'s JoinGroup is refused",

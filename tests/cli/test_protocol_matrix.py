@@ -173,7 +173,7 @@ def test_steps_of_a_run_can_be_left_and_written(protocol, traces, rebalance, mon
 @needs_java
 @pytest.mark.parametrize("protocol", ["consumer", "migration"])
 def test_kafkas_coordinator_breaks_the_clause_of_the_run(protocol, traces, rebalance):
-    """N1 and N13 are open in 4.4.0: its coordinator goes every step of the run."""
+    """N1 and N13 are open in the newest release: its coordinator goes every step of the run."""
     ran = rebalance("replay", traces[protocol], "--on", f"code:{RELEASE}", "--out", "replays")
     assert ran.code == 1, ran.err
     assert ran.out.startswith("same ")
