@@ -78,8 +78,8 @@ def record(into: Path, cluster: str, client: str, scenario: str, seed: int) -> P
     out = into / f"{client.replace(':', '_')}-{cluster}-{scenario}-{seed}"
     if not (out / "report.json").exists():
         shutil.rmtree(out, ignore_errors=True)
-        argv = [sys.executable, "-m", "rebalance", "record", "--cluster", cluster, "--clients", f"{client}:3"]
-        argv += ["--scenario", scenario, "--seed", str(seed), "--out", str(out)]
+        argv = [sys.executable, "-m", "rebalance_verifier", "record", "--cluster", cluster]
+        argv += ["--clients", f"{client}:3", "--scenario", scenario, "--seed", str(seed), "--out", str(out)]
         print(" ".join(argv[2:]), flush=True)
         subprocess.run(argv, capture_output=True, check=False, timeout=600)
     return out

@@ -122,7 +122,7 @@ def shipped(tmp_path_factory):
         text=True,
         check=False,
     )
-    assert "No module named 'rebalance'" in alone.stderr
+    assert "No module named 'rebalance_verifier'" in alone.stderr
     return {"PYSPARK_PYTHON": str(python), "PYSPARK_SUBMIT_ARGS": f"--py-files {archive} pyspark-shell"}
 
 

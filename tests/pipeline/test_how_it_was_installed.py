@@ -103,7 +103,7 @@ def test_the_command_that_an_installed_wheel_gives_is_taken_by_pip(
 ) -> None:
     """Run as it stands, where DuckDB lies beside: after it the audit has what it needs."""
     (tmp_path / "a.log").write_text("nothing\n")
-    ran = installed.run(tmp_path, "-m", "rebalance", "audit", "a.log")
+    ran = installed.run(tmp_path, "-m", "rebalance_verifier", "audit", "a.log")
     assert ran.returncode == 2
     line = ran.stderr.partition("DuckDB: ")[2].strip()
     assert shlex.split(line) in (

@@ -185,7 +185,7 @@ def test_an_exploration_and_a_proof_leave_a_page_too(
     monkeypatch.setattr(module, "proof", lambda contract: theorems(locks())[:3])
     monkeypatch.setattr(vacuity, "checks", lambda spec, contract: ())
     for argv, name in (
-        (EXPLORE, "dynamic (as specified) keeps"),
+        (EXPLORE, "dynamic (as specified) satisfies"),
         (("prove", "--jobs", 1, "--model-steps", 100), "for groups of any size"),
     ):
         ran = rebalance(*argv)
