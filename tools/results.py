@@ -140,7 +140,7 @@ def overview(judged: Sequence[Judged], about: report.About, page: Callable[[Judg
         f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
         "others; `-` not promised, or not asked of its protocol; `?` no verdict."
     )
-    unusual = f"{UNUSUAL} its smallest counterexample takes what groups seldom see, and says what."
+    unusual = f"{UNUSUAL} its smallest counterexample needs input that is rare in practice, and names it."
     lines = [made, "", *_short(judged, about, page)]
     if any(one.exists == UNKNOWN for one in newest(judged)):
         lines += [_UNKNOWN, ""]

@@ -57,9 +57,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         help="check the logs of groups that ran",
         epilog="An audit is inconclusive when nothing is recognised, and when every finding may be "
         "due to clocks that differ.",
-        description="Read the logs of consumers and brokers at PATH (files, directories, globs, or what else "
-        "Spark reads, compressed or not), rebuild who owned which partition when, and report what must not "
-        "be: two owners, stranded partitions, groups that never settle.",
+        description="Read the logs of consumers and brokers at PATH: files, directories, globs, "
+        "compressed or not, or a URL of Spark. Rebuild which member owned which partition "
+        "when. Report two owners, stranded partitions, and groups that never settle.",
     )
     parser.add_argument("paths", nargs="*", metavar="PATH")
 

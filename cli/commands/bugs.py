@@ -39,11 +39,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "bugs",
         help="known Kafka rebalance bugs: list, reproduce, compare releases",
         epilog="A bug that is shown is what was asked for: exit 0.",
-        description="List the catalogue of rebalance bugs that were shipped (as text, json or md); with IDs, "
-        "tell their story and make each mistake again: on the model of the group, and by the search of "
-        "`rebalance check`. With --out the runs are kept, for replay and show. --matrix shows beside each "
-        "other what the catalogue says, what the model shows, and what was observed of Kafka's own code "
-        "(docs/results/released.md); with --on code:RELEASE[,RELEASE...] it is observed now, in these.",
+        description="List the catalogue of rebalance bugs that were released (text, json or md). With "
+        "IDs, tell their story and reproduce each, on the model or by `rebalance check`. "
+        "--out keeps the runs, for replay and show. --matrix compares the catalogue, the "
+        "model, and the observations of Kafka's own code (docs/results/released.md). With "
+        "--on code:RELEASE[,RELEASE...] it observes them now.",
     )
     parser.add_argument("entries", nargs="*", metavar="ID", help="an entry such as J1, or a switch")
     parser.add_argument("--matrix", action="store_true", help="releases x bugs, each cell by running; takes "

@@ -43,9 +43,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         epilog="A scenario that hangs or ends its process is a row, and makes the campaign inconclusive "
         "unless something worse was found.",
         description="Play scenarios by the million: histories on TARGET like `rebalance check`, or random "
-        "walks of SCENARIO like `rebalance explore --swarm`, with --code like `rebalance conform --code`. "
-        "Write Parquet below --out. The same command continues an interrupted campaign, and with more "
-        "--scenarios extends it.",
+        "walks of SCENARIO like `rebalance explore --swarm`, with --code like `rebalance "
+        "conform --code`. Write Parquet below --out. An equal command continues an "
+        "interrupted campaign, and with more --scenarios extends it.",
     )
     parser.add_argument("what", nargs="?", metavar="TARGET|SCENARIO", help="as `rebalance check` or as "
                         "`rebalance explore` takes it; or `-- COMMAND ...`")  # fmt: skip

@@ -51,9 +51,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "target",
         nargs="?",
         metavar="TARGET",
-        help="reference assignor (cooperative-sticky), with +SWITCH for a bug; module:attribute; "
-        "ADAPTER:NAME (kafka-python:sticky); java:CLASS; client:NAME:ASSIGNOR or `wire -- COMMAND ...` over "
-        "the wire; `-- COMMAND ...` for JSON lines",
+        help="reference assignor (cooperative-sticky), +SWITCH for a bug. module:attribute. "
+        "ADAPTER:NAME (kafka-python:sticky). java:CLASS. client:NAME:ASSIGNOR or `wire -- "
+        "COMMAND ...` over the wire. `-- COMMAND ...` for JSON lines",
     )
     parser.add_argument("--adapter", action="store_true", help="try the adapter only: handshake and "
                         "three assignments")  # fmt: skip

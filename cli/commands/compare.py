@@ -38,22 +38,26 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "compare",
         help="compare targets: releases x clauses, releases x bugs",
-        epilog="exit codes: 0 every cell has its verdict, 1 a bug shows where the catalogue says that it "
-        "does not, or the other way round, 3 a target was not judged or a cell has no verdict (?)",
-        description="Check every TARGET, and the releases of every --client, play each counterexample on all "
-        "of them, and show which clauses each breaks and which known bugs each has; as text, json or md. The "
-        "same command goes on where it was interrupted, with what is kept in .rebalance/compare or --out.",
+        epilog="Exit codes: 0 every cell has its verdict. 1 a bug differs from the catalogue, shown "
+        "or missing. 3 a target was not judged or a cell has no verdict (?).",
+        description="Check every TARGET and the releases of every --client, and play each counterexample "
+        "on all of them. Show which clauses each breaks and which known bugs each has, as "
+        "text, json or md. Results are kept in .rebalance/compare or --out, and a second run "
+        "continues.",
     )
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="as `rebalance check` takes it, or "
                         "@FILE: clients, written as in gate/compare/clients.json")  # fmt: skip
     parser.add_argument("--client", type=comma_separated, metavar="all|C[,C...]",
                         help="clients in their releases: "
                         "reference, kafka-clients (of Java), kafka-python, aiokafka")  # fmt: skip
-    parser.add_argument("--versions", type=comma_separated, metavar="all|newest|V[,V...]",
-                        help="their releases: all "
-                        "(the default) that gate/compare/clients.json names, of those that exist, as the "
-                        "registries say, the last of each minor series; newest, the last that exists; "
-                        "without --client of kafka-clients")  # fmt: skip
+    parser.add_argument(
+        "--versions",
+        type=comma_separated,
+        metavar="all|newest|V[,V...]",
+        help="releases of --client (default: kafka-clients). all: those of "
+        "gate/compare/clients.json that the registries have, and the last of each minor "
+        "series. newest: the last (all)",
+    )
     parser.add_argument(
         "--only", type=comma_separated, metavar="A[,A...]", help="which of their assignors (all)"
     )

@@ -44,8 +44,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, "--group")
     model = parser.add_argument_group(
         "model",
-        "--release CONSUMER=RELEASE is for consumers whose names match (default: by the log). --broker mock "
-        "is librdkafka's mock cluster (default: by run.json). --max-faults (0) counts unrecorded faults.",
+        "Match consumers by name with --release CONSUMER=RELEASE (default: by the log). --broker mock is "
+        "librdkafka's mock cluster (default: by run.json). --max-faults (0) counts unrecorded faults.",
     )
     add_options(model, "--release", "--broker")
     model.add_argument("--assignors", action="append", default=[], metavar="[CONSUMER=]NAME[,NAME...]",

@@ -32,16 +32,19 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "list",
         help="list clauses, targets, scenarios, releases, faults, checks, obligations, schemas",
-        description="List what there is: clauses (of an assignor, or --of group), targets with their design "
-        "switches, scenarios of a group (or --of recording), releases, faults, checks (of a log, or --of "
-        "recording), obligations of the proof (or --of consumer, migration), schemas. NAME: clauses at or "
-        "below a path in full, the obligations of a theorem, the JSON Schema of a format. Clauses are "
-        "printed as md too.",
+        description="List clauses (of an assignor, or --of group), targets with their bug switches, "
+        "scenarios of a group (or --of recording), releases, faults and schemas. List checks "
+        "(of a log, or --of recording) and obligations of the proof (or --of consumer, "
+        "migration). With NAME show clauses below a path in full, the obligations of a "
+        "theorem, or the JSON Schema of a format. Clauses are printed as md too.",
     )
     parser.add_argument("what", choices=tuple(LISTS), metavar="WHAT", help=", ".join(LISTS))
     parser.add_argument("names", nargs="*", default=[], metavar="NAME", help="only these, in full")
-    parser.add_argument("--of", choices=tuple(dict.fromkeys(one for of in OF.values() for one in of)),
-                        help="whose clauses, scenarios, checks or obligations")  # fmt: skip
+    parser.add_argument(
+        "--of",
+        choices=tuple(dict.fromkeys(one for of in OF.values() for one in of)),
+        help="list those of another subject",
+    )
     add_options(parser, "--without")
     add_format(parser, "md")
     return parser

@@ -49,23 +49,31 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "prove",
         help="prove the protocol safe for groups of any size",
         epilog="Proved is 0, refuted 1, unknown 3.",
-        description="Prove the protocol: that its invariants hold in every state that any group can reach, "
-        "and what follows from them. Of the assignor nothing is assumed but its contract. Random runs of "
-        "the executable model show that it is the model that is proved. With --release CLIENT,BROKER "
-        "the protocol is the one that these ship: what of it is proved, which run refutes the rest, and "
-        "which decisions to mend.",
+        description="Prove the protocol by inductive invariants, for groups of any size, under the "
+        "contract of the assignor. Random runs of the executable model check that the proof "
+        "is about it. With --release CLIENT,BROKER prove the protocol as released. A trace "
+        "refutes the rest, and the report lists the decisions to repair.",
     )
     add_options(parser, "--group-protocol")
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
                         "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
     add_options(parser, "--without")
-    parser.add_argument("--necessity", nargs="*", metavar="NAME", help="make each clause and decision "
-                        "otherwise and see what breaks, as a run that replays on the model; all, "
-                        "in a line each, or those named, in full")  # fmt: skip
+    parser.add_argument(
+        "--necessity",
+        nargs="*",
+        metavar="NAME",
+        help="change each clause and decision, and show the break as a run that replays on the "
+        "model. Without NAME all, in a line each",
+    )
     add_options(parser, "--release", "--solver-units", "--jobs", solver_units=LIMIT)
-    parser.add_argument("--model-steps", type=natural, default=MODEL_STEPS, metavar="N", help="check so many "
-                        "steps of random runs of the model, that each is one of the logic (%(default)d); "
-                        "with too few, or 0, the verdict is unknown")  # fmt: skip
+    parser.add_argument(
+        "--model-steps",
+        type=natural,
+        default=MODEL_STEPS,
+        metavar="N",
+        help="check N steps of random runs of the model against the logic (%(default)d). With too "
+        "few, or 0, the verdict is unknown",
+    )
     add_options(parser, "--seed", seed=0)
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip

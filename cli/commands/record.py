@@ -36,9 +36,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "record",
         help="record real consumers on a real coordinator",
         epilog="A recording is inconclusive when a client or the cluster lacks what the scenario needs.",
-        description="Start real consumers in processes of their own, disturb them as the scenario says, "
-        "write down every callback with one clock, and check who owned what, and who read what. All is kept "
-        "in .rebalance/<time>, or in --out, a new directory.",
+        description="Start real consumers in their own processes and inject the faults of the scenario. "
+        "Write down every callback with one clock. Check which member owned and read what. "
+        "Results go to .rebalance/<time>, or to --out, a new directory.",
     )
     parser.add_argument("--cluster", choices=tuple(SESSION), default="mock",
                         help="mock: librdkafka's own (default); kafka: Apache Kafka, by Maven")  # fmt: skip
@@ -67,9 +67,13 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--static", action="store_true", help="static members: their names are group.instance.id"
     )
-    parser.add_argument("--again", type=Path, metavar="DIR", help="what was recorded in DIR, step by step: "
-                        "its clients, steps and times, on its cluster, but for --kafka-version and "
-                        "--nodes")  # fmt: skip
+    parser.add_argument(
+        "--again",
+        type=Path,
+        metavar="DIR",
+        help="repeat the recording in DIR step by step: its clients, steps, times and cluster "
+        "(--kafka-version and --nodes may differ)",
+    )
     add_options(parser, "--out")
     add_format(parser)
     add_options(parser, "--verbose", "--no-progress")

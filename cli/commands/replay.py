@@ -65,9 +65,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, *CONFINED, "--verbose", "--no-color", "--no-progress")
     live = parser.add_argument_group(
         "against real clients (runs of the group only)",
-        "Plays the environment and the coordinator of a run that `rebalance explore` or `rebalance bugs` "
-        "saved against real consumers, and asks whether they break the same clause: exit 1 if they break "
-        "it or another one, 0 if none, 3 if the trace could not be forced to its end. Recordings go to "
+        "Play the environment and the coordinator of a run of `rebalance explore` or "
+        "`rebalance bugs` against real consumers. Exit 1 if they break its clause or another "
+        "one, 0 if none, 3 if the trace could not be forced to its end. Recordings go to "
         ".rebalance/replays, or to --out.",
     )
     add_options(live, "--on")

@@ -35,10 +35,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser: argparse.ArgumentParser = commands.add_parser(
         "show",
         help="draw a trace: who owned what when, and the messages between",
-        description="Draw what `rebalance check`, `rebalance explore` or `rebalance audit` found: who owned "
-        "which partition when, generations, messages, callbacks. A run that never ends has its loop marked. "
-        "Formats: text for the terminal; svg, a picture; mermaid, a sequence diagram for a pull request; "
-        "itf, a run for trace viewers; json, the picture as JSON.",
+        description="Draw a result of `rebalance check`, `rebalance explore` or `rebalance audit`: which "
+        "member owned which partition when, generations, messages, callbacks. A run that "
+        "never ends has its loop marked. Formats: text for the terminal, svg (a picture), "
+        "mermaid (a sequence diagram for a pull request), itf (for trace viewers), json.",
     )
     parser.add_argument("traces", nargs="+", metavar="ID|FILE|DIR")
     add_format(parser, "svg", "mermaid", "itf")

@@ -36,11 +36,11 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "upgrade",
         help="find the safe way from one assignor list to another",
         epilog="exit codes: 0 there is a safe path, 1 there is none, 3 inconclusive",
-        description="Explore every interleaving of a rolling upgrade, path by path: which of them are "
-        "safe, a counterexample for those that are not, what each costs, and the plan to follow. Coordinator "
-        "and clients are those of the newest release; --broker and --release name others, or as-specified. "
-        "Faults besides the bounces happen where --faults names some. A group of more members than can be "
-        "searched is answered by a smaller one, and by what is proved. Traces go to .rebalance/failures or "
+        description="Model checking of rolling upgrades: explore every interleaving, path by path. Show "
+        "the safe paths, a counterexample for each unsafe one, the costs, and the plan. "
+        "Coordinator and clients are of the newest release; --broker and --release name "
+        "others, or as-specified. --faults adds faults to the bounces. A large group is "
+        "answered by a smaller one and by the proof. Traces go to .rebalance/failures or "
         "--out.",
     )
     parser.add_argument("--from", dest="old", required=True, metavar="ASSIGNOR",
@@ -48,8 +48,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "streams-RELEASE), or consumer: the consumer protocol (KIP-848)")  # fmt: skip
     parser.add_argument("--via", action="append", default=[], metavar="ASSIGNOR", help="go there first, "
                         "such as cooperative-sticky, in one plan; repeatable")  # fmt: skip
-    parser.add_argument("--to", dest="new", required=True, metavar="ASSIGNOR", help="the same; for a "
-                        "downgrade name them the other way round")  # fmt: skip
+    parser.add_argument(
+        "--to", dest="new", required=True, metavar="ASSIGNOR", help="as --from; for a downgrade swap the two"
+    )
     parser.add_argument("--path", metavar="NAME", help="this path only, such as double-bounce (all)")
     add_options(parser, "--members", "--partitions", "--release", "--broker", "--faults", "--max-faults",
                 "--states", "--memory", members=2, partitions=2, broker="broker-current")  # fmt: skip

@@ -32,8 +32,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         description="Write a CI job that judges TARGET, and an empty list of known failures, into the "
         "repository in the current directory. It says what is left to fill in. A file that is there stays.",
     )
-    parser.add_argument("target", nargs="?", metavar="TARGET",
-                        help="what `rebalance check` takes; or `-- COMMAND ...`")  # fmt: skip
+    parser.add_argument(
+        "target", nargs="?", metavar="TARGET", help="target of `rebalance check`; or `-- COMMAND ...`"
+    )
     parser.add_argument("--ci", required=True, choices=tuple(KINDS), metavar="{" + ",".join(KINDS) + "}",
                         help="where the job runs; maven, gradle: GitHub, of a class")  # fmt: skip
     parser.add_argument("--suite", metavar="ADDRESS|PATH", help="where CI gets this suite from: "

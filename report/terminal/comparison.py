@@ -35,7 +35,7 @@ LEGEND = "X broken   o by another bug   . holds   - not asked   ? no verdict   !
 MAX_MEMBERS = 100
 """Members of a trace that is kept with the pages; a larger one is where it was found."""
 
-SILENT = "What breaks assign/4 gives some groups no answer: what else it breaks in them is not seen."
+SILENT = "A target that breaks assign/4 gives some groups no answer, so its other faults there are not seen."
 
 _WORST = (
     CellMark.BROKEN,

@@ -174,7 +174,7 @@ def test_list_describes_every_check(rebalance):
 def test_help_names_the_thresholds(rebalance):
     help_text, limits = " ".join(rebalance("audit", "--help").out.split()), Thresholds()
     assert f"without an owner ({limits.stranded:g})" in help_text
-    assert f"group is at rest ({limits.settle:g} s)" in help_text
+    assert f"may take to settle ({limits.settle:g} s)" in help_text
     assert f"are too many ({limits.storm}/{limits.storm_within:g})" in help_text
     assert f"from everybody ({limits.pause:g})" in help_text
 
