@@ -7,6 +7,7 @@
 FROM python:3.13-slim AS wheel
 WORKDIR /src
 COPY pyproject.toml README.md LICENSE ./
+COPY api api
 COPY base base
 COPY cli cli
 COPY explore explore
