@@ -43,7 +43,7 @@ RECORD = {
 SIZE = "--members 2 --partitions 2 --max-faults 1"
 SMALL = f"{SIZE} --faults crash"
 LED = "--members 2 --partitions 2 --faults none --target cooperative-sticky"
-PROVE = "prove --group-protocol PROTOCOL --jobs 1"
+PROVE = "prove --group-protocol PROTOCOL --jobs 1 --solver-units 1"
 ROWS = "--scenarios 2 --slice 1 --out rows --jobs 1"
 
 TYPED = {

@@ -58,7 +58,7 @@ def toy(monkeypatch):
         if held is not None:  # the samples are not what is looked at
             monkeypatch.setattr(Proof, "held_against_model", held)
         monkeypatch.setattr(module, "proof", lambda contract: theorems(locks(**how))[:3])
-        monkeypatch.setattr(prove, "model_samples", lambda steps, seed: samples)
+        monkeypatch.setattr(prove, "model_samples", lambda steps, seed, protocol: samples)
         monkeypatch.setattr(vacuity, "checks", lambda spec, contract: checks)
 
     return put
@@ -281,7 +281,13 @@ def test_progress_counts_what_costs():
     from rebalance_verifier.cli.commands import prove
 
     options = Namespace(
-        without=[], theorem=[], solver_units=1, model_steps=prove.MODEL_STEPS, seed=0, smt2=None
+        group_protocol="classic",
+        without=[],
+        theorem=[],
+        solver_units=1,
+        model_steps=prove.MODEL_STEPS,
+        seed=0,
+        smt2=None,
     )
     plan = prove._plan(options)
     obligations = proving.workload(replace(plan, checks=(), samples=()))
