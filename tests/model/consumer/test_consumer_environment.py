@@ -1,0 +1,183 @@
+"""Timers, failovers and topics of a consumer group: which may happen to whom, and what is left behind."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.consumer import environment
+from rebalance_verifier.model.consumer.state import (
+    Beat,
+    BeatError,
+    BeatKind,
+    BeatOk,
+    BeatRefused,
+    ClientState,
+    ConsumerGroup,
+    ConsumerMember,
+    ConsumerRecord,
+    GroupKind,
+    RecordState,
+)
+from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.parts import NONE, ClusterState, Generation, Life, Parts, Slot, Topics
+from rebalance_verifier.model.group.setup import MemberContext
+
+BOTH = Parts(0b11)
+GROUP = ConsumerGroup(GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
+SETUP = SCENARIOS["consumer"].setup(ScenarioSize(members=2, partitions=2))
+ME = MemberContext(Slot(0), SETUP)
+
+
+def member(**fields: Any) -> ConsumerMember:
+    usual: dict[str, Any] = {"life": Life.UP, "state": ClientState.STABLE, "id": 1, "epoch": Generation(3)}
+    return ConsumerMember(**usual | {"owned": BOTH, "topics": Topics(1)} | fields)
+
+
+def record(number: int = 1, **fields: Any) -> ConsumerRecord:
+    usual: dict[str, Any] = {"epoch": Generation(3), "assigned": BOTH, "target": BOTH, "topics": Topics(1)}
+    return ConsumerRecord(number, **usual | fields)
+
+
+# -- sessions ------------------------------------------------------------------------------------------
+
+AT_WORK = (
+    member(),
+    member(life=Life.HUNG),
+    member(state=ClientState.FENCED),
+    member(state=ClientState.JOINING),
+)
+SILENT = (
+    *(member(life=life) for life in (Life.DOWN, Life.PAUSED, Life.FAILED)),
+    member(life=Life.HUNG, state=ClientState.STALE),
+    member(life=Life.HUNG, state=ClientState.FENCED),  # which only its application takes back
+    member(id=2),  # a later process: the one that had this id is gone
+    member(state=ClientState.UNSUBSCRIBED, topics=Topics(0)),
+)
+
+
+@pytest.mark.parametrize("one", AT_WORK)
+def test_the_session_of_a_client_at_work_ends_as_a_fault_only(one):
+    assert list(environment.session_expires(ME, (record(),), one, GROUP)) == []
+    [lost] = environment.session_lost(ME, 1, one, GROUP, (record(),))
+    assert (lost.values, lost.choice) == ((0, GROUP._replace(epoch=Generation(4)), ()), "id 1")
+
+
+@pytest.mark.parametrize("one", SILENT)
+def test_the_session_of_a_client_that_is_silent_ends_by_itself(one):
+    [ended] = environment.session_expires(ME, (record(),), one, GROUP)
+    assert (ended.values, ended.choice) == ((GROUP._replace(epoch=Generation(4)), ()), "id 1")
+    assert list(environment.session_lost(ME, 1, one, GROUP, (record(),))) == []
+
+
+def test_of_two_ids_under_one_name_the_one_left_behind_ends():
+    records = (record(), record(2))
+    [ended] = environment.session_expires(ME, records, member(id=2), GROUP)
+    assert (ended.values[1], ended.choice) == ((record(2),), "id 1")
+
+
+def test_the_session_of_a_static_member_that_is_away_goes_on_and_ends():
+    away = record(epoch=NONE, previous=NONE, away=True)
+    [ended] = environment.session_expires(ME, (away,), ConsumerMember(), GROUP)
+    assert ended.values == (GROUP._replace(epoch=Generation(4)), ())
+
+
+# -- the rebalance timeout -----------------------------------------------------------------------------
+
+UNREVOKED = record(state=RecordState.UNREVOKED, assigned=Parts(0b01), pending=Parts(0b10))
+
+
+@pytest.mark.parametrize(
+    ("of", "one", "fires"),
+    [
+        (UNREVOKED, member(), True),
+        (UNREVOKED, member(life=Life.HUNG), True),  # in its callback, say
+        (UNREVOKED, member(life=Life.PAUSED), False),  # whose session ends
+        (UNREVOKED._replace(away=True), member(), False),  # its epoch is another one than when it was set
+        (record(state=RecordState.UNRELEASED), member(), False),  # which waits for others
+        (record(), member(), False),
+    ],
+)
+def test_the_rebalance_timeout_is_of_a_member_that_has_not_revoked(of, one, fires):
+    outcomes = list(environment.too_slow(ME, 1, one, GROUP, (of,)))
+    if not fires:
+        assert outcomes == []
+        return
+    [outcome] = outcomes
+    assert outcome.values == (0, GROUP._replace(epoch=Generation(4)), ())
+    assert outcome.seen == (Noted("revocation took too long"),)
+
+
+def test_an_administrator_removes_anybody():
+    outcomes = list(environment.member_removed(ME, 1, GROUP, (record(), record(2))))
+    assert [outcome.choice for outcome in outcomes] == ["id 1", "id 2"]
+    assert outcomes[0].values == (0, GROUP._replace(epoch=Generation(4)), (record(2),))
+
+
+# -- the coordinator moves -----------------------------------------------------------------------------
+
+SENT = Beat(BeatKind.STEADY, 1, Generation(3), None, False, Topics(1))
+LOST = BeatRefused(1, BeatError.DISCONNECT)
+
+
+@pytest.mark.parametrize(
+    ("one", "wire", "after", "heard"),
+    [
+        (member(), None, member(full=True), None),
+        (member(), SENT, member(full=True), LOST),
+        (member(), BeatOk(1, Generation(3), BOTH), member(full=True), LOST),
+        (member(life=Life.HUNG), SENT, member(life=Life.HUNG, full=True), LOST),
+        (member(life=Life.PAUSED), SENT, member(life=Life.PAUSED, full=True), None),
+        (ConsumerMember(), SENT, ConsumerMember(), None),
+        (member(state=ClientState.FENCED), SENT, member(state=ClientState.FENCED), LOST),
+    ],
+)
+def test_what_is_under_way_is_lost_and_every_client_sends_all_fields_again(one, wire, after, heard):
+    assert environment.disconnected(one, wire) == (after, heard)
+
+
+@pytest.mark.parametrize(("of", "noted"), [(UNREVOKED, True), (record(), False)])
+def test_the_log_has_all_of_a_consumer_group(of, noted):
+    down = ConsumerMember()
+    [outcome] = environment.failover(SETUP, 1, member(), down, SENT, None, (of,), ())
+    assert outcome.values == (0, member(full=True), down, LOST, None)  # no record is written
+    assert bool(outcome.seen) is noted
+
+
+@pytest.mark.parametrize(
+    ("group", "book", "expires"),
+    [
+        (GROUP, ((), ()), True),
+        (GROUP, ((record(),), ()), False),
+        (GROUP, ((), (record(epoch=NONE, away=True),)), False),
+        (ConsumerGroup(), ((), ()), False),
+    ],
+)
+def test_an_empty_group_is_deleted(group, book, expires):
+    outcomes = list(environment.group_expires(SETUP, 1, group, *book))
+    assert [outcome.values for outcome in outcomes] == (
+        [(0, group._replace(kind=GroupKind.NONE))] if expires else []
+    )
+
+
+# -- topics --------------------------------------------------------------------------------------------
+
+TOPICS = SCENARIOS["consumer-topics"].setup()
+"""t0-0, t1-0, and t1-1 that may come."""
+
+
+def test_a_topic_grows_by_one_of_the_partitions_that_there_may_be():
+    grown = [outcome.values[1] for outcome in environment.topic_grows(TOPICS, 1, ClusterState(Parts(0b011)))]
+    assert grown == [ClusterState(Parts(0b111))]
+    assert list(environment.topic_grows(TOPICS, 1, ClusterState(Parts(0b111)))) == []
+
+
+def test_a_topic_goes_with_all_its_partitions():
+    outcomes = list(environment.topic_deleted(TOPICS, 1, ClusterState(Parts(0b111))))
+    assert [outcome.values for outcome in outcomes] == [
+        (0, ClusterState(Parts(0b110))),
+        (0, ClusterState(Parts(0b001))),
+    ]
+    [last] = environment.topic_deleted(TOPICS, 1, ClusterState(Parts(0b001)))
+    assert last.choice == "topic 0"
