@@ -319,7 +319,7 @@ def _saved(found: Audited) -> list[str]:
         known = plan.out.parent == ROOT and first.file_name == f"{first.id}.json"
         lines += _labelled("show", f"rebalance show {first.id if known else found.traces[first.id]}")
     if found.findings:
-        lines += _labelled("read", f"{PAGE} says what a finding proves, and what to do next")
+        lines += _labelled("docs", f"{PAGE}: what a finding proves, and what to do next")
     if found.failed:
         lines += _labelled("failed", f"Spark, while {found.stage}: {found.failed}")
     if found.unsaved:
