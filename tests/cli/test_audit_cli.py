@@ -173,10 +173,10 @@ def test_list_describes_every_check(rebalance):
 
 def test_help_names_the_thresholds(rebalance):
     help_text, limits = " ".join(rebalance("audit", "--help").out.split()), Thresholds()
-    assert f"without an owner ({limits.stranded:g})" in help_text
-    assert f"may take to settle ({limits.settle:g} s)" in help_text
-    assert f"are too many ({limits.storm}/{limits.storm_within:g})" in help_text
-    assert f"from everybody ({limits.pause:g})" in help_text
+    assert f"without an owner ({limits.stranded:g} s)" in help_text
+    assert f"to settle ({limits.settle:g} s)" in help_text
+    assert f"are too many ({limits.storm}/{limits.storm_within:g} s)" in help_text
+    assert f"from everybody ({limits.pause:g} s)" in help_text
 
 
 def test_the_how_to_names_every_check_and_threshold():
