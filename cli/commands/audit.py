@@ -94,7 +94,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     shown = parser.add_argument_group(
         "what is shown",
         "Tables, traces and reports go to .rebalance/<time>, or to --out: a new directory, or a URL for the "
-        "tables; report.html is the page for the incident review. Reports are text on the terminal, json "
+        "tables. report.html is the page for the incident review. Reports are text on the terminal, json "
         "and html, unless --report says otherwise; -v shows every finding, up to 1000, not the first 20.",
     )
     add_options(shown, "--out", "--report", "--ci", report="text,json,html")

@@ -11,6 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from rebalance_verifier.base.text import count, listed, percent, size
+from rebalance_verifier.base.verdict import Level, Verdict
 from rebalance_verifier.gate.scenarios.generator import BY_NAME
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.scenarios.round_view import (
@@ -92,6 +93,7 @@ def render(result: Result) -> str:
         page.section("coverage", "What was asked along which dimension", *_coverage(result)),
         page.section("others", "Known, flaky, unsupported, untested", _others(result)),
         page.section("samples", "What passing looks like", *_samples(result)),
+        lead=_lead(result),
         foot=f"{tally(result)}; {verdict_word(result)}, exit {int(result.exit)}. rebalance "
         f"{result.suite_version}. A search from a seed: conformant means that it found nothing in the "
         "situations that it lists as reached.",
@@ -99,6 +101,23 @@ def render(result: Result) -> str:
 
 
 # -- the head ------------------------------------------------------------------------------------------------
+
+_MEANS = {
+    Level.SAFETY: "In some rebalances this assignor gives a partition to a wrong consumer, or to two.",
+    Level.LIVENESS: "In some rebalances this assignor leaves partitions unread, or never settles.",
+    Level.QUALITY: "This assignor distributes partitions worse than it promises.",
+}
+
+
+def _lead(result: Result) -> str:
+    """Say in one sentence, without a term of the trade, what the result means."""
+    if found := broken(result):
+        return _MEANS[found[0].clause.level]
+    if result.verdict is Verdict.INCONCLUSIVE:
+        return "This run gives no verdict: the list below says why."
+    tested = count(result.scenarios, "tested scenario")
+    known = "Only known failures occur" if having(result, Status.KNOWN) else "No rule is broken"
+    return f"{known} in {tested} with this assignor."
 
 
 def _named(result: Result) -> list[tuple[object, object]]:

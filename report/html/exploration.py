@@ -7,6 +7,7 @@ from functools import partial
 from importlib.metadata import version
 
 from rebalance_verifier.base.text import count
+from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.exploration import ExplorationViolation, Explored
 from rebalance_verifier.explore.groups.runs import SavedRun, run_views
 from rebalance_verifier.model.protocols import machine
@@ -17,6 +18,12 @@ from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, tag, text
 from rebalance_verifier.report.terminal.exploration import faults, figures, group, headline, length, method
 from rebalance_verifier.traces.runs import run_id, to_text
+
+_LEADS = {
+    Verdict.VIOLATION: "This consumer group can break a rule, and the pictures show how.",
+    Verdict.CONFORMANT: "This consumer group keeps all rules, whatever happens within the limits below.",
+    Verdict.INCONCLUSIVE: "The search gives no verdict: it ended early, or missed a situation.",
+}
 
 MAX_DRAWN = 20
 """Runs shown with everything."""
@@ -51,6 +58,7 @@ def render(found: Explored, paths: Mapping[str, str]) -> str:
         page.section("broken", "What is broken", *blocks),
         page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
         page.section("shown", "Situations shown", _witnesses(found)),
+        lead=_LEADS[found.verdict],
         foot=f"{found.verdict.upper()}, exit {int(found.exit)}. "
         f"rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: the smallest groups in all that they can do.",

@@ -268,10 +268,11 @@ def report(
     verdict: str,
     named: Iterable[tuple[object, object]],
     *sections: Markup,
+    lead: str,
     foot: str,
 ) -> str:
-    """Return the page of what a command found: its headline, named figures, the sections."""
-    head = join(headline(line, verdict), facts(named))
+    """Return the page of a command: its headline, one sentence for everybody, figures, sections."""
+    head = join(headline(line, verdict), tag("p", lead, class_="lead"), facts(named))
     return document(f"rebalance {command}: {line}", head, *sections, foot=foot)
 
 

@@ -64,6 +64,7 @@ def render(proof: Proof) -> str:
         page.section("model", "That it is about the model", _model(proof)),
         page.section("slowest", "What took longest", _slowest(proof)),
         page.section("obligations", "Every obligation", *listed),
+        lead=f"Every statement below is about groups of any size: {proof.verdict}.",
         foot=f"{proof.verdict.upper()}, exit {int(proof.exit)}. "
         f"rebalance {version('rebalance-verifier')}. "
         "Proved of the protocol as it is modelled, for groups of any size.",

@@ -34,6 +34,7 @@ def render(headline: str, exit_code: Exit, report: UpgradeReport, explored: Mapp
         page.section("size", "Groups of any size", page.listed(report.any_size)),
         page.section("paths", "Paths", _paths(report)),
         page.section("broken", "What is broken", *blocks),
+        lead="This page shows the safe ways of the upgrade, the unsafe ones with pictures, and the plan.",
         foot=f"exit {int(exit_code)}. rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: every interleaving of "
         "restarts, rebalances and messages. What a path costs is that of one quiet run: partition-pauses are "

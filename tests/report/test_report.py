@@ -599,3 +599,17 @@ def test_a_finding_is_drawn_once_by_each_writer_at_most(monkeypatch):
 
 def test_result_with_an_unprintable_target_only():
     assert facts.label(TargetInfo(spec="cmd", name="", version="")) == "cmd"
+
+
+def test_a_page_of_a_check_begins_with_one_sentence_for_everybody():
+    leads = {
+        made.verdict: re.search("<p class=lead>(.*?)</p>", html_check.render(made))[1]
+        for made in (violated(), result(row("assign/1")), result(verdict=Verdict.INCONCLUSIVE))
+    }
+    assert leads == {
+        Verdict.VIOLATION: (
+            "In some rebalances this assignor gives a partition to a wrong consumer, or to two."
+        ),
+        Verdict.CONFORMANT: "No rule is broken in 300 tested scenarios with this assignor.",
+        Verdict.INCONCLUSIVE: "This run gives no verdict: the list below says why.",
+    }
