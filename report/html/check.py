@@ -89,10 +89,10 @@ def render(result: Result) -> str:
         page.section("broken", "What is broken", *blocks),
         page.section("todo", "What else to look at", _todo(result)),
         page.section("clauses", "Clauses", _matrix(result, drawn)),
-        page.section("reached", "Situations reached", _reached(result)),
-        page.section("coverage", "What was asked along which dimension", *_coverage(result)),
-        page.section("others", "Known, flaky, unsupported, untested", _others(result)),
-        page.section("samples", "What passing looks like", *_samples(result)),
+        page.folded("reached", "Situations reached", _reached(result)),
+        page.folded("coverage", "What was asked along which dimension", *_coverage(result)),
+        page.folded("others", "Known, flaky, unsupported, untested", _others(result)),
+        page.folded("samples", "What passing looks like", *_samples(result)),
         lead=_lead(result),
         foot=f"{tally(result)}; {verdict_word(result)}, exit {int(result.exit)}. rebalance "
         f"{result.suite_version}. A search from a seed: conformant means that it found nothing in the "

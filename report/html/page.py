@@ -180,6 +180,12 @@ def section(name: str, title: object, *parts: object) -> Markup:
     return tag("section", tag("h2", title, id=name), body)
 
 
+def folded(name: str, title: object, *parts: object) -> Markup:
+    """Return a section that is shown on demand, its heading always."""
+    body = join(*parts)
+    return section(name, title, details("show", body)) if body else Markup("")
+
+
 def details(summary: object, *parts: object, open_: bool = False, class_: str | None = None) -> Markup:
     """Return what is shown on demand."""
     return tag("details", tag("summary", summary), *parts, open=open_, class_=class_)

@@ -613,3 +613,11 @@ def test_a_page_of_a_check_begins_with_one_sentence_for_everybody():
         Verdict.CONFORMANT: "No rule is broken in 300 tested scenarios with this assignor.",
         Verdict.INCONCLUSIVE: "This run gives no verdict: the list below says why.",
     }
+
+
+def test_a_page_of_a_check_shows_findings_and_clauses_and_folds_the_rest():
+    shown = html_check.render(everything())
+    folded = set(re.findall("<h2 id=([a-z]+)>[^<]*</h2><details><summary>show<", shown))
+    assert {"reached", "others"} <= folded
+    assert not folded & {"broken", "todo", "clauses"}
+    assert {"todo", "clauses"} <= set(re.findall("<h2 id=([a-z]+)>", shown))
