@@ -58,7 +58,8 @@ def member(state: ClientState = STABLE, **fields: Any) -> ConsumerMember:
     return ConsumerMember(state=state, **usual | fields)
 
 
-def only(outcomes: Any) -> Outcome:
+def only(outcomes: Any) -> Any:
+    """The one outcome; ``values`` are of many kinds, and each test knows which."""
     [outcome] = outcomes
     assert isinstance(outcome, Outcome)
     return outcome
@@ -140,7 +141,7 @@ def test_as_specified_a_client_claims_all_that_it_has_or_may_come_to_have(fields
 # -- an answer -----------------------------------------------------------------------------------------
 
 
-def heard(before: ConsumerMember, answer: BeatWire, *switches: str, name: str = "consumer") -> Outcome:
+def heard(before: ConsumerMember, answer: BeatWire, *switches: str, name: str = "consumer") -> Any:
     outcome = only(client.receive(me(*switches, name=name), answer, before))
     assert outcome.values[1] is None
     return outcome
@@ -310,7 +311,7 @@ REVOKES = Callback(Call.REVOKED, A, BOTH, False, False, BOTH, BOTH)
 
 def left(
     step: Any, before: ConsumerMember, name: str = "consumer", wire: BeatWire = None, book: Any = BOOK
-) -> Outcome:
+) -> Any:
     return only(step(me(name=name), 1, before, wire, None, GROUP, CLUSTER, *book))
 
 
@@ -374,7 +375,8 @@ def test_the_interval_passes_by_itself_for_an_application_that_hangs():
 
 
 def test_a_leave_that_is_lost_leaves_the_member_in_the_group():
-    outcomes = {one.choice: one for one in client.leave_lost(me(), 1, member(), None, None)}
+    found: Any = client.leave_lost(me(), 1, member(), None, None)
+    outcomes = {one.choice: one for one in found}
     assert outcomes.keys() == {"close", "unsubscribe", "max poll"}
     assert outcomes["close"].values == (0, ConsumerMember(), None, None)
     assert outcomes["unsubscribe"].values[1] == ConsumerMember(life=Life.UP, id=1)
@@ -426,8 +428,12 @@ def test_a_connection_loses_what_is_under_way_once():
     for wire, what in ((sent, "heartbeat"), (BeatOk(1, Generation(3), None), "answer")):
         outcome = only(client.disconnect(me(), 1, member(), wire))
         assert (outcome.values, outcome.seen) == ((0, lost), (Noted(f"{what} lost"),))
-    for wire, who in ((None, member()), (lost, member()), (sent, ConsumerMember())):
-        assert list(client.disconnect(me(), 1, who, wire)) == []
+    nothing: list[tuple[BeatWire, ConsumerMember]] = [
+        (None, member()),
+        (lost, member()),
+        (sent, ConsumerMember()),
+    ]
+    assert all(list(client.disconnect(me(), 1, who, wire)) == [] for wire, who in nothing)
 
 
 def test_a_commit_shows_the_epoch_at_which_it_was_sent():

@@ -43,7 +43,7 @@ A, B = 0, 1
 
 
 def setup(*switches: str, name: str = "consumer", **size: Any) -> Setup:
-    chosen = {"members": 2, "partitions": 2, "naming": "given"} | size
+    chosen: dict[str, Any] = {"members": 2, "partitions": 2, "naming": "given"} | size
     return SCENARIOS[name].setup(ScenarioSize(switches=switches, **chosen))
 
 
@@ -54,7 +54,13 @@ def group(epoch: int = 3, assigned: int | None = None, known: int = BOTH) -> Con
 
 def record(number: int = 1, **fields: Any) -> ConsumerRecord:
     """A member that is settled in epoch 3, with both partitions unless told otherwise."""
-    usual = {"epoch": 3, "previous": 3, "assigned": BOTH, "target": BOTH, "topics": 1} | fields
+    usual: dict[str, Any] = {
+        "epoch": 3,
+        "previous": 3,
+        "assigned": BOTH,
+        "target": BOTH,
+        "topics": 1,
+    } | fields
     return ConsumerRecord(number, **usual)
 
 
@@ -80,13 +86,17 @@ def handled(
     return done
 
 
+def ok(number: int, epoch: int, parts: int | None) -> BeatOk:
+    return BeatOk(number, Generation(epoch), None if parts is None else Parts(parts))
+
+
 def error_of(done: Handled) -> BeatError | None:
     return done.answer.error if isinstance(done.answer, BeatRefused) else None
 
 
 # -- which epoch is accepted ---------------------------------------------------------------------------
 
-LOST = {"epoch": 3, "previous": 2, "assigned": P0, "target": P0}
+LOST: dict[str, Any] = {"epoch": 3, "previous": 2, "assigned": P0, "target": P0}
 """A member whose last answer, which took it from epoch 2 to 3, may be lost."""
 
 
@@ -142,7 +152,7 @@ def test_a_new_member_raises_the_epoch_gets_a_target_and_all_of_it_where_nobody_
     assert (done.group.kind, done.group.epoch, done.group.assigned) == (GroupKind.CONSUMER, epoch, epoch)
     [joined] = done.book[A]
     assert (joined.epoch, joined.state, joined.assigned, joined.target) == (epoch, STABLE, BOTH, BOTH)
-    assert done.answer == BeatOk(1, epoch, BOTH)
+    assert done.answer == ok(1, epoch, BOTH)
     assert Noted("member joins") in done.seen
 
 
@@ -152,7 +162,7 @@ def test_one_that_joins_another_waits_at_the_new_epoch_for_what_that_holds():
     assert (done.group.epoch, done.group.assigned) == (4, 4)
     assert (joined.epoch, joined.state, joined.assigned, joined.target) == (4, UNRELEASED, NOTHING, P1)
     assert (first.epoch, first.assigned, first.target) == (3, BOTH, P0)  # it has not heard of it
-    assert done.answer == BeatOk(1, 4, NOTHING)  # {}, and not null: the request was full
+    assert done.answer == ok(1, 4, NOTHING)  # {}, and not null: the request was full
 
 
 @pytest.mark.parametrize(
@@ -171,7 +181,7 @@ def test_epoch_0_of_a_known_id_keeps_the_member(kept, after):
     done = handled(beat(JOIN), group(), (known,))
     assert done.group == group()  # it subscribes to what it did
     assert done.book[A] == (known._replace(previous=done.book[A][0].previous, **after),)
-    assert done.answer == BeatOk(1, 3, known.assigned)
+    assert done.answer == ok(1, 3, known.assigned)
     assert Noted("known member joins again") in done.seen
 
 
@@ -191,7 +201,7 @@ def test_before_kafka_4_2_epoch_0_is_accepted_only_if_the_member_has_shown_nothi
 # -- static members ------------------------------------------------------------------------------------
 
 STATIC = "consumer-static"
-GONE = {"epoch": NONE, "previous": NONE, "away": True}
+GONE: dict[str, Any] = {"epoch": NONE, "previous": NONE, "away": True}
 
 
 def test_minus_2_keeps_what_a_static_member_has_and_raises_no_epoch():
@@ -199,7 +209,7 @@ def test_minus_2_keeps_what_a_static_member_has_and_raises_no_epoch():
     done = handled(beat(AWAY), group(), (before,), within=setup(name=STATIC))
     assert done.group == group()
     assert done.book[A] == (before._replace(pending=NOTHING, **GONE),)  # its state is left as it is
-    assert done.answer == BeatOk(1, NONE, None)
+    assert done.answer == ok(1, NONE, None)
 
 
 def test_nobody_gets_what_a_member_that_is_away_has():
@@ -215,7 +225,7 @@ def test_the_next_process_of_a_static_member_that_is_away_takes_its_place_withou
     [back] = done.book[A]
     assert (back.id, back.epoch, back.assigned, back.target, back.away) == (2, 3, BOTH, BOTH, False)
     assert done.group == group()
-    assert done.answer == BeatOk(2, 3, BOTH)
+    assert done.answer == ok(2, 3, BOTH)
     assert Noted("static member returns") in done.seen
     assert not any(isinstance(seen, Granted) for seen in done.seen)  # it is its own already
 
@@ -253,10 +263,10 @@ def test_minus_1_removes_the_member_and_leaves_the_target_to_the_next_heartbeat(
     done = handled(beat(LEAVE), group(), *both)
     assert done.book == ((), both[B])
     assert (done.group.epoch, done.group.assigned) == (4, 3)
-    assert done.answer == BeatOk(1, NONE, None)
+    assert done.answer == ok(1, NONE, None)
     next_one = handled(beat(), done.group, *done.book, who=B)
     assert (next_one.group.assigned, next_one.book[B][0].assigned) == (4, BOTH)
-    assert next_one.answer == BeatOk(1, 4, BOTH)
+    assert next_one.answer == ok(1, 4, BOTH)
 
 
 def test_the_last_one_leaves_a_consumer_group_that_is_empty():
@@ -279,7 +289,7 @@ def test_a_leave_shows_no_epoch_that_is_compared(epoch):
 
 # -- what raises the epoch -----------------------------------------------------------------------------
 
-TOPICS = {"name": "consumer-topics"}
+TOPICS: dict[str, Any] = {"name": "consumer-topics"}
 """Two topics, of which the second may have one partition more: t0-0, t1-0, t1-1."""
 
 FIRST, SECOND, EVERY = Topics(0b01), Topics(0b10), Topics(0b11)
@@ -328,7 +338,7 @@ def test_where_targets_may_be_late_the_old_one_may_serve_for_a_while():
     me = MemberContext(Slot(B), within)
     late, now = heartbeat(me, beat(JOIN), group(), book, BOTH)
     assert (late.group.epoch, late.group.assigned, late.book[B][0].epoch) == (4, 3, 3)
-    assert late.answer == BeatOk(1, 3, NOTHING)
+    assert late.answer == ok(1, 3, NOTHING)
     assert (now.group.epoch, now.group.assigned, now.book[B][0].epoch) == (4, 4, 4)
 
 
@@ -342,17 +352,17 @@ def test_a_partition_goes_over_in_four_heartbeats():
         (record(epoch=4, previous=4, state=UNRELEASED, assigned=0, target=P1),),
     )
     told = handled(beat(owned=BOTH), group(4), first, second)
-    assert told.answer == BeatOk(1, 3, P0)  # its epoch stays until it has acknowledged
+    assert told.answer == ok(1, 3, P0)  # its epoch stays until it has acknowledged
     assert (told.book[A][0].state, told.book[A][0].assigned, told.book[A][0].pending) == (UNREVOKED, P0, P1)
     for owned in (None, BOTH, P1):
         waits = handled(beat(owned=owned), group(4), *told.book)
-        assert (waits.book, waits.answer) == (told.book, BeatOk(1, 3, None))
+        assert (waits.book, waits.answer) == (told.book, ok(1, 3, None))
         assert handled(beat(epoch=4), group(4), *waits.book, who=B).book[B] == second
     gave = handled(beat(owned=P0), group(4), *told.book)
-    assert gave.answer == BeatOk(1, 4, None)
+    assert gave.answer == ok(1, 4, None)
     assert (gave.book[A][0].state, gave.book[A][0].epoch, gave.book[A][0].pending) == (STABLE, 4, NOTHING)
     gets = handled(beat(epoch=4), group(4), *gave.book, who=B)
-    assert gets.answer == BeatOk(1, 4, P1)
+    assert gets.answer == ok(1, 4, P1)
     assert (gets.book[B][0].state, gets.book[B][0].assigned) == (STABLE, P1)
     assert Granted(Slot(B), P1, P0, NOTHING) in gets.seen
 
@@ -381,7 +391,7 @@ def test_a_coordinator_that_looks_at_no_epochs_gives_what_another_one_holds():
 def test_an_answer_carries_the_assignment_if_it_changed_or_every_field_was_sent(full, gains, parts):
     target = BOTH if gains else P0
     before = record(assigned=P0, target=target, state=UNRELEASED if gains else STABLE)
-    assert handled(beat(full=full, owned=P0), group(), (before,)).answer == BeatOk(1, 3, parts)
+    assert handled(beat(full=full, owned=P0), group(), (before,)).answer == ok(1, 3, parts)
 
 
 # -- commits -------------------------------------------------------------------------------------------

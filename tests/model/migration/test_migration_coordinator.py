@@ -88,16 +88,22 @@ def message(step: ClassicStep, **fields: Any) -> ClassicMessage:
     return ClassicMessage(step, **usual | fields)
 
 
+def only(outcomes: Any) -> Any:
+    """The one outcome; ``values`` are of many kinds, and each test knows which."""
+    [outcome] = outcomes
+    assert isinstance(outcome, Outcome)
+    return outcome
+
+
 def answered(
     of: ClassicMessage,
     group: ConsumerGroup,
     *mine: ConsumerRecord,
     other: Any = (OTHER,),
     who: MemberContext | None = None,
-) -> Outcome:
+) -> Any:
     who = who or me()
-    [outcome] = arrives(who, of, group, ClusterState(BOTH), other, mine)
-    return outcome
+    return only(arrives(who, of, group, ClusterState(BOTH), other, mine))
 
 
 # -- JoinGroup in a consumer group ---------------------------------------------------------------------
@@ -295,7 +301,7 @@ WAITS = message(JOIN_WAITS)
 
 def test_a_join_phase_ends_when_everybody_has_joined():
     group = classic(GroupState.PREPARING)
-    [ended] = join_phase_ends(setup(), group, *PAIR, WAITS, WAITS)
+    ended = only(join_phase_ends(setup(), group, *PAIR, WAITS, WAITS))
     after, *rest = ended.values
     assert (after.phase, after.epoch, after.assigned) == (GroupState.COMPLETING, 4, 4)
     assert [one.joined for [one] in rest[:2]] == [False, False]
@@ -319,7 +325,7 @@ def test_a_join_phase_ends_when_everybody_has_joined():
 def test_the_leader_withholds_what_another_member_claims(claims, assigned):
     book = tuple((record(claim=claim, assigned=NOTHING),) for claim in claims)
     syncs = (message(SYNC_WAITS), message(SYNC_WAITS))
-    [decided] = decides(setup(), classic(GroupState.COMPLETING), ClusterState(BOTH), *book, *syncs)
+    decided = only(decides(setup(), classic(GroupState.COMPLETING), ClusterState(BOTH), *book, *syncs))
     group, *rest = decided.values
     assert group.phase is GroupState.STABLE
     assert tuple(one.assigned for [one] in rest[:2]) == assigned
@@ -348,5 +354,5 @@ def test_nobody_decides_before_a_sync_of_the_generation_waits():
     ],
 )
 def test_a_request_that_waits_for_what_will_not_come_is_refused(step, group, mine, error):
-    outcomes = list(refuses(me(), message(step), group, mine))
+    outcomes: list[Any] = list(refuses(me(), message(step), group, mine))
     assert [outcome.values[0].error for outcome in outcomes] == ([] if error is None else [error])

@@ -58,7 +58,8 @@ def message(step: ClassicStep, **fields: Any) -> ClassicMessage:
     return ClassicMessage(step, **{"id": 1, "generation": Generation(3)} | fields)
 
 
-def only(outcomes: Any) -> Outcome:
+def only(outcomes: Any) -> Any:
+    """The one outcome; ``values`` are of many kinds, and each test knows which."""
     [outcome] = outcomes
     assert isinstance(outcome, Outcome)
     return outcome
@@ -105,7 +106,7 @@ def test_who_joins_not(one, wire):
 # -- answers -------------------------------------------------------------------------------------------
 
 
-def heard(me: MemberContext, one: ClassicMember, answer: ClassicMessage) -> Outcome:
+def heard(me: MemberContext, one: ClassicMember, answer: ClassicMessage) -> Any:
     return only(classic.receive(me, answer, one))
 
 
@@ -209,7 +210,7 @@ def test_who_is_not_settled_in_a_generation_sends_none(one):
 # -- the process ---------------------------------------------------------------------------------------
 
 
-def closed(me: MemberContext, one: ClassicMember) -> Outcome:
+def closed(me: MemberContext, one: ClassicMember) -> Any:
     slots = len(me.setup.consumers)
     book = [(MINE,) if slot == me.slot else () for slot in range(slots)]
     group = ConsumerGroup(GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
