@@ -23,12 +23,16 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 from textwrap import indent
+from typing import TYPE_CHECKING
 
 from rebalance_verifier.cli.init import workflows
 from rebalance_verifier.cli.init.workflows import Project
 
 from tools import pictures, released_page
 from tools.paper import page, tables
+
+if TYPE_CHECKING:
+    from rebalance_verifier.pipeline.audit.sources.patterns import Row
 
 ROOT = Path(__file__).parents[1]
 
@@ -387,24 +391,57 @@ def groups() -> str:
 def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
     from rebalance_verifier.pipeline.audit.sources.events import Kind
-    from rebalance_verifier.pipeline.audit.sources.loggers import EPOCH, LOGGED, REBOOTSTRAPPING, TARGETED
+    from rebalance_verifier.pipeline.audit.sources.loggers import (
+        DROPS,
+        EPOCH,
+        FETCHES,
+        HOLDS,
+        LEAVES,
+        LOGGED,
+        LOSES,
+        NAMED,
+        REBOOTSTRAPPING,
+        REJOINS,
+        TARGETED,
+    )
 
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "python": "kafka-python and aiokafka"}
-    titles["broker"] = "Broker"
-    marks = {EPOCH: "joined, synced", TARGETED: "stable, planned"}
+    titles |= {"broker": "Broker", "kgo": "franz-go"}
+    marks = {
+        EPOCH: "joined, synced",
+        TARGETED: "stable, planned",
+        HOLDS: "joined, synced, assigned",
+        FETCHES: "assigned",
+        DROPS: "revoked",
+        REJOINS: "revoked, rebalancing",
+        LEAVES: "revoked, leaving",
+        LOSES: "reset, lost",
+    }
     parts = []
     for source in LOGGED:
-        reported = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING))
+        reported = (line for line in source.lines if line.kind not in (None, REBOOTSTRAPPING, NAMED))
         rows = (
             (
-                f"`{message(one.start, one.rest)}`",
+                f"`{spoken(one)}`",
                 one.kind if one.kind in set(Kind) else marks.get(str(one.kind), Kind.RESET),
                 one.releases,
             )
             for one in reported
         )
-        parts.append(section(titles[source.name], "", table(("message", "event", "releases"), rows)))
+        parts.append(
+            section(titles.get(source.name, source.name), "", table(("message", "event", "releases"), rows))
+        )
     return "\n".join(parts)
+
+
+def spoken(line: Row) -> str:
+    """Return the text of a line; of one with fields the message and their names."""
+    from rebalance_verifier.pipeline.audit.sources.fields import FieldLine
+
+    if not isinstance(line, FieldLine):
+        return message(line.start, line.rest)
+    fields = (f"{one.field} ~ {one.pattern.pattern}" if one.pattern else one.field for one in line.fields)
+    return f"{line.start}; {', '.join(fields)}"
 
 
 def message(start: str, rest: str) -> str:

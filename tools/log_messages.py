@@ -22,21 +22,44 @@ from functools import cache
 from pathlib import Path
 
 from rebalance_verifier.base.processes.tools import ToolError
-from rebalance_verifier.live.artifacts import maven, pypi
+from rebalance_verifier.live.artifacts import maven, packages, pypi
+from rebalance_verifier.live.artifacts.registries import existing
 from rebalance_verifier.model.bugs.releases import ranges, released
-from rebalance_verifier.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA, PYTHON
-from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source, Unlike
+from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
+from rebalance_verifier.pipeline.audit.sources.loggers import (
+    BROKER,
+    JAVA,
+    KAFKA_GO,
+    KAFKAJS,
+    KGO,
+    LIBRDKAFKA,
+    LOGGED,
+    PYTHON,
+    SARAMA,
+)
+from rebalance_verifier.pipeline.audit.sources.patterns import Row, Source, Unlike
 
 from tools.arguments import writable
 
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs" / "reference" / "log-messages.md"
 
-HOLE = re.compile(r"\{\}|\x01|%(?:\.\*|-?[\d.]*)?(?:l{0,2}|z|h)[sdiruxf]|%\(\w+\)s")
-"""What stands in a format for something else: of SLF4J, of Java's concatenation, of C and Python."""
+HOLE = re.compile(r"\{\}|\x01|%(?:\.\*|-?[\d.]*)?(?:l{0,2}|z|h)[sdiruxf]|%\(\w+\)s|%[+#]?[vq]")
+"""What stands in a format for something else: of SLF4J, of Java's concatenation, of C, Python and Go."""
 
 SAMPLES = (
-    *("7", "m-1", "t-0, t-1", "[t-0]", "{m=Assignment(partitions=[t-0, u-1])}", "", "and member id "),
+    *(
+        "7",
+        "m-1",
+        "t-0, t-1",
+        "[t-0]",
+        "[1 2]",
+        "map[{topic:t partition:0}:5]",
+        "[]byte(nil)",
+        "{m=Assignment(partitions=[t-0, u-1])}",
+        "",
+        "and member id ",
+    ),
     "Generation{generationId=7, memberId='m', protocol='range'}",
     *("[TopicPartition(topic='t', partition=0)]", "<Generation 7 (member_id: m, protocol: range)>"),
     "Broker: Unknown member",
@@ -54,7 +77,7 @@ class Logging:
     """Whose messages: ``texts`` of one release, from its package called ``package``."""
 
     name: str
-    source: Source
+    source: Source | FieldSource
     package: str
     releases: tuple[str, ...]
     texts: Callable[[Logging, str], Iterable[str]]
@@ -144,6 +167,28 @@ def of_library(logging: Logging, release: str) -> Iterator[str]:
                 yield found[0].decode("ascii")
 
 
+_GO = re.compile(r'(?:Log\(LogLevel\w+, |Printf\(\s*)"((?:[^"\\]|\\.)*)"')
+_JAVASCRIPT = re.compile(r"logger\.(?:info|warn|error|debug)\(\s*(['\"`])(.*?)\1", re.DOTALL)
+
+
+def of_go(logging: Logging, release: str) -> Iterator[str]:
+    """The messages in the sources of a Go module: formats, and those that stand beside fields."""
+    module = packages.go_module(logging.package, release)
+    for pattern in logging.where:
+        for file in sorted(module.glob(pattern)):
+            for text in _GO.findall(file.read_text(encoding="utf-8")):
+                yield text.replace("\\n", "").strip()
+
+
+def of_npm(logging: Logging, release: str) -> Iterator[str]:
+    """The messages in the sources of a package from npm."""
+    package = packages.npm_package(logging.package, release)
+    for pattern in logging.where:
+        for file in sorted(package.glob(pattern)):
+            for _, text in _JAVASCRIPT.findall(file.read_text(encoding="utf-8")):
+                yield text
+
+
 # -- what the audit reads of them ----------------------------------------------------------------------
 
 
@@ -155,10 +200,19 @@ def filled(text: str) -> Iterator[str]:
 
 
 @cache
-def readings(name: str, text: str) -> tuple[Line, ...]:
+def readings(name: str, text: str) -> tuple[Row, ...]:
     """The rows of a source's table by which a format is an event."""
-    source = next(one for one in (JAVA, BROKER, LIBRDKAFKA, PYTHON) if one.name == name)
-    found: dict[str, Line] = {}
+    source = next(one for one in LOGGED if one.name == name)
+    if isinstance(source, FieldSource):
+        return tuple(one for one in source.lines if one.start == text and one.kind is not None)
+    found: dict[str, Row] = {}
+    if len(HOLE.findall(text)) > MAX_HOLES and source in (SARAMA, KAFKA_GO):  # of which many begin alike
+        plain = HOLE.sub(lambda hole: "7" if hole[0].endswith("d") else "t", text)
+        try:
+            line = source.match(plain)[0]
+        except Unlike:
+            return ()
+        return (line,) if line is not None and line.kind is not None else ()
     if len(HOLE.findall(text)) > MAX_HOLES:
         bare = LEAD.sub("", HOLE.sub("x", text), count=1)
         return tuple(one for one in source.lines if one.kind is not None and bare.startswith(one.start))[:1]
@@ -249,6 +303,18 @@ def _logging(row: Mapping[str, str | list[str]], **more: object) -> Logging:
     )
 
 
+def _of(registry: str) -> Callable[[str], Sequence[str]]:
+    """Return what lists the releases of a package of a registry."""
+
+    def versions(package: str) -> Sequence[str]:
+        found = existing(f"{registry}:{package}")
+        if found.trouble:
+            raise ToolError(found.trouble)
+        return found.releases
+
+    return versions
+
+
 _KINDS: dict[str, dict[str, object]] = {
     "java": {"source": JAVA, "texts": of_jar, "versions": maven.versions},
     "broker": {"source": BROKER, "texts": of_jar, "versions": maven.versions},
@@ -256,6 +322,10 @@ _KINDS: dict[str, dict[str, object]] = {
     "librdkafka": {"source": LIBRDKAFKA, "texts": of_library, "versions": pypi.versions},
     "kafka-python": {"source": PYTHON, "texts": of_python, "versions": pypi.versions},
     "aiokafka": {"source": PYTHON, "texts": of_python, "versions": pypi.versions},
+    "franz-go": {"source": KGO, "texts": of_go, "versions": _of("go")},
+    "sarama": {"source": SARAMA, "texts": of_go, "versions": _of("go")},
+    "kafka-go": {"source": KAFKA_GO, "texts": of_go, "versions": _of("go")},
+    "kafkajs": {"source": KAFKAJS, "texts": of_npm, "versions": _of("npm")},
 }
 LOGGINGS = tuple(
     _logging(row, **_KINDS[key])

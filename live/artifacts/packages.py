@@ -12,6 +12,7 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from rebalance_verifier.base.files import scratch
 from rebalance_verifier.base.processes.tools import ToolError, cache, key, made_once, run
 
 SECONDS = 600
@@ -38,6 +39,19 @@ def go_program(module: str, release: str, sources: Mapping[str, str]) -> Path:
             _run(argv, draft, f"{module} {release}")
 
     return _built("go", module, release, sources, build) / "program"
+
+
+def go_module(module: str, release: str) -> Path:
+    """Return the directory of a module's sources. Raises ToolError where there is no such release."""
+    wanted = f"{module}@v{release.removeprefix('v')}"
+    with scratch("go") as outside:  # of any module
+        answer = _run(["go", "mod", "download", "-json", wanted], outside, wanted)
+    return Path(json.loads(answer)["Dir"])
+
+
+def npm_package(package: str, release: str) -> Path:
+    """Return the directory of a package from npm, none of whose scripts has run. Raises ToolError."""
+    return npm_program(package, release, "empty.js", "").parent / "node_modules" / package
 
 
 def npm_program(package: str, release: str, name: str, source: str) -> Path:
@@ -72,7 +86,7 @@ def _built(
     return made_once(directory, make, f"{package} {release} cannot be kept in")
 
 
-def _run(argv: list[str], directory: Path, wanted: str) -> None:
+def _run(argv: list[str], directory: Path, wanted: str) -> str:
     if shutil.which(argv[0]) is None:
         raise ToolError(f"{wanted}: there is no {argv[0]}")
     ran = run(argv, SECONDS, f"{wanted}: {argv[0]}", str(directory))
@@ -80,3 +94,4 @@ def _run(argv: list[str], directory: Path, wanted: str) -> None:
         lines = [line.strip() for line in ran.stderr.splitlines() if line.strip()]
         reason = lines[-1] if lines else "it does not say why"
         raise ToolError(f"{wanted}: {' '.join(argv[:2])} fails: {reason[:300]}", detail=ran.stderr)
+    return ran.stdout

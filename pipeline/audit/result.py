@@ -24,6 +24,7 @@ from rebalance_verifier.pipeline.audit.kernel.findings import (
 )
 from rebalance_verifier.pipeline.audit.known import KnownFinding
 from rebalance_verifier.pipeline.audit.records import LEVELS, LogFinding, Recording
+from rebalance_verifier.pipeline.audit.sources.loggers import LOGGED
 from rebalance_verifier.pipeline.audit.sources.reading import Unread
 from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Note
 
@@ -300,13 +301,24 @@ class Audited:
         if not self.events:
             return ""
         if lacks := lacking(self.plan.chosen_checks, self.judged):
-            return lacks
+            return lacks + (self._levels if lacks == NO_OWNERS else "")
         if self.silent:
-            return f"of {self.silent:,} of its consumers {NO_OWNERS}"
+            return f"of {self.silent:,} of its consumers {NO_OWNERS}{self._levels}"
         if self.not_understood:
             share = f"{self.not_understood:,} of {self.lines:,} lines"
             return f"{share} begin like those of a client, and are not understood"
         return ""
+
+    @property
+    def _levels(self) -> str:
+        """Where the clients in these logs say who owns what, as far as they do."""
+        names = {one.source for one in self.clients if one.consumer}
+        levels = (
+            f"{source.name} says it at {source.level}"
+            for source in LOGGED
+            if source.level and source.name in names
+        )
+        return "".join(f"; {level}" for level in levels)
 
     @property
     def verdict(self) -> Verdict:

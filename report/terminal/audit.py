@@ -22,7 +22,7 @@ from rebalance_verifier.pipeline.audit.diagnosis import sentences
 from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, STORM, ZOMBIE
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding
 from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally
-from rebalance_verifier.pipeline.audit.sources.settling import MIXED, Note
+from rebalance_verifier.pipeline.audit.sources.settling import APART, CLUSTERS, MIXED, Note
 from rebalance_verifier.report.frame import aligned, labelled, painted
 from rebalance_verifier.report.times import lasted
 from rebalance_verifier.traces.recordings import finding_out
@@ -86,11 +86,11 @@ def headline(found: Audited) -> str:
         return cut(clean(f"{start}  Spark failed while {found.stage}: {found.failed}"), 2 * page_width())
     if found.interrupted:
         return f"{start}  interrupted while {found.stage}"
-    if not found.events:
-        return _absent(found)
     if found.notes:
         more = (f", {count(unsure, 'finding')} that may be of that" if unsure else "") + more
         return f"{start}  {_unclear(found.notes)}{more}"
+    if not found.events:
+        return _absent(found)
     if found.absent:
         return _absent(found)
     if unsure:
@@ -157,7 +157,8 @@ def _doubts(found: Audited) -> str:
 def _unclear(notes: Sequence[Note]) -> str:
     several = sum(note.kind == MIXED for note in notes)
     parts = [f"{count(several, 'client id')} of several processes, not told apart"] if several else []
-    if clusters := len(notes) - several:
+    parts += [clean(note.text) for note in notes if note.kind == APART][:MAX_UNREAD]
+    if clusters := sum(note.kind == CLUSTERS for note in notes):
         parts.append(f"{count(clusters, 'name')} of groups on several clusters")
     return ", ".join(parts)
 

@@ -41,6 +41,9 @@ AT_ONCE = 5.0
 ROUNDS = 16
 """In a rolling deploy each host joins only with some of those before it."""
 
+TOLD_WITHIN = 5.0
+"""Seconds within which a member that is removed hears of it: clients heartbeat every 3 s by default."""
+
 UNKNOWN_SKEW = 1.0
 """Seconds by which clocks may differ of which nothing is known; with NTP it is a small part of that."""
 
@@ -170,4 +173,5 @@ def _variables(limits: Thresholds) -> dict[str, Any]:
         "clock_skew": limits.clock_skew,
         "at_once": micros(AT_ONCE),
         "unknown_skew": UNKNOWN_SKEW,
+        "told_within": micros(TOLD_WITHIN),
     }

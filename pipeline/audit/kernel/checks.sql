@@ -5,7 +5,8 @@
 -- earlier counts as a member if it joined the generation of the later grant, or if the log does not say who did.
 -- One that did not join had been removed; it is a zombie until it notices. Among members of the consumer protocol, whose
 -- epochs are their own, it counts as a member if it was told that it is one, and was not told since that it was none:
--- who gives something away is one until then, and whose log goes on says which. A log that ends there says neither.
+-- who gives something away is one until then, and whose log goes on says which. A log that ends there says neither. So
+-- it is where a client logs no generation: it gives away what it is told to while it is a member, and loses the rest.
 INSERT INTO found BY NAME
 WITH pairs AS (
     SELECT
@@ -26,9 +27,12 @@ WITH pairs AS (
 placed AS (
     SELECT
         row_number() OVER () AS pair, pairs.*, older.consumer AS elder, b.began AS "at",
-        coalesce(epochal.since <= b.began, false) AS by_epoch
+        coalesce(epochal.since <= b.began, false) AS by_epoch,
+        ua.consumer IS NOT NULL OR ub.consumer IS NOT NULL AS unnumbered
     FROM pairs
     LEFT JOIN epochal USING ("group")
+    LEFT JOIN unnumbered AS ua ON ua."group" = pairs."group" AND ua.consumer = a.consumer
+    LEFT JOIN unnumbered AS ub ON ub."group" = pairs."group" AND ub.consumer = b.consumer
 ),
 -- What the older owner was told last by then, and first after that.
 before AS (
@@ -47,7 +51,7 @@ standing AS (
     SELECT
         placed.*,
         CASE
-            WHEN NOT placed.by_epoch THEN
+            WHEN NOT placed.by_epoch AND NOT unnumbered THEN
                 CASE
                     WHEN known.generation IS NULL THEN 'member'
                     WHEN joined.consumer IS NULL THEN 'removed'
@@ -56,6 +60,9 @@ standing AS (
                 END
             WHEN coalesce(before.kind, 'joined') NOT IN ('joined', 'synced') THEN 'removed'
             WHEN older.finish = 'lost' OR (after.kind IN ('reset', 'removed') AND (older.ended > after.moment OR older.ended IS NULL)) THEN 'removed'
+            WHEN unnumbered AND after.kind = 'reset' AND older.ended = after.moment THEN 'removed'
+            WHEN unnumbered AND older.finish = 'closed' THEN 'late'
+            WHEN unnumbered AND older.ended - "at" < getvariable('told_within') THEN 'lately'
             WHEN older.finish = 'revoked' OR after.kind IN ('joined', 'synced', 'leaving', 'closed') THEN 'member'
             WHEN after.kind IS NULL AND older.finish IS NULL THEN 'silent'
             ELSE 'removed'
@@ -91,7 +98,7 @@ judged AS (
     SELECT
         standing.* REPLACE (proved AND NOT by_epoch AS proved),
         CASE
-            WHEN overlap AND elders IN ('member', 'silent') THEN 'owned-twice'
+            WHEN overlap AND elders <> 'removed' THEN 'owned-twice'
             WHEN proved AND NOT by_epoch AND next THEN 'granted-before-revoked'
             -- An interval that ends so was believed in by its consumer until then. A killed process did not.
             WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed') THEN 'owned-by-zombie'
@@ -113,7 +120,10 @@ SELECT
     [a.granted, b.granted] AS generations,
     proved AS certain,
     CASE
-        WHEN overlap AND elders = 'silent' THEN 'the log of ' || elder || ' says nothing any more by then'
+        WHEN NOT overlap THEN NULL
+        WHEN elders = 'silent' THEN 'the log of ' || elder || ' says nothing any more by then'
+        WHEN elders = 'late' THEN 'the log of ' || elder || ' says only afterwards that it has stopped'
+        WHEN elders = 'lately' THEN 'the log of ' || elder || ' does not tell whether it was a member still'
         WHEN overlap AND getvariable('clock_skew') IS NULL
             AND coalesce(until, end_of("group")) - b.began <= slack + getvariable('unknown_skew') * 1e6
             THEN 'the clock of ' || elder || ' may be ahead by as much, nothing in these logs compares it'

@@ -2,10 +2,10 @@
 -- generation which partitions it is given, none too; `owns`: such a line is there.
 CREATE TEMP TABLE consumers AS
 SELECT "group", consumer, count(*) AS events, min(moment) AS first, max(moment) AS last,
-    max((kind = 'synced' AND source IN ('java', 'python'))::INT) AS synced,
+    max((kind = 'synced' AND source IN ('java', 'python', 'kgo', 'kafka-go', 'kafkajs', 'connect'))::INT) AS synced,
     max((kind IN ('assigned', 'revoked', 'lost'))::INT) AS owns,
     -- A log that breaks off: what a consumer is given follows what it is told, and something follows what it gives away.
-    max(moment) FILTER (kind = 'synced' AND source IN ('java', 'python')) AS told,
+    max(moment) FILTER (kind = 'synced' AND source IN ('java', 'python', 'kgo', 'kafka-go')) AS told,
     max(moment) FILTER (kind = 'assigned') AS given,
     max(moment) FILTER (kind = 'revoked' AND source IN ('java', 'python', 'librdkafka')) AS taken,
     max(moment) FILTER (kind <> 'revoked') AS besides

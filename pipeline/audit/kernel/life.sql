@@ -27,10 +27,18 @@ SELECT
     min(moment) AS moment,
     max(moment) FILTER (kind = 'synced') AS synced,
     bool_or(protocol IS NOT DISTINCT FROM 'consumer') AS by_epoch,
-    bool_and(source = 'java') AS java
+    bool_and(source <> 'events') AS logged
 FROM timed
 WHERE kind IN ('joined', 'synced') AND generation IS NOT NULL AND consumer IS NOT NULL
 GROUP BY "group", generation, consumer;
+
+-- Consumers whose client logs no generation.
+CREATE TEMP TABLE unnumbered AS
+SELECT "group", consumer
+FROM timed
+WHERE kind IN ('joined', 'synced') AND consumer IS NOT NULL
+GROUP BY "group", consumer
+HAVING count(generation) = 0;
 
 -- Since when a group has members of the consumer protocol. Each of these has an epoch of its own: whose epoch is an
 -- older one is a member as much as the others, until it leaves or learns that it is none.
@@ -43,9 +51,13 @@ SELECT "group", consumer, coalesce(host, consumer) AS host, moment, kind
 FROM timed
 WHERE consumer IS NOT NULL AND kind IN ('joined', 'synced', 'reset', 'leaving', 'closed', 'started')
 UNION ALL
-SELECT DISTINCT "group", participants.consumer, coalesce(timed.host, ''), timed.moment, 'removed'
+SELECT DISTINCT "group", joiners.consumer, coalesce(timed.host, ''), timed.moment, 'removed'
 FROM timed
-JOIN participants USING ("group", member)
+JOIN (
+    SELECT DISTINCT "group", consumer, member
+    FROM timed
+    WHERE kind IN ('joined', 'synced') AND consumer IS NOT NULL AND member IS NOT NULL
+) AS joiners USING ("group", member)
 WHERE timed.kind = 'removed';
 
 -- Whom leaders planned for and how many partitions, and how many members somebody says that there are.
@@ -64,7 +76,8 @@ GROUP BY "group", generation;
 -- topics had changed until then, `changed` says whether they did with this one. A member id is a new one when a process
 -- has started again; before the first generation in the log there may have been anything. Whose log is not at hand is
 -- known by the leader's plan: `planned` says that there is one. Of `seen` generations there are members in the log;
--- `missing` says that there were others: the plan or a number says so, or no Java consumer in the log has planned.
+-- `missing` says that there were others: the plan or a number says so, or neither is in the log. In a group without
+-- numbers a new one is when the consumer that joins most often does, and others may be missing.
 CREATE TEMP TABLE generations AS
 WITH each AS (
     SELECT
@@ -74,7 +87,7 @@ WITH each AS (
         count(*) AS present,
         list(DISTINCT member) FILTER (member IS NOT NULL) AS known,
         bool_or(by_epoch) AS by_epoch,
-        bool_and(java AND member IS NOT NULL) AS java
+        bool_and(logged) AS logged
     FROM participants
     GROUP BY "group", generation
 ),
@@ -88,7 +101,7 @@ all_of_them AS (
             by_epoch
             OR members > present
             OR CASE
-                WHEN plan IS NULL THEN java
+                WHEN plan IS NULL THEN logged AND members IS NULL
                 WHEN each.known IS NOT NULL THEN NOT list_has_all(each.known, plan)
             END,
             false
@@ -112,22 +125,41 @@ compared AS (
             PARTITION BY "group" ORDER BY moment, generation ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         )
 ),
+uncounted AS (
+    SELECT "group", consumer, kind, moment
+    FROM timed
+    WHERE "group" NOT IN (SELECT "group" FROM all_of_them)
+),
+busiest AS (
+    SELECT "group", max_by(consumer, {joins: joins, consumer: consumer}) AS consumer
+    FROM (SELECT "group", consumer, count(*) AS joins FROM uncounted WHERE kind = 'joined' GROUP BY ALL)
+    GROUP BY "group"
+),
 changes AS (
-    SELECT "group", generation, moment, changed, plan IS NOT NULL AS planned, seen, missing FROM compared
+    SELECT "group", generation, moment, changed, plan IS NOT NULL AS planned, seen, missing, true AS one FROM compared
     UNION ALL
-    SELECT "group", NULL, moment, true, false, false, false
+    SELECT "group", NULL, moment, true, false, false, false, false
     FROM timed
     WHERE kind IN ('subscribed', 'started', 'changed')
+    UNION ALL
+    SELECT "group", NULL, moment, true, false, false, false, false
+    FROM uncounted
+    WHERE kind IN ('leaving', 'closed', 'reset', 'removed')
+    UNION ALL
+    SELECT DISTINCT "group", NULL, moment, false, false, true, true, true
+    FROM uncounted
+    JOIN busiest USING ("group", consumer)
+    WHERE kind = 'joined'
 ),
 eras AS (
     SELECT
-        "group", generation, moment AS began, changed, planned, seen, missing,
+        "group", generation, moment AS began, changed, planned, seen, missing, one,
         sum(changed::INT) OVER (
             PARTITION BY "group" ORDER BY moment, generation ROWS UNBOUNDED PRECEDING
         )::BIGINT AS era
     FROM changes
 )
-SELECT * FROM eras WHERE generation IS NOT NULL;
+SELECT * EXCLUDE (one) FROM eras WHERE one;
 
 -- Consumers that were no member of some later generation, and never came back; and those that were removed, and are
 -- not heard of again.

@@ -376,7 +376,7 @@ def settled_with_notes(rows: DataFrame) -> tuple[DataFrame, tuple[Note, ...], tu
     events = done.where("what = 'event'").select(
         F.timestamp_micros("at").alias("at"), *(c.name for c in COLUMNS[1:])
     )
-    return events, tuple(sorted(notes)), tuple(sorted(clients, key=str))
+    return events, tuple(sorted(set(notes))), tuple(sorted(clients, key=str))
 
 
 _SQL = {"time": "bigint", "text": "string", "int": "int", "long": "bigint"}

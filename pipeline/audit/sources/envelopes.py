@@ -47,15 +47,17 @@ class Wrapped(NamedTuple):
     origin: Origin = Origin()
     partial: bool = False
     """The next line of the same stream goes on with it."""
+    fields: Mapping[str, Any] | None = None
+    """What stands beside the message in its JSON, or its logfmt."""
 
 
 MESSAGES = (
     *("message", "msg", "log", "short_message", "@message", "formattedMessage", "MESSAGE", "line"),
-    *("Message", "Content", "textPayload", "body", "Line", "text", "_raw"),
+    *("Message", "Content", "textPayload", "body", "Line", "text", "_raw", "@m", "RenderedMessage", "event"),
 )
 TIMES = (
     *("@timestamp", "timestamp", "time", "timeMillis", "ts", "asctime", "Date", "date", "Time", "_time"),
-    *("eventTime", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "datetime"),
+    *("eventTime", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "datetime", "@t", "Timestamp", "t"),
 )
 PODS = (
     *("kubernetes.pod_name", "kubernetes.pod.name", "k8s.pod.name", "kubernetes.podName", "pod_name"),
@@ -68,7 +70,7 @@ PODS = (
         "labels.pod_name",
         "resource.labels.pod_name",
     ),
-    *("instance_id", "service.instance.id", "task_arn", "ecs.task-arn", "ecs_task_arn"),
+    *("resource.labels.instance_id", "service.instance.id", "task_arn", "ecs.task-arn", "ecs_task_arn"),
     *("logStreamName", "logStream", "@logStream", "log_stream"),
 )
 CONTAINERS = (
@@ -114,7 +116,9 @@ PREFIXES: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(rf"<\d{{1,3}}>(?P<when>{_BSD}|{_ISO}) (?P<host>\S+) {_APP}"),
     ),
     "0": (
-        # CRI; Loki's logcli; CloudWatch's `aws logs tail`; syslog and journald with ISO times
+        # kubectl logs --timestamps, of JSON; CRI; Loki's logcli; CloudWatch's `aws logs tail`; syslog and
+        # journald with ISO times
+        re.compile(rf"(?P<when>{_ISO}) (?=\{{\")"),
         re.compile(rf"(?P<when>{_ISO}) (?:stdout|stderr) (?P<part>[FP])(?: |$)"),
         re.compile(rf"(?P<when>{_ISO}) \{{(?P<labels>[^{{}}]*=[^{{}}]*)\}} "),
         re.compile(r"(?P<when>\d{4}-\d{2}-\d{2}T[\d:.]+[+-]\d{2}:\d{2}) (?P<pod>[\w.$-]+/[\w./$\[\]-]+) "),
@@ -168,10 +172,57 @@ def _plain(one: Wrapped, depth: int = 0) -> Wrapped:
     if text[0] == "{" and depth:
         value = parsed(text)
         if isinstance(value, dict):
-            for inner in lines_of(value):
-                when = f"{inner.when} {one.when}".strip()
-                return inner._replace(when=when, origin=inner.origin.within(one.origin))
+            return next((_within(inner, one) for inner in lines_of(value)), one)
+    if "msg=" in text or "message=" in text:
+        pairs = pairs_of(text) if _LOGFMT.fullmatch(text) else {}
+        if has_message(pairs):
+            return _within(_document(pairs), one)
+    if "," in text and ('"' in text or _TIMED_ROW.match(text)) and _ROW.fullmatch(text):
+        return _of_row(one, depth)
     return one
+
+
+def _within(inner: Wrapped, outer: Wrapped) -> Wrapped:
+    """Return a line with what is around it."""
+    when = f"{inner.when} {outer.when}".strip()
+    return inner._replace(when=when, origin=inner.origin.within(outer.origin))
+
+
+_PAIR = re.compile(r'([\w.@/-]+)=("(?:[^"\\]|\\.)*"|[^\s"]*)(?=\s|$)')
+_LOGFMT = re.compile(rf"\s*(?:{_PAIR.pattern}\s*)+")
+
+
+def pairs_of(text: str) -> dict[str, Any]:
+    """Return the pairs of logfmt in a text.
+
+    >>> pairs_of('level=info msg="a b" group=g')
+    {'level': 'info', 'msg': 'a b', 'group': 'g'}
+    """
+    if "=" not in text:
+        return {}
+    return {
+        name: parsed(value) or value[1:-1] if value[:1] == '"' else value
+        for name, value in _PAIR.findall(text)
+    }
+
+
+_CELL = re.compile(r'(?:"((?:[^"]|"")*)"|([^",]*))(?:,|$)')
+_ROW = re.compile(r'(?:(?:"(?:[^"]|"")*"|[^",]*)(?:,|$))+')
+
+
+_TIMED_ROW = re.compile(rf"{_ISO},(?!\d)")
+
+
+def _of_row(one: Wrapped, depth: int) -> Wrapped:
+    """Return the line in a row of CSV without a head: the longest cell. Others have the time and the pod."""
+    cells = [quoted.replace('""', '"') or bare for quoted, bare in _CELL.findall(one.text)]
+    pod = next((cell for cell in cells if re.fullmatch(_POD, cell)), "")
+    message = max((cell for cell in cells if cell != pod), key=len)
+    others = [cell for cell in cells if cell is not message]
+    if not others or not message:
+        return one
+    inner = _plain(Wrapped(message), depth + 1)
+    return _within(inner, Wrapped("", " ".join(filter(None, others)), Origin(pod=pod).within(one.origin)))
 
 
 def _without(one: Wrapped, found: re.Match[str]) -> Wrapped:
@@ -257,11 +308,19 @@ def _document(value: Mapping[str, Any], outer: Mapping[str, Any] | None = None) 
     inside = _plain(Wrapped(message.rstrip("\r\n")), 1)
     when = f"{inside.when} {when}".strip()
     partial = "log" in value and "stream" in value and not message.endswith("\n") and len(value) <= 4
-    return inside._replace(when=when, origin=inside.origin.within(origin), partial=inside.partial or partial)
+    return inside._replace(
+        when=when,
+        origin=inside.origin.within(origin),
+        partial=inside.partial or partial,
+        fields=value if inside.fields is None else inside.fields,
+    )
 
 
 def _origin(value: Mapping[str, Any]) -> Origin:
-    tags = value.get("tags") or value.get("ddtags")
+    inner = value.get("attributes")
+    tags = (
+        value.get("tags") or value.get("ddtags") or (inner.get("tags") if isinstance(inner, dict) else None)
+    )
     listed = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else ()
     if listed:
         pairs = (str(tag).partition(":") for tag in listed)

@@ -1,4 +1,4 @@
-"""Whose lines an audit knows: consumers in Java, C and Python, and the coordinator on the broker.
+"""Whose lines an audit knows: consumers in Java, C, Python, Go and JavaScript, and the coordinator.
 
 Each is a table in the file of its name.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.pipeline.audit.sources.events import Kind
+from rebalance_verifier.pipeline.audit.sources.fields import FieldLine, FieldSource
 from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source
 
 REBOOTSTRAPPING = "rebootstrapping"
@@ -30,10 +31,58 @@ EPOCH = "epoch"
 TARGETED = "targeted"
 """The coordinator has a new target: a generation, with a plan where that is said."""
 
-MARKS = (REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH, TARGETED)
+HOLDS = "holds"
+"""A consumer has joined, and owns these partitions and no others."""
+
+KEEPS = "keeps"
+"""A consumer owns these partitions; what it had besides it has given away, what it had it keeps."""
+
+SHARED = "shared"
+"""A consumer of a share group, which has no owners."""
+
+TASKS = "tasks"
+"""A member of a Streams group (KIP-1071), which owns tasks."""
+
+DROPS = "drops"
+"""A consumer gives away all that it owns."""
+
+REJOINS = "rejoins"
+"""A consumer gives away all that it owns, and joins again."""
+
+LEAVES = "leaves"
+"""A consumer gives away all that it owns, and leaves."""
+
+LOSES = "loses"
+"""A consumer learns that it is no member, and has lost all that it owned."""
+
+FETCHES = "fetches"
+"""A consumer begins to fetch a partition, or goes on with it at another broker."""
+
+SESSION = "session"
+"""A session ends: with its ``member`` when it stops to heartbeat, without when all is given away."""
+
+NAMED = "named"
+"""The line names the group that the lines around it are of."""
+
+MARKS = (
+    *(REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH, TARGETED),
+    *(SHARED, TASKS, HOLDS, KEEPS, DROPS, REJOINS, LEAVES, LOSES, FETCHES, SESSION, NAMED),
+)
 """What lines say that is no event, and changes what later lines mean."""
 
 _KINDS: dict[str, Kind | str] = {kind: kind for kind in (*Kind, *MARKS)}
+
+
+def _fields(name: str) -> FieldSource:
+    logged = table(__file__, name)
+    kinds = [(row[0], row[1], _KINDS[row[2]] if len(row) > 2 else None, *row[3:]) for row in logged["lines"]]
+    return FieldSource(
+        name=name,
+        marks=tuple(logged["marks"]),
+        lines=tuple(FieldLine(*row) for row in kinds),
+        client=logged["client"],
+        level=logged["level"],
+    )
 
 
 def _source(name: str) -> Source:
@@ -50,14 +99,23 @@ def _source(name: str) -> Source:
         prefix=logged["prefix"],
         lines=tuple(line(*row) for row in logged["lines"]),
         client=logged.get("client", ""),
+        level=logged.get("level", ""),
+        loose=logged.get("loose", False),
     )
 
 
-LOGGED = tuple(map(_source, ("java", "librdkafka", "python", "broker")))
-JAVA, LIBRDKAFKA, PYTHON, BROKER = LOGGED
+JAVA, LIBRDKAFKA, PYTHON, BROKER, SARAMA, KAFKA_GO, CONNECT, SHARE = map(
+    _source, ("java", "librdkafka", "python", "broker", "sarama", "kafka-go", "connect", "share")
+)
+KGO, KAFKAJS = map(_fields, ("kgo", "kafkajs"))
+LOGGED: tuple[Source | FieldSource, ...] = (
+    *(JAVA, LIBRDKAFKA, PYTHON, BROKER, CONNECT, SHARE, KAFKAJS, SARAMA, KAFKA_GO, KGO),
+)
+"""In the order in which a line is held against them."""
 
 RUNNING = Source(
     name="java",
+    loose=True,
     marks=("Kafka version",),
     prefix=r"(?P<head>.*?)(?=Kafka version ?: )",
     lines=(Line("Kafka version", r" ?: (?P<detail>\d[\w.-]*).*", RELEASE, "2.3 -"),),

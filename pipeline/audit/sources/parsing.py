@@ -8,16 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from rebalance_verifier.pipeline.audit.sources import jsonl
+from rebalance_verifier.pipeline.audit.sources.assignments import listed, planned
 from rebalance_verifier.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of, unwrap
 from rebalance_verifier.pipeline.audit.sources.events import Kind
-from rebalance_verifier.pipeline.audit.sources.loggers import (
-    EXCHANGED,
-    LOGGED,
-    PYTHON,
-    RELEASE,
-    RUNNING,
-    TARGETED,
-)
+from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
+from rebalance_verifier.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, RELEASE, RUNNING, TARGETED
 from rebalance_verifier.pipeline.audit.sources.patterns import Source, Unlike
 from rebalance_verifier.pipeline.audit.sources.rows import (
     EventPart,
@@ -52,17 +47,8 @@ ROTATED = re.compile(
 )
 """What rotation adds to the name of a log: a date, a number, a codec."""
 
-_SHARE = re.compile(r"(?:^\{|, )([^,={}]+)=Assignment\(partitions=\[([^\]]*)\]")
-"""``{consumer-1-uuid=Assignment(partitions=[t-0, t-1]), consumer-2-uuid=Assignment(partitions=[])}``"""
-
-_TARGET = re.compile(r"(?:^\{|, )([^,={}]+)=(?:Member)?Assignment\((?:target)?[pP]artitions=\{(.*?)\}\)")
-_OF_TOPIC = re.compile(r"([\w-]+)=\[([\d, ]*)\]")
-"""A broker's: ``{m-1=MemberAssignment(partitions={ID=[0, 1]}), m-2=MemberAssignment(partitions={})}``."""
-
 _EPOCH_OF = re.compile(r"@-?\d+\b")
 """``topic id-0@8``: since which epoch, from 4.3 on."""
-
-_TIED = re.compile(r"TopicPartition\(topic='([^']*)', partition=(\d+)\)")
 
 _EVERY = 200
 """Of lines that nobody knows, one of so many is looked at for its time, and the last ones of each file."""
@@ -205,26 +191,28 @@ class LineParser:
     # -- what a logger wrote -----------------------------------------------------------------------------
 
     def _wrapped(self, file: str, stream: str, number: int, wrapped: Wrapped) -> None:
-        text = wrapped.text.rstrip(" \r\n")
+        wrapped = wrapped._replace(text=wrapped.text.rstrip(" \r\n"))
         for source in self._sources:
-            if source.claims(text):
-                self._logged(source, file, stream, number, wrapped._replace(text=text))
+            if source.claims(wrapped.text) and self._logged(source, file, stream, number, wrapped):
                 return
         self._count(file, None)
         if wrapped.when:
             self._reach(moment(wrapped.when, self.zone, self.date))
         else:
-            self._pass(text)
-
-    def _logged(self, source: Source, file: str, stream: str, number: int, wrapped: Wrapped) -> None:
-        split = source.split(wrapped.text)
-        if split is None:
-            self._count(file, None if source in (RUNNING, PYTHON) else source.name)
             self._pass(wrapped.text)
-            return
-        head, message = split
+
+    def _logged(
+        self, source: Source | FieldSource, file: str, stream: str, number: int, wrapped: Wrapped
+    ) -> bool:
+        """Return whether a line is of this source."""
         try:
-            line, caught = source.match(message)
+            reading = source.read(wrapped)
+            if reading is None:
+                if not source.loose:
+                    self._count(file, source.name)
+                    self._pass(wrapped.text)
+                return not source.loose
+            head, line, caught, message = reading
             kind = None if line is None else line.kind
             before = head.get("head", "")[-BEFORE:]
             at = self._at(before, wrapped.when)
@@ -232,10 +220,10 @@ class LineParser:
             group = caught.get("group") or head.get("group")
             if kind is None or group == "null":  # Java's name for the group of a consumer that assigns itself
                 self._count(file, source.name)
-                return
+                return True
             if at is None and kind == RELEASE:
                 self._count(file, None)
-                return
+                return True
             if at is None:
                 around = f"{before} {wrapped.when}"
                 raise NotRead(
@@ -249,15 +237,15 @@ class LineParser:
                 "\ufffd" in message[:SHOWN] or any("\ufffd" in f"{one.topic}{one.member}" for one in parts)
             ):
                 raise NotRead(BROKEN)
-        except Unlike:
-            self._unread(source, file, number, wrapped.text, UNLIKE)
-            return
+        except Unlike as error:
+            self._unread(source, file, number, wrapped.text, str(error) or UNLIKE)
+            return True
         except NotRead as error:
             self._unread(source, file, number, wrapped.text, str(error))
-            return
+            return True
         except NoPartition:
             self._unread(source, file, number, wrapped.text, "a partition that is not topic-number")
-            return
+            return True
         self._count(file, source.name, kind != RELEASE)
         client = caught.get("client") or head.get("client") or source.client or None
         self._add(
@@ -282,6 +270,7 @@ class LineParser:
             ),
             parts,
         )
+        return True
 
     def _add(self, row: LineRow, parts: list[EventPart]) -> None:
         if row.kind == TARGETED:
@@ -301,7 +290,7 @@ class LineParser:
         for topic, partition, member in parts:
             self.rows.append(LineRow._make((*before, member or own, *since, topic, partition, *after)))
 
-    def _unread(self, source: Source, file: str, number: int, text: str, why: str) -> None:
+    def _unread(self, source: Source | FieldSource, file: str, number: int, text: str, why: str) -> None:
         self._count(file, source.name)
         self.malformed.append(MalformedLine(file, number, text[:SHOWN], why))
 
@@ -334,36 +323,21 @@ def _parts(caught: Mapping[str, str], kind: str) -> list[EventPart]:
     """Raises NoPartition."""
     parts: list[EventPart] = []
     if "plan" in caught:
-        for member, share in _TARGET.findall(caught["plan"]):
-            numbered = (
-                (topic, number) for topic, numbers in _OF_TOPIC.findall(share) for number in _listed(numbers)
-            )
-            parts += [named(f"{topic}-{number}", member) for topic, number in numbered] or [
-                EventPart(member=member)
-            ]
-        for member, share in _SHARE.findall(caught["plan"]) if not parts else ():
-            parts += [named(name, member) for name in _listed(share)] or [EventPart(member=member)]
+        for member, share in planned(caught["plan"]):
+            parts += [named(name, member) for name in share] or [EventPart(member=member)]
         return parts
+    if "numbers" in caught:
+        return [named(f"{caught['topic']}-{number}") for number in caught["numbers"].split()]
     if "number" in caught:
         return [named(f"{caught.get('topic', '')}-{caught['number']}")]
     mark = EXCHANGED if kind == EXCHANGED else None  # what is given, beside what is taken
     if "topics" in caught:
-        parts += [EventPart(topic) for topic in _listed(caught["topics"])]
+        parts += [EventPart(topic) for topic in listed(caught["topics"])]
     if "revoked" in caught:
-        parts += [named(name) for name in _listed(caught["revoked"])]
+        parts += [named(name) for name in listed(caught["revoked"])]
     if "partitions" in caught:
         text = _EPOCH_OF.sub("", caught["partitions"]) if kind == Kind.GRANTED else caught["partitions"]
-        parts += [named(name, mark) for name in _listed(text)]
+        parts += [named(name, mark) for name in listed(text)]
     if "members" in caught:
-        parts += [EventPart(member=member) for member in _listed(caught["members"])]
+        parts += [EventPart(member=member) for member in listed(caught["members"])]
     return parts
-
-
-def _listed(text: str) -> list[str]:
-    """``a, b`` or ``[a, b]`` as a list; Python's sets of ``TopicPartition`` and of topics, too."""
-    if "TopicPartition(" in text:
-        return [f"{topic}-{number}" for topic, number in _TIED.findall(text)]
-    bare = text.strip("[] ")
-    if bare[-1:] in ("}", ")", "'"):
-        return re.findall("'([^']*)'", bare)
-    return re.split(", ?", bare) if bare else []

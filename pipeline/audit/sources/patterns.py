@@ -8,12 +8,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import NamedTuple
 
+from rebalance_verifier.pipeline.audit.sources.envelopes import Wrapped
 from rebalance_verifier.pipeline.audit.sources.events import Kind
 
 CAPTURES = (
     *("group", "member", "instance", "generation", "topics", "partitions", "plan", "detail"),
-    *("topic", "number", "members", "client", "assignor", "revoked", "count"),
+    *("topic", "number", "numbers", "members", "client", "assignor", "revoked", "count"),
 )
 """What a line can hold besides its kind: the names of groups, a digit after them aside."""
 
@@ -33,11 +35,8 @@ FOLLOWED = r"(?=[\s\"'\[\](){}<>])"
 
 
 @dataclass(frozen=True)
-class Line:
-    """Lines that begin with ``start`` and are described by ``rest``.
-
-    Named groups of ``rest`` are of ``CAPTURES``; a name may come again in an alternative, a digit after it.
-    """
+class Row:
+    """A row of a table: how a message begins, what ``rest`` says of the rest of it, and the event."""
 
     start: str
     rest: str
@@ -50,6 +49,14 @@ class Line:
     def protocol(self) -> str | None:
         """Return "consumer" for a line of that protocol's members alone: each has an epoch of its own."""
         return "consumer" if "(consumer protocol)" in self.releases else None
+
+
+@dataclass(frozen=True)
+class Line(Row):
+    """Lines that begin with ``start`` and are described by ``rest``.
+
+    Named groups of ``rest`` are of ``CAPTURES``; a name may come again in an alternative, a digit after it.
+    """
 
     @cached_property
     def takes_all(self) -> bool:
@@ -83,6 +90,10 @@ class Source:
     lines: tuple[Line, ...]
     client: str = ""
     """What a client is called whose lines do not name it."""
+    level: str = ""
+    """Where a user says that the client logs who owns what."""
+    loose: bool = False
+    """A mark alone says nothing: a line that is none of these is nobody's."""
 
     def __post_init__(self) -> None:
         for number, line in enumerate(self.lines):
@@ -100,6 +111,11 @@ class Source:
         """What the prefix of a line caught, and the message; None for a line without such a prefix."""
         found = self.head.match(text)
         return None if found is None else (captures(found), bare(text[found.end() :]))
+
+    def read(self, wrapped: Wrapped) -> Reading | None:
+        """Return what a line says; None for one without the prefix. Raises Unlike as `match` does."""
+        split = self.split(wrapped.text)
+        return None if split is None else Reading(split[0], *self.match(split[1]), split[1])
 
     @cached_property
     def _by_start(self) -> tuple[int, dict[str, list[Line]]]:
@@ -148,6 +164,15 @@ def bare(message: str) -> str:
         if start >= 0 and LOGGER.fullmatch(message, start):
             return message[:start]
     return message
+
+
+class Reading(NamedTuple):
+    """What a line says: what stands before the message, and what its row catches."""
+
+    head: dict[str, str]
+    line: Row | None
+    caught: dict[str, str]
+    message: str
 
 
 class Unlike(ValueError):

@@ -9,12 +9,25 @@ several processes: where something tells these apart, it does; where nothing doe
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources import jsonl
 from rebalance_verifier.pipeline.audit.sources.events import EventRow, Kind
-from rebalance_verifier.pipeline.audit.sources.loggers import EPOCH, LOSING, OVERDUE, REBOOTSTRAPPING, RELEASE
+from rebalance_verifier.pipeline.audit.sources.holdings import CHANGES, spelled_out
+from rebalance_verifier.pipeline.audit.sources.loggers import (
+    EPOCH,
+    HOLDS,
+    LOSES,
+    LOSING,
+    NAMED,
+    OVERDUE,
+    REBOOTSTRAPPING,
+    REJOINS,
+    RELEASE,
+    SHARED,
+    TASKS,
+)
 from rebalance_verifier.pipeline.audit.sources.rows import LineRow
 
 MIXED = "mixed"
@@ -23,9 +36,17 @@ MIXED = "mixed"
 CLUSTERS = "clusters"
 """Kind of a note: groups of one name on several clusters, which have nothing to do with each other."""
 
+APART = "apart"
+"""Kind of a note: a group that has no owners of partitions."""
+
+_APART = {
+    SHARED: "is a share group: its members share partitions, so nobody owns one and nothing is judged",
+    TASKS: "is a Streams group (KIP-1071): its members own tasks, which are not read, so nothing is judged",
+}
+
 
 class Note(NamedTuple):
-    """Something about the logs that bears on what is found in them; ``kind`` is ``MIXED`` or ``CLUSTERS``."""
+    """Something about the logs that bears on what is found in them; ``kind``: one of those above."""
 
     kind: str
     group: str
@@ -87,10 +108,13 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
     events: list[EventRow] = []
     clients: set[LoggedClient] = set()
     releases = [row for row in running if row.kind == RELEASE]
+    apart: dict[str, str] = {}
     of_client: dict[str, list[LineRow]] = defaultdict(list)
     for row in rows:
         if row.kind == RELEASE:
             releases.append(row)
+        elif row.kind in _APART and row.group:
+            apart[row.group] = row.kind
         elif row.source == jsonl.NAME:  # all is in the line
             events.append(EventRow._make(row[:10] + row[13:]))
         elif row.client is not None:
@@ -98,14 +122,15 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         elif row.group:
             events.append(_event(row, row.kind, row.group, None, row.host))
             clients.add(LoggedClient(row.group, None, row.source, _release(releases, row), None))
-    notes: list[Note] = []
+    notes = [Note(APART, group, "", f"{group} {_APART[kind]}") for group, kind in sorted(apart.items())]
     for client, several in sorted(of_client.items()):
         several.sort(key=_in_order)
         processes, unclear = processes_of(client, several)
         notes += unclear
         events += _replaced(several)
+        notes += _groupless(client, processes)
         for name, own in sorted(processes.items()):
-            events += _filled(name, own)
+            events += _filled(name, spelled_out(own))
             clients |= _clients(name, own, releases)
     return SettledRows(events, notes, sorted(clients, key=str))
 
@@ -292,6 +317,25 @@ def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
                 owned.pop(what, None)
         elif row.kind in (LOSING, Kind.RESET):
             owned.clear()
+    return _interleaved(rows)
+
+
+def _interleaved(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
+    """Return two rows that one consumer cannot have written, of a client that logs no generation.
+
+    It keeps its member id until it is told to join again, and never has one again that it had before another.
+    """
+    holder: LineRow | None = None
+    former: set[str | None] = set()
+    told = False
+    for row in rows:
+        told = told or row.kind in (LOSES, REJOINS, *_ENDS)
+        if row.kind == HOLDS:
+            if holder is not None and holder.member != row.member:
+                if not told or row.member in former:
+                    return holder, row
+                former.add(holder.member)
+            holder, told = row, False
     return None
 
 
@@ -312,6 +356,8 @@ def _note(name: str, rows: Sequence[LineRow]) -> Note:
     what = f"{one.topic}-{one.partition}"
     if one.kind == Kind.ASSIGNED:
         why = f"is given {what} twice, {where}"
+    elif one.member and one.generation is None:
+        why = f"joins as {one.member} and as {other.member}, {where}"
     elif one.member:
         why = f"joins generation {one.generation} as {one.member} and as {other.member}, {where}"
     else:
@@ -322,6 +368,15 @@ def _note(name: str, rows: Sequence[LineRow]) -> Note:
         "(kubectl logs --prefix)"
     )
     return Note(MIXED, group, name, text)
+
+
+def _groupless(client: str, processes: Mapping[str, Sequence[LineRow]]) -> Iterable[Note]:
+    """Return notes on logs of several groups whose lines about partitions do not say of which they are."""
+    for name, rows in sorted(processes.items()):
+        groups = sorted({row.group for row in rows if row.group})
+        if len(groups) > 1 and any(row.topic and row.group is None and row.kind in CHANGES for row in rows):
+            text = f"{name} is in {len(groups)} groups, and {client} does not log of which a partition is"
+            yield from (Note(MIXED, group, name, f"{text}: write a log for each group") for group in groups)
 
 
 def _where(row: LineRow) -> str:
@@ -344,7 +399,7 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
     for row in rows:
         group = row.group or group
         mine = group or any_group
-        if mine is None:
+        if mine is None or row.kind == NAMED:
             continue
         before = state[mine]
         if row.kind == EPOCH:

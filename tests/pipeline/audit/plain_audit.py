@@ -114,6 +114,9 @@ class Group:
                 and event.generation not in self.members
             ):
                 first[event.generation] = min(first.get(event.generation, event.at), event.at)
+        joins = [e for e in events if e.kind in ("joined", "synced") and e.consumer]
+        numbered = {event.consumer for event in joins if event.generation is not None}
+        self.unnumbered = {event.consumer for event in joins} - numbered
         self.first = first
         self.order = sorted(first, key=lambda generation: (first[generation], generation))
         self.eras()
@@ -215,6 +218,8 @@ class Group:
                 proved = given and (not a.begun or (known and b.granted > a.granted))  # type: ignore[operator]
                 both = a.consumer, b.consumer
                 until = min((at for at in (a.ended, b.ended) if at is not None), default=None)
+                if {a.consumer, b.consumer} & self.unnumbered:
+                    member = self.is_member(older, b.began)
                 if overlap and member:
                     yield Found("owned-twice", self.name, *key, b.began, until, both)
                 elif proved and following:
@@ -235,6 +240,26 @@ class Group:
                     if a.held < b.granted and same:  # type: ignore[operator]
                         first, then = sorted((a.ended, b.began))  # type: ignore[type-var]
                         yield Found("needless-movement", self.name, *key, first, then, both)  # type: ignore[arg-type]
+
+    def is_member(self, older: Owned, at: datetime) -> bool:
+        """By what its log was told last, and next: clients that log no generation."""
+        told = [
+            event
+            for event in sorted(self.events, key=_log_order)
+            if event.consumer == older.consumer
+            and event.kind in ("joined", "synced", "reset", "leaving", "closed", "started")
+        ]
+        before = [event for event in told if event.at <= at]
+        after = next((event for event in told if event.at > at), None)
+        if before and before[-1].kind not in ("joined", "synced"):
+            return False
+        ended = older.ended
+        if older.end == "lost" or (after and after.kind == "reset" and (ended is None or ended >= after.at)):
+            return False
+        late = older.end == "closed" or (ended is not None and (ended - at).total_seconds() < 5)
+        if late or older.end == "revoked" or (after and after.kind != "reset" and after.kind != "started"):
+            return True
+        return after is None and older.end is None
 
     def instants(self) -> list[tuple[datetime, list[str]]]:
         """What each file says last at each instant: which of two files was first nobody knows."""
