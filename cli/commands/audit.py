@@ -40,7 +40,10 @@ if TYPE_CHECKING:
     from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan
     from rebalance_verifier.pipeline.audit.run import TaskCount
 
-SOURCES = ("java", "librdkafka", "python", "broker", "events")
+SOURCES = (
+    *("java", "librdkafka", "python", "kgo", "kafkajs", "sarama", "kafka-go", "connect", "share"),
+    *("broker", "events"),
+)
 """``pipeline.audit.sources.parsing.KINDS``, which is heavy to import; a test compares them."""
 
 REPORTS = ("text", "json", "html")

@@ -327,15 +327,15 @@ def _interleaved(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
     """
     holder: LineRow | None = None
     former: set[str | None] = set()
-    told = False
+    outside = False
     for row in rows:
-        told = told or row.kind in (LOSES, REJOINS, *_ENDS)
+        outside = outside or row.kind in (LOSES, REJOINS, *_ENDS)
         if row.kind == HOLDS:
             if holder is not None and holder.member != row.member:
-                if not told or row.member in former:
+                if not outside or row.member in former:
                     return holder, row
                 former.add(holder.member)
-            holder, told = row, False
+            holder, outside = row, False
     return None
 
 
