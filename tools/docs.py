@@ -32,7 +32,7 @@ from tools import pictures, released_page
 from tools.paper import page, tables
 
 if TYPE_CHECKING:
-    from rebalance_verifier.pipeline.audit.sources.patterns import Row
+    from rebalance_verifier.pipeline.audit.sources.patterns import KnownLine
 
 ROOT = Path(__file__).parents[1]
 
@@ -434,7 +434,7 @@ def log_formats() -> str:
     return "\n".join(parts)
 
 
-def spoken(line: Row) -> str:
+def spoken(line: KnownLine) -> str:
     """Return the text of a line; of one with fields the message and their names."""
     from rebalance_verifier.pipeline.audit.sources.fields import FieldLine
 

@@ -37,7 +37,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     PYTHON,
     SARAMA,
 )
-from rebalance_verifier.pipeline.audit.sources.patterns import Row, Source, Unlike
+from rebalance_verifier.pipeline.audit.sources.patterns import KnownLine, Source, Unlike
 
 from tools.arguments import writable
 
@@ -200,12 +200,12 @@ def filled(text: str) -> Iterator[str]:
 
 
 @cache
-def readings(name: str, text: str) -> tuple[Row, ...]:
+def readings(name: str, text: str) -> tuple[KnownLine, ...]:
     """The rows of a source's table by which a format is an event."""
     source = next(one for one in LOGGED if one.name == name)
     if isinstance(source, FieldSource):
         return tuple(one for one in source.lines if one.start == text and one.kind is not None)
-    found: dict[str, Row] = {}
+    found: dict[str, KnownLine] = {}
     if len(HOLE.findall(text)) > MAX_HOLES and source in (SARAMA, KAFKA_GO):  # of which many begin alike
         plain = HOLE.sub(lambda hole: "7" if hole[0].endswith("d") else "t", text)
         try:

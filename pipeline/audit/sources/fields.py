@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources.assignments import written
 from rebalance_verifier.pipeline.audit.sources.envelopes import INNER, Wrapped, pairs_of
-from rebalance_verifier.pipeline.audit.sources.patterns import CAPTURES, Reading, Row, Unlike
+from rebalance_verifier.pipeline.audit.sources.patterns import CAPTURES, KnownLine, Reading, Unlike
 
 PLAIN_WORDS = 2
 """A message of so few words may be anybody's: it is the client's where the fields stand with it."""
@@ -40,7 +40,7 @@ class FieldName(NamedTuple):
 
 
 @dataclass(frozen=True)
-class FieldLine(Row):
+class FieldLine(KnownLine):
     """A message, the fields that go with it, and the event; without an event it is of no interest.
 
     ``rest`` names captures: ``member``, ``member=member_id``, ``instance=instance_id?`` where it may be

@@ -35,7 +35,7 @@ FOLLOWED = r"(?=[\s\"'\[\](){}<>])"
 
 
 @dataclass(frozen=True)
-class Row:
+class KnownLine:
     """A row of a table: how a message begins, what ``rest`` says of the rest of it, and the event."""
 
     start: str
@@ -52,7 +52,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Line(Row):
+class Line(KnownLine):
     """Lines that begin with ``start`` and are described by ``rest``.
 
     Named groups of ``rest`` are of ``CAPTURES``; a name may come again in an alternative, a digit after it.
@@ -170,7 +170,7 @@ class Reading(NamedTuple):
     """What a line says: what stands before the message, and what its row catches."""
 
     head: dict[str, str]
-    line: Row | None
+    line: KnownLine | None
     caught: dict[str, str]
     message: str
 
