@@ -1,26 +1,30 @@
 """A search at a level boundary, on disk, to be gone on with.
 
 It may have come with somebody's directory, so it is data: lines of JSON, and arrays of numbers as they lie in
-memory. Each part says how many bytes it has, and together they are all of the file, before any is read::
+memory. Each part says how many bytes it has, and together they are all of the file, before any is read. It is
+signed with the key of this user, since what it says was searched is believed::
 
-    {"version": 4, "fingerprint": "1f0c..."}
+    {"version": 5, "fingerprint": "1f0c..."}
     {"values": 812, "tally": {...}, "cpu": 1.5, "levels": [[["u1", "u2"], 1], [["u1", "u2"], 6]]}
-    the values of each component (``model.portable``), then the columns of each level
+    the values of each component (``model.portable``), then the columns of each level, then the signature
 """
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
 from rebalance_verifier.base.files import whole
+from rebalance_verifier.base.processes.signing import SEAL_BYTES, seal
 from rebalance_verifier.base.reading import Unreadable, fields, listed, parsed_json, regular, word
 from rebalance_verifier.base.reading import whole as integer
 from rebalance_verifier.explore.engine.memo import Columns
@@ -30,7 +34,7 @@ from rebalance_verifier.explore.engine.tally import Tally
 from rebalance_verifier.model import portable
 from rebalance_verifier.model.machine import Value
 
-VERSION = 4
+VERSION = 5
 """Raised when older readers would misread the file, or values be of classes by other names."""
 
 LONGEST_HEAD, LONGEST_BODY = 4096, 64 * 2**20
@@ -105,12 +109,19 @@ class Checkpoint:
             "cpu": snapshot.cpu,
             "levels": [[[ids.dtype.str[1:] for ids in level], len(level[0])] for level in snapshot.levels],
         }
+        lines = ({"version": VERSION, "fingerprint": fingerprint}, body)
+        columns = (ids for level in snapshot.levels for ids in level)
+        parts = chain(
+            (json.dumps(line).encode() + b"\n" for line in lines),
+            (values,),
+            (np.ascontiguousarray(ids, ids.dtype.newbyteorder("<")).data for ids in columns),
+        )
+        signature = seal(self.path.name)
         with whole(self.path) as file:
-            for line in ({"version": VERSION, "fingerprint": fingerprint}, body):
-                file.write(json.dumps(line).encode() + b"\n")
-            file.write(values)
-            for ids in (ids for level in snapshot.levels for ids in level):
-                file.write(np.ascontiguousarray(ids, ids.dtype.newbyteorder("<")).data)
+            for part in parts:
+                file.write(part)
+                signature.update(part)
+            file.write(signature.digest())
 
     def load(self, fingerprint: str, nothing: Tally, components: int) -> Snapshot | None:
         """Return what was saved; None when there is nothing. ``nothing``: what the search has counted before
@@ -119,7 +130,9 @@ class Checkpoint:
             with regular(self.path) as file:
                 try:
                     self._check_head(file, fingerprint)
-                    return _snapshot(file, nothing, components)
+                    found = _snapshot(file, nothing, components)
+                    self._check_seal(file)
+                    return found
                 except (ValueError, LookupError, TypeError) as error:
                     if isinstance(error, CheckpointError):
                         raise
@@ -144,6 +157,18 @@ class Checkpoint:
         if (of := word(head["fingerprint"])) != fingerprint:
             raise CheckpointError(f"{self.path} is a checkpoint of {of}, not of {fingerprint}")
 
+    def _check_seal(self, file: BinaryIO) -> None:
+        """What nobody can read wrongly may still be a lie."""
+        signature, left = seal(self.path.name), os.fstat(file.fileno()).st_size - SEAL_BYTES
+        file.seek(0)
+        while left and (part := file.read(min(left, 2**20))):
+            signature.update(part)
+            left -= len(part)
+        if not hmac.compare_digest(signature.digest(), file.read()):
+            raise CheckpointError(
+                f"{self.path} was not saved by a search of yours: begin anew, without --resume"
+            )
+
     def remove(self) -> None:
         """Forget what was saved."""
         self.path.unlink(missing_ok=True)
@@ -161,7 +186,7 @@ def _snapshot(file: BinaryIO, nothing: Tally, components: int) -> Snapshot:
     size = integer(body["values"], 0)
     shapes = [_shape(level, components) for level in listed(body["levels"])]
     in_all = size + sum(rows * kind.itemsize for kinds, rows in shapes for kind in kinds)
-    if not shapes or in_all != os.fstat(file.fileno()).st_size - file.tell():
+    if not shapes or in_all != os.fstat(file.fileno()).st_size - file.tell() - SEAL_BYTES:
         raise ValueError("it is not whole")
     values = [list(known) for known in portable.loads(file.read(size)) if isinstance(known, tuple)]
     if len(values) != components:

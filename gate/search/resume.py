@@ -1,8 +1,13 @@
-"""Where an interrupted check stands, on disk, so that ``--resume`` goes on instead of starting again."""
+"""Where an interrupted check stands, on disk, so that ``--resume`` goes on instead of starting again.
+
+It is signed with the key of this user: it may have come with somebody's directory, and what it says that was
+played is believed.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import hmac
 import json
 from collections import Counter
 from pathlib import Path
@@ -11,7 +16,8 @@ from typing import Any
 from rebalance_verifier.base.files import (
     write_whole,
 )
-from rebalance_verifier.base.reading import json_of
+from rebalance_verifier.base.processes.signing import seal
+from rebalance_verifier.base.reading import json_of, word
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario
 from rebalance_verifier.gate.search.plan import CheckPlan, count
@@ -48,7 +54,14 @@ def unfinished(progress: CheckProgress, plan: CheckPlan, target: TargetInfo) -> 
 def save(path: Path, progress: CheckProgress) -> None:
     """Write ``progress``; the file is complete or absent, never half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(_written(progress)))
+    written = _written(progress)
+    write_whole(path, json.dumps({"signed": _signature(path, written), "progress": written}))
+
+
+def _signature(path: Path, written: Any) -> str:
+    signature = seal(path.name)
+    signature.update(json.dumps(written).encode())
+    return signature.hexdigest()
 
 
 def _written(progress: CheckProgress) -> dict[str, Any]:
@@ -84,7 +97,11 @@ def load(path: Path) -> CheckProgress:
     Raises ``ValueError`` for a file that is damaged or of another version of the suite.
     """
     try:
-        return _parse(json_of(path))
+        data = json_of(path)
+        progress = _parse(data["progress"])
+        if not hmac.compare_digest(_signature(path, data["progress"]), word(data["signed"])):
+            raise ValueError("no check of yours has saved it")
+        return progress
     except (FileNotFoundError, NotADirectoryError):
         return CheckProgress()
     except (ValueError, LookupError, TypeError, AttributeError) as error:

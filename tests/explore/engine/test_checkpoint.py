@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rebalance_verifier.base.processes.signing import SEAL_BYTES, seal
 from rebalance_verifier.explore.engine import fast, plain
 from rebalance_verifier.explore.engine.checkpoint import Checkpoint, CheckpointError
 from rebalance_verifier.explore.engine.search import Limits, Progress, Stop
@@ -118,7 +119,7 @@ def test_of_another_search(tmp_path: Path) -> None:
 def test_a_checkpoint_of_another_version_says_so(tmp_path: Path) -> None:
     machine, rules = coordinator(2, 2, 2)
     at = Checkpoint(tmp_path / "search", "toy")
-    for written in (pickle.dumps((3, "toy")), b'{"version": 5, "fingerprint": "toy symmetry=False"}\n'):
+    for written in (pickle.dumps((3, "toy")), b'{"version": 4, "fingerprint": "toy symmetry=False"}\n'):
         at.path.write_bytes(written)
         with pytest.raises(CheckpointError, match="another version of rebalance: begin anew"):
             fast.explore(machine, rules, checkpoint=at)
@@ -131,12 +132,19 @@ def saved(tmp_path: Path) -> tuple[bytes, dict[str, Any], bytes]:
     at = Checkpoint(tmp_path / "search", "toy")
     fast.explore(machine, rules, Limits(depth=7, go_on=True), checkpoint=at)
     head, body, rest = at.path.read_bytes().split(b"\n", 2)
-    return head + b"\n", json.loads(body), rest
+    return head + b"\n", json.loads(body), rest[:-SEAL_BYTES]
+
+
+def signed(path: Path, written: bytes) -> bytes:
+    """As this user would have signed it: what is wrong with it is found all the same."""
+    signature = seal(path.name)
+    signature.update(written)
+    return written + signature.digest()
 
 
 def refused(path: Path, written: bytes) -> str:
     """What is said of it, in one line."""
-    path.write_bytes(written)
+    path.write_bytes(signed(path, written))
     with pytest.raises(CheckpointError) as error:
         fast.explore(*coordinator(2, 2, 2), checkpoint=Checkpoint(path, "toy"))
     assert str(path) in str(error.value)
@@ -216,7 +224,7 @@ def test_a_checkpoint_that_was_cut_or_changed(tmp_path: Path, saved) -> None:
 
 
 def _written(tmp_path: Path, whole: bytes) -> tuple[Machine, Rules]:
-    (tmp_path / "search").write_bytes(whole)
+    (tmp_path / "search").write_bytes(signed(tmp_path / "search", whole))
     return coordinator(2, 2, 2, withhold=False)
 
 
@@ -231,6 +239,22 @@ def test_nothing_is_read_before_it_is_known_whose_search_it_is(tmp_path: Path, s
     path.write_bytes(head.replace(b"toy", b"other") + b"[" * 100_000 + b"\n" + rest)
     with pytest.raises(CheckpointError, match="is a checkpoint of other symmetry=False, not of toy"):
         fast.explore(*coordinator(2, 2, 2), checkpoint=Checkpoint(path, "toy"))
+
+
+def test_a_checkpoint_of_somebody_else_is_not_believed(tmp_path: Path, saved, monkeypatch) -> None:
+    """It may say that all was searched and nothing is broken."""
+    head, body, rest = saved
+    body["tally"]["breaches"] = []
+    lie, path = head + json.dumps(body).encode() + b"\n" + rest, tmp_path / "search"
+    path.write_bytes(signed(path, lie))
+    assert fast.explore(*coordinator(2, 2, 2), checkpoint=Checkpoint(path, "toy")).levels
+    for name, cache in (("search", tmp_path / "theirs"), ("other", None)):
+        with monkeypatch.context() as changed:
+            if cache is not None:
+                changed.setenv("XDG_CACHE_HOME", str(cache))
+            path.write_bytes(signed(tmp_path / name, lie))
+        with pytest.raises(CheckpointError, match="not saved by a search of yours: begin anew"):
+            fast.explore(*coordinator(2, 2, 2), checkpoint=Checkpoint(path, "toy"))
 
 
 def test_a_pipe_or_a_device_is_no_checkpoint(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Mapping
@@ -699,6 +700,29 @@ def test_resuming_counts_the_time_before():
     result = run(Tiny(), progress=progress, report_progress=lambda p, _: done.append(p.seconds))
     assert result.seconds > 100
     assert done[0] > 100
+
+
+def test_what_somebody_else_played_is_not_believed(tmp_path, monkeypatch):
+    """It may say that all was played and nothing is broken."""
+    path = tmp_path / "state.json"
+    resume.save(path, CheckProgress(done=7))
+    assert resume.load(path).done == 7
+    whole = path.read_text()
+    for changed in (
+        whole.replace('"done": 7', '"done": 70'),
+        re.sub('"signed": "..', '"signed": "zz', whole),
+    ):
+        path.write_text(changed)
+        with pytest.raises(ValueError, match="no check of yours has saved it"):
+            resume.load(path)
+    with monkeypatch.context() as theirs:
+        theirs.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
+        resume.save(path, CheckProgress(done=7))
+    with pytest.raises(ValueError, match="no check of yours has saved it"):
+        resume.load(path)
+    path.rename(tmp_path / "other.json")
+    with pytest.raises(ValueError, match="no check of yours has saved it"):
+        resume.load(tmp_path / "other.json")
 
 
 def test_resume_keys_tell_searches_apart():

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from rebalance_verifier.base.processes import signing
 from rebalance_verifier.base.saved import TraceError
 from rebalance_verifier.gate.targets import trust
 from rebalance_verifier.gate.targets.hosts.hosted import is_ours
@@ -73,16 +74,16 @@ def test_the_key_is_for_its_user_alone(cache: Path) -> None:
         trust.sign(CODE)
     finally:
         os.umask(before)
-    key = cache / trust.KEY
+    key = cache / signing.KEY
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
-    assert len(key.read_bytes()) == trust.KEY_BYTES
-    assert [one.name for one in cache.iterdir()] == [trust.KEY], "no draft is left"
+    assert len(key.read_bytes()) == signing.KEY_BYTES
+    assert [one.name for one in cache.iterdir()] == [signing.KEY], "no draft is left"
 
 
 @pytest.mark.parametrize("wrong", ["readable", "short", "long", "link", "fifo", "directory"])
 def test_what_is_no_key_signs_nothing_and_trusts_nothing(cache: Path, here: Path, wrong: str) -> None:
     trust.sign(CODE)
-    key = cache / trust.KEY
+    key = cache / signing.KEY
     kept = key.read_bytes()
     moved = key.rename(here / "moved")
     match wrong:
