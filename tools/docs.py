@@ -468,10 +468,10 @@ def message(start: str, rest: str) -> str:
 def tlc() -> str:
     """The finite groups that TLC searches, with what it has to find."""
     from tools.tla.configurations import GROUPS
-    from tools.tla.modern import MODERN_GROUPS
+    from tools.tla.consumer import CONSUMER_GROUPS
 
     rows = [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in GROUPS]
-    rows += [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in MODERN_GROUPS]
+    rows += [(f"`{one.name}.cfg`", f"`{one.model}`", one.sentence, one.found) for one in CONSUMER_GROUPS]
     return table(("configuration", "module", "is", "TLC finds"), rows)
 
 

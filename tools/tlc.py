@@ -1,6 +1,6 @@
 """``make tlc``: TLC and our own search count the states of the same finite groups.
 
-    python -m tools.tlc              every group of tools.tla.configurations, and of modern
+    python -m tools.tlc              every group of tools.tla.configurations, and of consumer
     python -m tools.tlc two_members  this one
 
 TLC is a Java program and not ours to ship. It is taken from where the environment variable TLA2TOOLS says
@@ -25,13 +25,13 @@ from pathlib import Path
 
 from tools.state_space import StateSpace, explore
 from tools.tla.configurations import GROUPS as OF_CLASSIC
-from tools.tla.modern import MODERN_GROUPS
+from tools.tla.consumer import CONSUMER_GROUPS
 from tools.tla.names import camel
 from tools.tla.searched import TlcGroup
 
 SPECS = Path(__file__).parents[1] / "tools" / "tla"
 
-GROUPS: tuple[TlcGroup, ...] = (*OF_CLASSIC, *MODERN_GROUPS)
+GROUPS: tuple[TlcGroup, ...] = (*OF_CLASSIC, *CONSUMER_GROUPS)
 """All that are searched."""
 
 MISSING = (

@@ -18,7 +18,7 @@ from tools.docs import GENERATED
 from tools.paper import page, tables
 from tools.paper.page import render
 from tools.tla.configurations import GROUPS
-from tools.tla.modern import MODERN_GROUPS
+from tools.tla.consumer import CONSUMER_GROUPS
 
 ROOT = Path(__file__).parents[2]
 FOLDER = ROOT / "docs" / "paper"
@@ -183,7 +183,7 @@ def sizes() -> dict[str, int]:
         "contract": len(SAFETY) + len(LIVENESS),
         "current": len(tables.shipped_now()),
         "shipped": (ROOT / "docs/results/shipped.md").read_text().count("\n| `"),
-        "tlc": len(GROUPS) + len(MODERN_GROUPS),
+        "tlc": len(GROUPS) + len(CONSUMER_GROUPS),
         "walked": 16,
         "explored": (ROOT / "tools/benchmarks/explore.md").read_text().count("atomic |") + 1,
         "broken": (ROOT / "tools/benchmarks/explore.md").read_text().count("connections |"),

@@ -1,6 +1,6 @@
 """A finite group that is searched twice, by TLC and by ``tools.state_space``, and what TLC reads of it.
 
-``configurations`` has the groups of the classic protocol, ``modern`` those of the consumer protocol.
+``configurations`` has the groups of the classic protocol, ``consumer`` those of the consumer protocol.
 """
 
 from __future__ import annotations

@@ -133,12 +133,12 @@ def test_the_target_of_an_upgrade_is_older_than_the_group(switches: tuple[str, .
 
 
 MOVING = ((member(epoch=2, assigned=Parts(0b01), pending=Parts(0b10), target=Parts(0b01)),), ())
-MODERN = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=Generation(3), assigned=Generation(3), known=TWO)
+SERVED = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=Generation(3), assigned=Generation(3), known=TWO)
 
 
 @pytest.mark.parametrize(("switches", "assigned"), [((), 0b11), (("downgrade_to_target",), 0b01)])
 def test_a_downgrade_keeps_what_is_held(switches: tuple[str, ...], assigned: int) -> None:
-    group, book, _ = downgraded(setup(*switches), MODERN, MOVING, rebalances=True)
+    group, book, _ = downgraded(setup(*switches), SERVED, MOVING, rebalances=True)
     assert (group.kind, group.epoch, group.phase) == (GroupKind.CLASSIC, 3, GroupState.PREPARING)
     assert (book[0][0].assigned, book[0][0].pending, book[0][0].target) == (assigned, 0, 0)
 
@@ -148,7 +148,7 @@ def test_a_downgrade_keeps_what_is_held(switches: tuple[str, ...], assigned: int
     [((), GroupState.PREPARING), (("rebalance_not_logged",), GroupState.STABLE)],
 )
 def test_a_failover_after_a_downgrade(switches: tuple[str, ...], phase: GroupState) -> None:
-    group, _, _ = downgraded(setup(*switches), MODERN, MOVING, rebalances=True)
+    group, _, _ = downgraded(setup(*switches), SERVED, MOVING, rebalances=True)
     loaded, book = failed_over(group, 2)
     assert (loaded.kind, loaded.epoch, loaded.phase) == (GroupKind.CLASSIC, 3, phase)
     assert book[0][0].assigned == TWO
@@ -159,7 +159,7 @@ def test_a_group_that_was_never_written_is_gone_after_a_failover() -> None:
 
 
 def test_a_lost_generation_is_not_used_again() -> None:
-    down, _, _ = downgraded(setup(), MODERN, MOVING, rebalances=True)
+    down, _, _ = downgraded(setup(), SERVED, MOVING, rebalances=True)
     later = down._replace(epoch=Generation(5))
     loaded, book = failed_over(later, 2)
     group, _, _ = upgraded(setup(), loaded, book, TWO)
@@ -171,11 +171,11 @@ def test_a_lost_generation_is_not_used_again() -> None:
 )
 def test_the_policy_decides_whether_a_group_goes_back(scenario: str, kind: GroupKind) -> None:
     book = (MOVING[0], (ConsumerRecord(1, epoch=Generation(3)),))
-    group, _, _ = removed(setup(scenario=scenario), MODERN, book, 1, 1)
+    group, _, _ = removed(setup(scenario=scenario), SERVED, book, 1, 1)
     assert group.kind is kind
 
 
 def test_who_goes_from_a_mixed_group_leaves_it_as_it_is() -> None:
     book = (MOVING[0], (ConsumerRecord(1, epoch=Generation(3)),), (ConsumerRecord(1, epoch=Generation(3)),))
-    group, left, _ = removed(setup(), MODERN, book, 1, 1)
+    group, left, _ = removed(setup(), SERVED, book, 1, 1)
     assert (group.kind, group.epoch, left[1]) == (GroupKind.CONSUMER, 4, ())

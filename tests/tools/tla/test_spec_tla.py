@@ -18,8 +18,8 @@ from rebalance_verifier.specs.logic.universe import Universe
 from tests.tiers import tiered
 from tools import tlc
 from tools.state_space import StateSpace, explore
+from tools.tla import consumer as tla_consumer
 from tools.tla import group as tla_group
-from tools.tla import modern
 from tools.tla.configurations import files as classic_files
 from tools.tla.module import module
 from tools.tla.names import RESERVED, Export, camel, ranges
@@ -696,7 +696,7 @@ SPECS = tlc.SPECS
 
 def files():
     """What there is of both protocols."""
-    return (*classic_files(), *modern.files())
+    return (*classic_files(), *tla_consumer.files())
 
 
 @pytest.mark.slow
@@ -736,8 +736,8 @@ LARGE = {
 def test_every_configuration_asks_for_all_or_for_what_breaks(name):
     invariants = (SPECS / f"{name}.cfg").read_text().partition("INVARIANTS\n")[2].split()
     group = GROUP[name]
-    modern_one = isinstance(group, modern.ModernGroup)
-    spec = consumer_safety.specification() if modern_one else safety.specification()
+    of_consumer = isinstance(group, tla_consumer.ConsumerTlcGroup)
+    spec = consumer_safety.specification() if of_consumer else safety.specification()
     every = [camel(one) for one in (*spec.properties, *spec.invariants)]
     assert invariants == ["TypeOK", *([camel(group.broken)] if group.broken else every)]
 

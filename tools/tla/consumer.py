@@ -52,7 +52,7 @@ def export(spec: Specification) -> Export:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModernGroup(TlcGroup):
+class ConsumerTlcGroup(TlcGroup):
     """A group of so many member ids and partitions, whose epoch can grow so often. ``variation`` is the guard
     that is left out."""
 
@@ -95,14 +95,16 @@ START = ("start",)
 MOVES = ("start", "disconnected", "raised")
 GONE = ("start", "ends", "disconnected", "removed")
 
-MODERN_GROUPS: Sequence[ModernGroup] = (
-    ModernGroup(name="consumer_one_member", members=1, epochs=2, faults=GONE, distinct=1_577, depth=19),
-    ModernGroup(
+CONSUMER_GROUPS: Sequence[ConsumerTlcGroup] = (
+    ConsumerTlcGroup(name="consumer_one_member", members=1, epochs=2, faults=GONE, distinct=1_577, depth=19),
+    ConsumerTlcGroup(
         name="consumer_two_partitions", members=1, partitions=2, epochs=2, faults=MOVES,
         distinct=12_823, depth=26,
     ),
-    ModernGroup(name="consumer_two_members", members=2, epochs=2, faults=START, distinct=249_943, depth=37),
-    ModernGroup(
+    ConsumerTlcGroup(
+        name="consumer_two_members", members=2, epochs=2, faults=START, distinct=249_943, depth=37,
+    ),
+    ConsumerTlcGroup(
         name="broken_consumer_given", members=2, epochs=2, faults=START,
         variation="ignore_current_epoch", broken="exclusive ownership", depth=16,
     ),
@@ -121,13 +123,13 @@ def files() -> Iterator[tuple[str, str]]:
         name=WHOLE,
         extends=MODULE,
         text="What TLC is to search of ConsumerProtocol: which faults there are.",
-        next=next_steps(MODERN_GROUPS),
+        next=next_steps(CONSUMER_GROUPS),
     ))  # fmt: skip
     yield f"{BROKEN}.tla", model(whole, TlcModel(
         name=BROKEN,
         extends=WHOLE,
         text="Actions without a guard. A configuration puts one in the place of the original.",
-        instead=varied_actions(MODERN_GROUPS),
+        instead=varied_actions(CONSUMER_GROUPS),
     ))  # fmt: skip
-    for one in MODERN_GROUPS:
+    for one in CONSUMER_GROUPS:
         yield f"{one.name}.cfg", group_configuration(whole, one)
