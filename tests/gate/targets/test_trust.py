@@ -68,6 +68,14 @@ def test_a_signature_is_of_one_user(cache: Path, here: Path, tmp_path_factory, m
     assert not is_trusted()
 
 
+def test_a_key_of_somebody_else_is_none(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert len(signing.key()) == signing.KEY_BYTES
+    monkeypatch.setattr(os, "geteuid", lambda: 12345)
+    with pytest.raises(OSError, match="no key that you alone can read"):
+        signing.key()
+
+
 def test_the_key_is_for_its_user_alone(cache: Path) -> None:
     before = os.umask(0)
     try:
