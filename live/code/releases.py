@@ -37,7 +37,7 @@ _COORDINATOR = (
     "ConsumerGroups.java",
     "ClassicMembers.java",
 )
-_CONSUMER = ("ShippedConsumer.java", "VirtualTime.java", "SimulationClient.java")
+_CONSUMER = ("ShippedConsumer.java", "VirtualTime.java", "CellClient.java")
 
 _OPTIONS = ("-Xshare:auto", "-Xss2m", "-Xmx512m")
 """The first compiler is enough here too: after 160,000 steps the second has not earned what it costs."""
