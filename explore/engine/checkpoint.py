@@ -15,7 +15,7 @@ import hashlib
 import hmac
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -111,7 +111,7 @@ class Checkpoint:
         }
         lines = ({"version": VERSION, "fingerprint": fingerprint}, body)
         columns = (ids for level in snapshot.levels for ids in level)
-        parts = chain(
+        parts: Iterator[Any] = chain(  # bytes, and memory of arrays
             (json.dumps(line).encode() + b"\n" for line in lines),
             (values,),
             (np.ascontiguousarray(ids, ids.dtype.newbyteorder("<")).data for ids in columns),
