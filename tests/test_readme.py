@@ -183,8 +183,9 @@ def run(command: str, directory: Path, hangs: int) -> str:
     environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment.get("PATH", "")])
     environment["LC_ALL"] = "C.UTF-8"
     environment["COLUMNS"] = "100"
-    if "TLA2TOOLS" in command:
+    if "TLA2TOOLS" in command or "SPECIFICATIONS" in command:
         environment = {**tlc.for_a_search(environment), "TLA2TOOLS": str(tlc.jar())}
+        environment["SPECIFICATIONS"] = str(ROOT / "tools" / "tla")
     ran = subprocess.run(
         ["bash", "-c", command],
         cwd=directory,

@@ -476,7 +476,8 @@ print(next(one.deviation.failure for one in found if one.deviation))
 def test_one_word_of_the_model_is_enough(tmp_path, edit):
     """In a copy of the sources, with the steps and the seed that a proof has by default."""
     argv = [sys.executable, "-c", SAMPLES]
-    ran = subprocess.run(argv, env=edited(tmp_path, edit), capture_output=True, text=True, check=False)
+    environment = edited(tmp_path, edit)
+    ran = subprocess.run(argv, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert " is not " in ran.stdout, ran.stderr
 
 

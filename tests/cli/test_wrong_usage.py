@@ -118,7 +118,7 @@ upgrade --from range --to sticky --path bounce  ->  no path from range to sticky
 prove --theorem fencing  ->  did you mean
 prove --without held_bakc  ->  did you mean held_back?
 prove --group-protocol consumer --without held_back  ->  called 'held_back': there are exclusive, complete
-prove --group-protocol migration --without exclusive  ->  --without does not go with
+prove --group-protocol migration --without exclusive  ->  --without is not for groups between the protocols
 prove --group-protocol consumer --release java-4.1  ->  prove --release is not for consumer groups
 bugs J99  ->  did you mean J9
 bugs J1 --release java-2.4  ->  --release goes with --matrix
