@@ -274,7 +274,7 @@ class Where:
         self.inner = reference("roundrobin")
     def assign(self, cluster, group):
         with open("where", "a") as where:
-            hosted = "assignors.host" in str(sys.modules["__main__"].__spec__)
+            hosted = "targets.hosts.host" in str(sys.modules["__main__"].__spec__)
             print("host" if hosted else "worker", file=where)
         return self.inner.assign(cluster, group)
 """
