@@ -283,6 +283,7 @@ OF_OTHERS = {
     "--finite-model-find",
     "--junitxml",
     "--network",
+    "--previous",
     "--read-only",
     "--timestamps",
 }
