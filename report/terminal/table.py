@@ -38,7 +38,7 @@ def table(steps: Sequence[Step], loop: int | None = None, width: int = 0) -> lis
         lines.append((head + "  ".join(pad(n, s) for n, s in zip(names, sizes, strict=True))).rstrip())
         lines.append(CELL.rjust(min(room + 10 + len(CELL), width)))
     elif names:
-        lines.append(f"  step  what happens; below it each member, {CELL}")
+        lines.append(f"  step  what happens; below, each member, {CELL}")
     before: list[str] = []
     for step, row in zip(steps, cells, strict=True):
         if loop == step.number - 1:

@@ -261,7 +261,7 @@ def test_the_text_says_how_many_mutants_are_noticed():
     figures = {figure.what: f"{figure.count:,}" for figure in tables.counted()}
     tried, killed, left = (figures[f"mutants that {of}"] for of in ("were tried", "were killed", "are open"))
     assert (
-        f"All {figures['mutants']} mutants of the model were tried; {killed} are killed, nearly all by tests "
+        f"All {figures['mutants']} mutants of the model were tried. {killed} are killed, nearly all by tests "
         f"of single steps, and {left} are open"
     ) in prose()
     assert tried == figures["mutants"]

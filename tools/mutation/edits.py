@@ -95,7 +95,8 @@ class Copy:
 
     def failing(self, tests: Sequence[str], marks: str, *options: str) -> list[str]:
         """The tests of these files that fail. Raises RuntimeError where they cannot be run."""
-        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", marks, *options]
+        command = [sys.executable, "-P", "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+        command += ["-m", marks, *options]
         try:
             ran = subprocess.run(
                 [*command, *tests],
