@@ -79,14 +79,14 @@ TYPED = {
 }
 """How each line of the table is typed here."""
 
-SLOW = (
-    *("prove", "prove --necessity", "prove --without", "upgrade", "explore --target", "bugs --matrix"),
-    "campaign",
-)
+SLOW = ("upgrade", "explore --target", "bugs --matrix", "campaign")
 """Those that take some seconds; those on Kafka's code do, too."""
 
-NIGHTLY = ("prove --release", "replay --on CLIENT", "record --cluster mock")
-"""That of a classic group takes minutes, or real clients; the refusals of the others cost nothing."""
+NIGHTLY = (
+    *("prove", "prove --necessity", "prove --without", "prove --release"),
+    *("replay --on CLIENT", "record --cluster mock"),
+)
+"""Those that take minutes for classic groups, or real clients; the refusals of the others cost nothing."""
 
 
 def _is_code(command: str) -> bool:

@@ -478,7 +478,7 @@ def test_the_command_says_what_agreed(rebalance: Rebalance, tmp_path: Path) -> N
         (("log.jsonl", "--code", "newest"), "name a log, or with --code"),
         (("--code", "coordinator:newest"), "write code:RELEASE or coordinator:RELEASE"),
         (("--code", "3.7.0"), "3.8.0 is the oldest"),
-        (("--code", "newest"), "'newest' is no release"),
+        (("--code", "latest"), "'latest' is no release"),
         (("--code", "newest", "--scenario", "none"), "--scenario: no scenario is called 'none'"),
         (("--code", "newest", "--faults", "rain"), "no fault is called 'rain'"),
         (("--code", "newest", "--states", "9"), "--states goes with a log only"),
