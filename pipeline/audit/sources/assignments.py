@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
-_SHARE = re.compile(r"(?:^\{|, )([^,={}]+)=Assignment\(partitions=\[([^\]]*)\]")
+_SHARE = re.compile(r"(?:^\{|, )([^,={}]+)=Assignment\(partitions=\[([^\[\]]*)\]")
 """``{consumer-1-uuid=Assignment(partitions=[t-0, t-1]), consumer-2-uuid=Assignment(partitions=[])}``"""
 
 _TIED = re.compile(r"TopicPartition\(topic='([^']*)', partition=(\d+)\)")
-_KEYED = re.compile(r"\{topic:(\S+) partition:(\d+)\}")
+_KEYED = re.compile(r"\{topic:([^\s{}]+) partition:(\d+)\}")
 _NUMBERED = re.compile(r"([^\s,\[\]{}:\"]+):?\[([\d ,]*)\]")
 _NUMBERED_ONLY = re.compile(rf"(?:map\[)?(?:{_NUMBERED.pattern}(?:, ?| |$)?)+\]?")
-_TARGET = re.compile(r"(?:^\{|, )([^,={}]+)=(?:Member)?Assignment\((?:target)?[pP]artitions=\{(.*?)\}\)")
+_TARGET = re.compile(r"(?:^\{|, )([^,={}]+)=(?:Member)?Assignment\((?:target)?[pP]artitions=\{([^{}]*)\}\)")
 _OF_TOPIC = re.compile(r"([\w-]+)=\[([\d, ]*)\]")
 """A broker's: ``{m-1=MemberAssignment(partitions={ID=[0, 1]}), m-2=MemberAssignment(partitions={})}``."""
 
-_OF_MEMBER = re.compile(r"(?:^|, )([^{}]+?)\{([^{}]*)\}")
-"""``consumer-1-uuid{t[0 1]}, consumer-2-uuid{}``"""
+_BRACED = re.compile(r"\{([^{}]*)\}")
 
 
 def listed(text: str) -> list[str]:
@@ -59,8 +58,20 @@ def planned(text: str) -> list[tuple[str, list[str]]]:
             (member, [f"{topic}-{n}" for topic, several in _OF_TOPIC.findall(share) for n in listed(several)])
             for member, share in targets
         ]
-    shares = _SHARE.findall(text) or ([] if text.startswith("{") else _OF_MEMBER.findall(text))
+    shares = _SHARE.findall(text) or ([] if text.startswith("{") else _of_members(text))
     return [(member, listed(share)) for member, share in shares]
+
+
+def _of_members(text: str) -> Iterator[tuple[str, str]]:
+    """Yield the shares of ``consumer-1-uuid{t[0 1]}, consumer-2-uuid{}``: no name is searched twice, since a
+    hostile line may be as long as it likes."""
+    end = 0
+    for found in _BRACED.finditer(text):
+        before = text[end : found.start()]
+        member = before.removeprefix(", ")
+        if member and (not end or member != before) and not {"{", "}"} & set(member):
+            yield member, found[1]
+        end = found.end()
 
 
 def written(value: Any) -> str | None:
@@ -78,13 +89,23 @@ def written(value: Any) -> str | None:
         return value
     if isinstance(value, list) and all(isinstance(one, str) for one in value):
         return ", ".join(value)
-    if isinstance(value, list):
-        value = {one.get("topic"): one.get("partitions") for one in value if isinstance(one, dict)}
-    if not isinstance(value, Mapping):
-        return None
     names: list[str] = []
-    for topic, numbers in value.items():
-        if not isinstance(numbers, list) or not all(type(number) is int for number in numbers):
+    for topic, numbers in _by_topic(value):
+        if not isinstance(topic, str) or not isinstance(numbers, list) or not all(map(_is_number, numbers)):
             return None
         names += [f"{topic}-{number}" for number in numbers]
-    return ", ".join(names)
+    return ", ".join(names) if isinstance(value, Mapping | list) else None
+
+
+def _by_topic(value: Any) -> Iterator[tuple[Any, Any]]:
+    """Yield topics with their partitions, of a mapping or of a list of objects; None for what is neither."""
+    if isinstance(value, Mapping):
+        yield from value.items()
+    elif isinstance(value, list):
+        for one in value:
+            yield (one.get("topic"), one.get("partitions")) if isinstance(one, Mapping) else (None, None)
+
+
+def _is_number(value: Any) -> bool:
+    """Check whether a value of a log can be the number of a partition."""
+    return type(value) is int and 0 <= value < 2**31

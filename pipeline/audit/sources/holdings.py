@@ -66,7 +66,7 @@ def _spelled_out(rows: Sequence[LineRow]) -> Iterator[LineRow]:
                 gone = [part for part in mine if part not in wanted]
                 yield bare._replace(kind=Kind.SYNCED)
                 yield from (row._replace(kind=Kind.REVOKED, topic=t, partition=p) for t, p in gone)
-                given = new or [] if wanted else [(None, None)]
+                given = new if wanted else [(None, None)]
                 yield from (row._replace(kind=Kind.ASSIGNED, topic=t, partition=p) for t, p in given)
                 owned[group] = wanted
             case "drops" | "rejoins" | "leaves" | "loses":
