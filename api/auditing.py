@@ -47,7 +47,7 @@ def audit(
         checks: only these of `rebalance list checks`.
         level: the weakest level that makes the verdict a violation: safety, liveness or quality.
         known: findings to expect: ids, patterns or "@FILE".
-        source: only lines of java, librdkafka, python, broker or events (each is recognised).
+        source: only lines of one kind, such as "java", "kgo" or "broker" (each is recognised).
         zone: the time zone of times that do not say theirs, such as "Europe/Berlin" or "+02:00".
         date: the day of times that do not say theirs, as "YYYY-MM-DD".
         clock_skew: seconds by which the clocks of two hosts may differ (estimated from the logs).

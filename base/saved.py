@@ -17,9 +17,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar, cast
 
 from rebalance_verifier.base import reading
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.names import meant
 from rebalance_verifier.base.text import listed
 

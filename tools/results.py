@@ -14,9 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from rebalance_verifier.base import saved as files
-from rebalance_verifier.base.saved import (
-    ROOT,
-)
+from rebalance_verifier.base.saved import ROOT
 from rebalance_verifier.base.verdict import Exit, Level
 from rebalance_verifier.cli.commands import compare as command
 from rebalance_verifier.cli.console.terminal import (

@@ -17,9 +17,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 from rebalance_verifier.base.files import Kept
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.supervision import (
     LINUX,
     TimeUsed,

@@ -12,9 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from rebalance_verifier.base.processes.child import Child, ProcessGone
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.lines import to_line
 from rebalance_verifier.base.processes.tools import ToolError
 

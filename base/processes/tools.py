@@ -9,9 +9,7 @@ import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rebalance_verifier.base.files import (
-    scratch,
-)
+from rebalance_verifier.base.files import scratch
 from rebalance_verifier.base.processes.supervision import end_all, spawn
 
 

@@ -13,9 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.base.saved import (
-    ROOT,
-)
+from rebalance_verifier.base.saved import ROOT
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.console.progress import counted, polled
 from rebalance_verifier.cli.console.terminal import (

@@ -11,9 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance_verifier.base.saved import (
-    ROOT,
-)
+from rebalance_verifier.base.saved import ROOT
 from rebalance_verifier.base.text import count
 from rebalance_verifier.cli.commands.code_search import run_in_group
 from rebalance_verifier.cli.console.progress import Stages, counted, polled

@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.removal import remove
-from rebalance_verifier.base.saved import (
-    ROOT,
-)
+from rebalance_verifier.base.saved import ROOT
 from rebalance_verifier.cli.commands.code_search import run_on_code
 from rebalance_verifier.cli.console.progress import Line, Stages, polled, progress
 from rebalance_verifier.cli.console.terminal import (

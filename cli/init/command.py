@@ -9,9 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.installation import installation
 from rebalance_verifier.base.reading import Unreadable, contents, text, toml_of
 from rebalance_verifier.cli.console.terminal import UsageError, print_out, usage_errors

@@ -5,12 +5,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from rebalance_verifier.base.saved import (
-    ROOT,
-)
-from rebalance_verifier.cli.console.terminal import (
-    print_err,
-)
+from rebalance_verifier.base.saved import ROOT
+from rebalance_verifier.cli.console.terminal import print_err
 
 if TYPE_CHECKING:
     from rebalance_verifier.explore.engine.checkpoint import Checkpoint

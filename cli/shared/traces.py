@@ -7,9 +7,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance_verifier.base.saved import (
-    ROOT,
-)
+from rebalance_verifier.base.saved import ROOT
 from rebalance_verifier.cli.console.terminal import (
     UsageError,
     print_err,

@@ -10,9 +10,7 @@ from collections.abc import Callable, Mapping
 
 from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.consumer.conversion import may_downgrade, may_upgrade
-from rebalance_verifier.model.group.parts import (
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Topics
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, Setup
 from rebalance_verifier.model.values import RebalanceProtocol
 

@@ -13,9 +13,7 @@ from collections.abc import Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Limits, Promise
 from rebalance_verifier.model.values import NO_GENERATION, Cluster, Partitions, Subscription

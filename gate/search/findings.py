@@ -8,9 +8,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.search.causes.attribution import (
     MAX_CAUSES,

@@ -13,9 +13,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.processes.signing import seal
 from rebalance_verifier.base.reading import json_of, word
 from rebalance_verifier.gate.scenarios.player import Found

@@ -18,9 +18,7 @@ from typing import Any, Self, TypeVar
 
 from rebalance_verifier.base.confine.environment import minimal
 from rebalance_verifier.base.processes.child import Child, ProcessGone
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.lines import Garbage, Json, from_line, show
 from rebalance_verifier.base.processes.supervision import SANDBOX, limit_memory
 from rebalance_verifier.base.processes.workers import quiet

@@ -15,9 +15,7 @@ from rebalance_verifier.live.conformance.observed import (
     LogCapabilities,
     Observed,
 )
-from rebalance_verifier.model.group.parts import (
-    Parts,
-)
+from rebalance_verifier.model.group.parts import Parts
 
 
 @dataclass(frozen=True)

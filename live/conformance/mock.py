@@ -13,9 +13,7 @@ from rebalance_verifier.model.classic.state import (
     Refused,
     SyncOk,
 )
-from rebalance_verifier.model.group.parts import (
-    Error,
-)
+from rebalance_verifier.model.group.parts import Error
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import NOBODY, Action, Machine, Outcome, Value
 

@@ -8,9 +8,7 @@ from typing import NamedTuple
 
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.group.parts import (
-    Parts,
-)
+from rebalance_verifier.model.group.parts import Parts
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Machine
 

@@ -21,9 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.reading import fields, json_of, listed, whole, word
 from rebalance_verifier.base.removal import remove
 from rebalance_verifier.pipeline.audit import kernel, tail

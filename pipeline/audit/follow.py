@@ -12,9 +12,7 @@ from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.installation import how_to_get
 from rebalance_verifier.base.processes.supervision import record_signals
 from rebalance_verifier.base.reading import fields, json_of

@@ -25,9 +25,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.processes.workers import CannotStart, isolated
 from rebalance_verifier.base.reading import Unreadable, fields, json_of, listed, whole, word
 from rebalance_verifier.base.verdict import Exit

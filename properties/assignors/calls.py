@@ -11,9 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, wraps
 from typing import Any, NamedTuple, TypeVar
 
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Limits, Promise
 from rebalance_verifier.model.values import (

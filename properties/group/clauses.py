@@ -29,9 +29,7 @@ from rebalance_verifier.model.group.observations import (
     Seen,
     Threw,
 )
-from rebalance_verifier.model.group.parts import (
-    GroupState,
-)
+from rebalance_verifier.model.group.parts import GroupState
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, Setup, letter
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group import checks, consumer

@@ -13,9 +13,7 @@ from dataclasses import asdict, dataclass, field
 from rebalance_verifier.base.text import count
 from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.model.classic.describe import ASKS, event_text
-from rebalance_verifier.model.group.parts import (
-    each,
-)
+from rebalance_verifier.model.group.parts import each
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import NOBODY, Event, StepDetails, StepMark, StepMessage, StepOwner
 from rebalance_verifier.model.protocols import machine

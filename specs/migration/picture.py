@@ -13,9 +13,7 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerRecord,
     GroupKind,
 )
-from rebalance_verifier.model.group.parts import (
-    NONE,
-)
+from rebalance_verifier.model.group.parts import NONE
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.consumer.picture import Entry, GroupPicture, SlotState
 from rebalance_verifier.specs.logic.universe import Value

@@ -22,9 +22,7 @@ from rebalance_verifier.model.classic.state import (
     Member,
     Metadata,
 )
-from rebalance_verifier.model.group.parts import (
-    NOTHING,
-)
+from rebalance_verifier.model.group.parts import NOTHING
 from rebalance_verifier.model.group.setup import ConsumerConfig
 from rebalance_verifier.specs import proving
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding, examined

@@ -8,12 +8,8 @@ from typing import Any, NamedTuple
 
 import pytest
 from rebalance_verifier.model import portable
-from rebalance_verifier.model.classic.state import (
-    Member,
-)
-from rebalance_verifier.model.group.parts import (
-    Life,
-)
+from rebalance_verifier.model.classic.state import Member
+from rebalance_verifier.model.group.parts import Life
 from rebalance_verifier.model.portable import NotValues
 from rebalance_verifier.model.values import TopicPartition
 

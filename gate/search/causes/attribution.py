@@ -13,9 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.minimise import minimise
 from rebalance_verifier.gate.scenarios.player import Found, PlayedHistory, from_round

@@ -12,9 +12,7 @@ from itertools import starmap
 from types import TracebackType
 from typing import Any, Protocol, Self, TypeVar
 
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.lines import Garbage
 from rebalance_verifier.base.processes.supervision import ended_after
 from rebalance_verifier.gate.targets.hosts.host import ask, ask_user_data, name_of, trace_of

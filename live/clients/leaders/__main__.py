@@ -20,9 +20,7 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from rebalance_verifier.base.files import (
-    write_whole,
-)
+from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.processes.lines import Json, to_line
 from rebalance_verifier.live.clients.leaders.broker import Network
 from rebalance_verifier.live.clients.leaders.lane import Lane

@@ -15,9 +15,7 @@ from rebalance_verifier.live.clients.proxy.proxy import Placed, Proxy, ProxyTime
 from rebalance_verifier.live.clients.proxy.rules import ProxyRule
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.model.classic.errors import FATAL
-from rebalance_verifier.model.classic.state import (
-    Refused,
-)
+from rebalance_verifier.model.classic.state import Refused
 from rebalance_verifier.model.group.observations import Answered, Call, Callback, Threw
 from rebalance_verifier.model.group.parts import (
     NO_ID,

@@ -15,9 +15,7 @@ from rebalance_verifier.live.clients.replay.client import ReplayClient
 from rebalance_verifier.live.clients.replay.naming import RunNames
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.live.clients.replay.verdict import Replayed
-from rebalance_verifier.model.group.parts import (
-    each,
-)
+from rebalance_verifier.model.group.parts import each
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.wire import WireError, decode_assignment
 

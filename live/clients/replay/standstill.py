@@ -11,9 +11,7 @@ from rebalance_verifier.live.clients.replay.driver import ClientDriver
 from rebalance_verifier.live.clients.replay.replay_plan import Due, ReplayStep
 from rebalance_verifier.live.clients.replay.scene import ReplayScene
 from rebalance_verifier.model.classic.errors import answer_to
-from rebalance_verifier.model.group.parts import (
-    union,
-)
+from rebalance_verifier.model.group.parts import union
 from rebalance_verifier.model.group.setup import MemberContext
 
 

@@ -16,9 +16,7 @@ from rebalance_verifier.live.code.answers import (
     SimulationResponse,
 )
 from rebalance_verifier.model.classic.join_group import select_protocol
-from rebalance_verifier.model.classic.state import (
-    Metadata,
-)
+from rebalance_verifier.model.classic.state import Metadata
 from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
 from rebalance_verifier.model.group.parts import (
     GroupState,

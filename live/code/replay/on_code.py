@@ -35,9 +35,7 @@ from rebalance_verifier.model.bugs.observed import (
 )
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.group.parts import (
-    Life,
-)
+from rebalance_verifier.model.group.parts import Life
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.properties.group.clauses import CONVERGES
 

@@ -23,9 +23,7 @@ from rebalance_verifier.live.code.answers import (
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
-from rebalance_verifier.model.group.parts import (
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Topics
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
 

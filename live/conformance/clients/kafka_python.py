@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK
 from rebalance_verifier.live.conformance.clients.traits import FindingContext, read_client
 from rebalance_verifier.model.classic.callbacks import works
-from rebalance_verifier.model.classic.state import (
-    Member,
-)
-from rebalance_verifier.model.group.parts import (
-    MemberState,
-)
+from rebalance_verifier.model.classic.state import Member
+from rebalance_verifier.model.group.parts import MemberState
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -6,9 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from rebalance_verifier.live.conformance.wire.items import Item, Lane
-from rebalance_verifier.model.group.parts import (
-    NONE,
-)
+from rebalance_verifier.model.group.parts import NONE
 from rebalance_verifier.model.machine import NOBODY
 
 COORDINATOR: Lane = ("coordinator", NOBODY)

@@ -6,9 +6,7 @@ from collections.abc import Iterator
 
 from rebalance_verifier.live.conformance.wire.group import WireGroup
 from rebalance_verifier.model.consumer.state import Beat, BeatOk, BeatRefused, ClassicMessage, ConsumerRecord
-from rebalance_verifier.model.group.parts import (
-    NONE,
-)
+from rebalance_verifier.model.group.parts import NONE
 from rebalance_verifier.model.machine import State
 
 

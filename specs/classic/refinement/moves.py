@@ -5,12 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from rebalance_verifier.model.classic.state import (
-    Group,
-)
-from rebalance_verifier.model.group.parts import (
-    Slot,
-)
+from rebalance_verifier.model.classic.state import Group
+from rebalance_verifier.model.group.parts import Slot
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.specs.classic.refinement.abstraction import Abstraction, Local

@@ -23,12 +23,8 @@ from typing import Any, cast
 import z3
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Group,
-)
-from rebalance_verifier.model.group.parts import (
-    Slot,
-)
+from rebalance_verifier.model.classic.state import Group
+from rebalance_verifier.model.group.parts import Slot
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, State
 from rebalance_verifier.specs.classic.refinement.abstraction import (

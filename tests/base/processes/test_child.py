@@ -12,9 +12,7 @@ import pytest
 from rebalance_verifier.base.files import Kept
 from rebalance_verifier.base.processes import child as module
 from rebalance_verifier.base.processes.child import MAX_ANSWER, Child, ProcessGone
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.supervision import marked
 
 from tests.processes import LINUX, left

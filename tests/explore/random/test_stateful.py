@@ -26,9 +26,7 @@ from rebalance_verifier.explore.random.swarm import (
     run_context,
     swarm_config,
 )
-from rebalance_verifier.model.group.parts import (
-    GroupState,
-)
+from rebalance_verifier.model.group.parts import GroupState
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import State
 from rebalance_verifier.model.protocols import machine

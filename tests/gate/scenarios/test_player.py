@@ -9,9 +9,7 @@ from dataclasses import replace
 
 import pytest
 from rebalance_verifier.base.draws import Seeded
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, generate
 from rebalance_verifier.gate.scenarios.player import (

@@ -14,9 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search import findings, resume

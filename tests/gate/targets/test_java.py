@@ -16,9 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, numbered
 from rebalance_verifier.gate.search.subject import Subject

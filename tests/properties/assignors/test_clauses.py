@@ -9,9 +9,7 @@ from types import FunctionType
 from typing import Any
 
 import pytest
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import LESSER, Limits, Promise, stated
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition

@@ -20,9 +20,7 @@ from rebalance_verifier.model.classic.state import (
     Refused,
     SyncOk,
 )
-from rebalance_verifier.model.group.parts import (
-    Life,
-)
+from rebalance_verifier.model.group.parts import Life
 from rebalance_verifier.model.group.setup import CONNECTION_FAULTS, Setup, letter
 from rebalance_verifier.model.machine import State, View
 from rebalance_verifier.properties.group.rules import Finally, Rules

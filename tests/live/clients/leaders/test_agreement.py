@@ -8,9 +8,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.gate.scenarios.player import play
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, scenario_at

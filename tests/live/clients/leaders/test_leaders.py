@@ -9,9 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance_verifier.base.processes.failure import (
-    FailureKind,
-)
+from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.gate.search.search import replay
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.resolve import resolve

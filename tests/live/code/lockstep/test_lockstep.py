@@ -31,13 +31,9 @@ from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.bugs.releases import parse
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Refused,
-)
+from rebalance_verifier.model.classic.state import Refused
 from rebalance_verifier.model.group.observations import Callback
-from rebalance_verifier.model.group.parts import (
-    Life,
-)
+from rebalance_verifier.model.group.parts import Life
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.values import (
     Cluster,

@@ -13,9 +13,7 @@ from rebalance_verifier.live.code.lockstep.walks import lines_of
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Refused,
-)
+from rebalance_verifier.model.classic.state import Refused
 from rebalance_verifier.model.group.observations import Call, Callback, Threw
 from rebalance_verifier.model.group.parts import (
     Error,

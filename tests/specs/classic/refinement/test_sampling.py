@@ -13,9 +13,7 @@ from rebalance_verifier.model.classic.state import (
     Member,
     Metadata,
 )
-from rebalance_verifier.model.group.parts import (
-    NOTHING,
-)
+from rebalance_verifier.model.group.parts import NOTHING
 from rebalance_verifier.model.group.setup import ConsumerConfig
 from rebalance_verifier.specs.classic.refinement import sampling
 from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled, shares
