@@ -28,7 +28,7 @@ def test_a_value_is_a_list_of_partitions(value: object, text: str) -> None:
     [
         *([{"topic": name, "partitions": [0]}] for name in ([1], {"a": 1}, None, 7)),
         *({"t": [number]} for number in (-1, 2**31, 10**40, True, 0.5, "0", None)),
-        *({"t": numbers} for numbers in (None, 0, {}, "0")),
+        *({"t": numbers} for numbers in (None, 0, {"0": 0}, "0")),
         *([["t-0"]], [{"partitions": [0]}], ["t-0", {"topic": "t", "partitions": [1]}], 7, None, True),
     ],
 )
