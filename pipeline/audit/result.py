@@ -99,7 +99,9 @@ class AuditPlan:
 
     @property
     def absolute(self) -> tuple[str, ...]:
-        """The paths, local ones from the root on: Spark need not run in this directory."""
+        """The paths, local ones from the root on: Spark need not run in this directory. Raises InputError."""
+        if not all(self.paths):  # such as "$LOGS" where that is not set
+            raise InputError("a path is empty: write . for the current directory")
         here = literal(str(Path.cwd()))
         return tuple(path if "://" in path else os.path.join(here, path) for path in self.paths)
 

@@ -54,6 +54,7 @@ check range --seed=1 --seed=1  ->  --seed: given twice
 check range --report text --report json  ->  several names go behind it, with commas
 check range --fail-fast --fail-fast  ->  --fail-fast: given twice
 explore dynamic --symmetry --no-symmetry  ->  --symmetry and --no-symmetry: given twice
+audit a.log ""  ->  a path is empty: write . for the current directory
 audit logs --zone UTC --zone UTC  ->  --zone: given twice
 explore dynamic --faults crash --faults pause  ->  with commas
 explore dynamic --faults none,crash  ->  none stands alone
