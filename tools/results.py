@@ -121,7 +121,7 @@ def pages(
         for group in report.by_group(members):
             for red in report.red_cells(group):
                 trace = about.trace(red.cell)
-                if trace and report.is_small(trace):
+                if trace and report.is_small(trace) and not trace.is_harmful:
                     shown[red.id] = trace
     return found, shown
 

@@ -14,3 +14,7 @@ class FailureKind(StrEnum):
     GARBAGE = "garbage"
     ERRORED = "errored"
     SKIPPED = "skipped"
+
+
+HARMFUL = frozenset({FailureKind.TIMEOUT, FailureKind.CRASH, FailureKind.MEMORY})
+"""Failures that end or block the whole process of a target, and so the service of whoever is asked the same."""

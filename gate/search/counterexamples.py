@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from rebalance_verifier.base import saved as files
+from rebalance_verifier.base.processes.failure import HARMFUL
 from rebalance_verifier.base.saved import FAILURES, SUITE, TraceError, dump, make_root
 from rebalance_verifier.base.text import clean, fold
 from rebalance_verifier.gate.scenarios.player import Found
@@ -98,6 +99,14 @@ class Trace:
             trace_id=self.id,
             path=str(self.path or ""),
         )
+
+    @property
+    def is_harmful(self) -> bool:
+        """Check whether its question ends or blocks the process that is asked.
+
+        The user who found it sees it. It is not published: with it anybody could do so to others.
+        """
+        return self.actual in HARMFUL
 
     @property
     def protocol(self) -> RebalanceProtocol:

@@ -37,6 +37,8 @@ MAX_MEMBERS = 100
 
 SILENT = "A target that breaks assign/4 gives some groups no answer, so its other faults there are not seen."
 
+_UNPUBLISHED = "The question is not published, since it ends or blocks the process that is asked."
+
 _WORST = (
     CellMark.BROKEN,
     CellMark.OTHERWISE,
@@ -182,7 +184,11 @@ def _block(found: RedCells, about: About, where: str, several: bool) -> list[str
     lines = [f'<a id="{found.id}"></a>', f"### {found.row.name}", ""]
     lines += [f"{escaped(label)}: {escaped(found.cell.summary)}", ""]
     path = found.cell.trace
-    if trace := about.trace(found.cell):
+    trace = about.trace(found.cell)
+    if where and trace and trace.is_harmful:
+        search = f"rebalance check {trace.target.spec} --profile {trace.profile} --seed {trace.seed}"
+        return [*lines, f"{_UNPUBLISHED} {code(search)} finds it.", ""]
+    if trace:
         reasons = [
             *trace.because,
             *(f"rare in practice: {what}" for what in unusual_preconditions(trace.scenario)),

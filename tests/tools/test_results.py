@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rebalance_verifier.base.processes.failure import HARMFUL
 from rebalance_verifier.cli.commands import compare as compare_cli
 from rebalance_verifier.gate.compare import clients, compare
 from rebalance_verifier.gate.compare.compare import CellMark, TargetColumn
@@ -84,6 +85,28 @@ def test_the_pages_that_are_kept_are_of_these_clients_and_lead_somewhere():
         for trace in re.findall(r"`rebalance replay docs/results/(\S+)`", text):
             assert counterexamples.load(RESULTS / trace).id == Path(trace).stem
         assert not re.search(r"/root|/home|/tmp|/work", text)
+
+
+@pytest.mark.parametrize(("actual", "published"), [("crash", False), ("timeout", False), ("errored", True)])
+def test_a_question_that_ends_a_process_is_not_published(actual: str, published: bool) -> None:
+    trace = replace(counterexamples.load(min((RESULTS / "traces").glob("*.json"))), actual=actual)
+    pages, shown = results.pages([other(CellMark.BROKEN)], replace(ABOUT, trace=lambda cell: trace), "there")
+    assert bool(shown) is published
+    assert (f"`rebalance replay there/traces/{trace.id}.json`" in pages["peer.md"]) is published
+    search = f"`rebalance check {trace.target.spec} --profile {trace.profile} --seed {trace.seed}` finds it."
+    assert (search in pages["peer.md"]) is not published
+    assert ("```text" in pages["peer.md"]) is published
+
+
+def test_no_file_of_ours_ends_a_process_of_others() -> None:
+    """Counterexamples, recordings and fixtures, wherever they are kept."""
+    failed = re.compile(rf'"(actual|check)": "({"|".join(sorted(HARMFUL))}|died)"')
+    kept = (path for folder in ("docs", "examples", "tests") for path in (ROOT / folder).rglob("*.*"))
+    files = [path for path in kept if path.suffix in (".json", ".jsonl", ".toml")]
+    assert files
+    assert [
+        str(file) for file in files if failed.search(file.read_text(encoding="utf-8", errors="replace"))
+    ] == []
 
 
 @pytest.mark.nightly

@@ -476,7 +476,6 @@ def test_with_what_librdkafkas_cooperative_sticky_assigns_no_group_is_converted(
 
 
 FOUND = {
-    "librdkafka-subscribe-aborts": ("confluent-kafka", "2.16.1", "died"),
     "kafka-python-revokes-twice": ("kafka-python", "3.0.12", "callback-order"),
     "kafka-python-abandons-its-join": ("kafka-python", "3.0.12", "never-settles"),
     "kafka-python-unsubscribes-silently": ("kafka-python", "3.0.12", "callback-order"),
