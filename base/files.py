@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import glob
 import os
-import secrets
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -36,7 +35,7 @@ def whole(path: Path) -> Iterator[BinaryIO]:
     matter."""
     _sweep(path.parent.glob(f".{glob.escape(path.name)}.*{MARK}"))
     while True:
-        draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}{MARK}")
+        draft = path.with_name(f".{path.name}.{os.urandom(8).hex()}{MARK}")
         number = os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY | getattr(os, "O_BINARY", 0), 0o666)
         with os.fdopen(number, "wb") as file:
             if not _held(number, draft):

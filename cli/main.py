@@ -12,39 +12,43 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from rebalance_verifier.base.processes.supervision import hide_process_memory
 from rebalance_verifier.base.text import WIDEST, page_of
 from rebalance_verifier.base.verdict import Exit
-from rebalance_verifier.cli.commands import (
-    audit,
-    bugs,
-    campaign,
-    check,
-    compare,
-    conform,
-    explore,
-    listing,
-    prove,
-    record,
-    replay,
-    show,
-    upgrade,
-)
 from rebalance_verifier.cli.completion import SCRIPTS, candidates
 from rebalance_verifier.cli.config import completed
 from rebalance_verifier.cli.console.terminal import EXIT_CODES, UsageError, print_err, print_out
-from rebalance_verifier.cli.init import command as init
-from rebalance_verifier.cli.parser import Parser
+from rebalance_verifier.cli.parser import Commands, Parser
 from rebalance_verifier.cli.shared.options import check_format
 from rebalance_verifier.gate.targets import HASH_SEED
 
-COMMANDS = (
-    *(check, compare, explore, upgrade, prove, bugs, record, conform, replay, show, audit, campaign),
-    listing,
-    init,
-)
+COMMANDS = {
+    "check": ("commands.check", "judge an assignor"),
+    "compare": ("commands.compare", "compare targets: releases x clauses, releases x bugs"),
+    "explore": ("commands.explore", "search every state of a consumer group (model checking)"),
+    "upgrade": ("commands.upgrade", "find the safe way from one assignor list to another"),
+    "prove": ("commands.prove", "prove the protocol safe for groups of any size"),
+    "bugs": ("commands.bugs", "known Kafka rebalance bugs: list, reproduce, compare releases"),
+    "record": ("commands.record", "record real consumers on a real coordinator"),
+    "conform": ("commands.conform", "check a recording, or Kafka's code, against the model"),
+    "replay": ("commands.replay", "run saved counterexamples again"),
+    "show": ("commands.show", "draw a trace: who owned what when, and the messages between"),
+    "audit": ("commands.audit", "check the logs of groups that ran"),
+    "campaign": ("commands.campaign", "play any number of scenarios, on all cores or on Spark"),
+    "list": (
+        "commands.listing",
+        "list clauses, targets, scenarios, releases, faults, checks, obligations, schemas",
+    ),
+    "init": ("init.command", "write a CI job that judges an assignor"),
+}
+"""Command -> its module below ``cli``, loaded when the command is meant, and what the command does."""
+
+TAKE_A_COMMAND = ("check", "campaign", "init")
+"""Commands whose target may be a command line behind ``--``."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -188,12 +192,19 @@ def build_parser() -> Parser:
     parser.add_argument("--version", nargs=0, action=_Version, help="show program's version number and exit")
     parser.add_argument("--completion", choices=tuple(SCRIPTS), action=_Completion, help="print a completion "
                         "script, for eval")  # fmt: skip
-    commands = parser.add_subparsers(dest="name", required=True, metavar="COMMAND")
-    for module in COMMANDS:
-        added = module.add(commands)
-        takes_command = module in (check, campaign, init)
-        added.set_defaults(run=module.run, takes_command=takes_command, default_of=added.get_default)
+    commands: Any = parser.add_subparsers(
+        dest="name", required=True, metavar="COMMAND", title="commands", action=Commands
+    )
+    for name, (module, sentence) in COMMANDS.items():
+        commands.offer(name, sentence, partial(_load, module, name))
     return parser
+
+
+def _load(module: str, name: str, commands: Any) -> None:
+    """Add the parser of a command to ``commands``."""
+    command = import_module(f"rebalance_verifier.cli.{module}")
+    added = command.add(commands)
+    added.set_defaults(run=command.run, takes_command=name in TAKE_A_COMMAND, default_of=added.get_default)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -101,11 +101,11 @@ class Parser(argparse.ArgumentParser):
         self._arrange()
         return list(self._action_groups)
 
-    def commands(self) -> dict[str, Parser]:
+    def commands(self) -> Mapping[str, Parser]:
         """Return the parser of each command; empty in that of a command."""
         for action in self._actions:
-            if isinstance(action, argparse._SubParsersAction):
-                return dict(action.choices)
+            if isinstance(action, Commands):
+                return action.parsers
         return {}
 
     def parse(self, argv: Sequence[str]) -> argparse.Namespace:
@@ -150,6 +150,44 @@ class Parser(argparse.ArgumentParser):
         hint = f"it belongs to {owners}" if others else meant(option, own)
         hint = hint or f"`rebalance {command} --help` shows those it has"
         raise UsageError(f"{command} has no option {option}: {hint}")
+
+
+class Commands(argparse._SubParsersAction):  # type: ignore[type-arg]
+    """The commands of a parser. One is loaded when its parser is asked for, not its name."""
+
+    def __init__(self, *given: Any, **options: Any) -> None:
+        super().__init__(*given, **options)
+        self.parsers = _Parsers(str(options["prog"]))
+        self.choices = self._name_parser_map = self.parsers  # type: ignore[assignment]
+
+    def offer(self, name: str, sentence: str, load: Callable[[_Parsers], None]) -> None:
+        """Name a command and say what it does; ``load`` adds its parser to what it is given."""
+        self._choices_actions.append(self._ChoicesPseudoAction(name, (), sentence))
+        self.parsers.loads[name] = load
+
+
+class _Parsers(Mapping[str, Parser]):
+    """Command -> its parser."""
+
+    def __init__(self, prog: str) -> None:
+        self.prog = prog
+        self.loads: dict[str, Callable[[_Parsers], None]] = {}
+        self._made: dict[str, Parser] = {}
+
+    def add_parser(self, name: str, **options: Any) -> Parser:
+        made = self._made[name] = Parser(prog=f"{self.prog} {name}", **options)
+        return made
+
+    def __getitem__(self, name: str) -> Parser:
+        if name not in self._made:
+            self.loads[name](self)
+        return self._made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.loads)
+
+    def __len__(self) -> int:
+        return len(self.loads)
 
 
 def _called(action: argparse.Action) -> str:

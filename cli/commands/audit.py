@@ -55,7 +55,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "audit",
-        help="check the logs of groups that ran",
         epilog="An audit is inconclusive when nothing is recognised, and when every finding may be "
         "due to clocks that differ.",
         description="Read the logs of consumers and brokers at PATH: files, directories, globs, "

@@ -37,7 +37,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "bugs",
-        help="known Kafka rebalance bugs: list, reproduce, compare releases",
         epilog="A bug that is shown is what was asked for: exit 0.",
         description="List the catalogue of rebalance bugs that were released (text, json or md). With "
         "IDs, tell their story and reproduce each, on the model or by `rebalance check`. "

@@ -39,7 +39,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "campaign",
-        help="play any number of scenarios, on all cores or on Spark",
         epilog="A scenario that hangs or ends its process is a row, and makes the campaign inconclusive "
         "unless something worse was found.",
         description="Play scenarios by the million: histories on TARGET like `rebalance check`, or random "

@@ -41,7 +41,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "check",
-        help="judge an assignor",
         description="Property-based testing: search for groups and histories in which TARGET breaks the "
         "contract of an assignor, and shrink them.",
     )

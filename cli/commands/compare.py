@@ -35,7 +35,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "compare",
-        help="compare targets: releases x clauses, releases x bugs",
         epilog="Exit codes: 0 every cell has its verdict. 1 a bug differs from the catalogue, shown "
         "or missing. 3 a target was not judged or a cell has no verdict (?).",
         description="Check every TARGET and the releases of every --client, and play each counterexample "

@@ -35,7 +35,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "conform",
-        help="check a recording, or Kafka's code, against the model",
         description="Trace validation: search for a run of the model that shows exactly the events of a "
         "recording (of `rebalance record`). Differential testing, with --code: do each step to the model and "
         "to Kafka's own code, and compare them. A mismatch is a defect of the model or of the client.",

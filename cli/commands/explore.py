@@ -47,7 +47,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "explore",
-        help="search every state of a consumer group (model checking)",
         epilog="Results lie below .rebalance/.",
         description="Model checking: search every state of SCENARIO, a small group and its coordinator. A "
         "broken clause has a shortest trace. Then check that the group settles.",

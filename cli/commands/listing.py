@@ -31,7 +31,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "list",
-        help="list clauses, targets, scenarios, releases, faults, checks, obligations, schemas",
         description="List clauses (of an assignor, or --of group), targets with their bug switches, "
         "scenarios of a group (or --of recording), releases, faults and schemas. List checks "
         "(of a log, or --of recording) and obligations of the proof (or --of consumer, "

@@ -47,7 +47,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "prove",
-        help="prove the protocol safe for groups of any size",
         epilog="Proved is 0, refuted 1, unknown 3.",
         description="Prove the protocol by inductive invariants, for groups of any size, under the "
         "contract of the assignor. Random runs of the executable model check that the proof "

@@ -34,7 +34,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "record",
-        help="record real consumers on a real coordinator",
         epilog="A recording is inconclusive when a client or the cluster lacks what the scenario needs.",
         description="Start real consumers in their own processes and inject the faults of the scenario. "
         "Write down every callback with one clock. Check which member owned and read what. "

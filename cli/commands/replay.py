@@ -52,7 +52,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "replay",
-        help="run saved counterexamples again",
         description="Play counterexamples again: those of assignors on their targets, runs of a group on the "
         "model or, with --on, on real clients.",
     )

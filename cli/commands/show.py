@@ -34,7 +34,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "show",
-        help="draw a trace: who owned what when, and the messages between",
         description="Draw a result of `rebalance check`, `rebalance explore` or `rebalance audit`: which "
         "member owned which partition when, generations, messages, callbacks. A run that "
         "never ends has its loop marked. Formats: text for the terminal, svg (a picture), "

@@ -34,7 +34,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "upgrade",
-        help="find the safe way from one assignor list to another",
         epilog="exit codes: 0 there is a safe path, 1 there is none, 3 inconclusive",
         description="Model checking of rolling upgrades: explore every interleaving, path by path. Show "
         "the safe paths, a counterexample for each unsafe one, the costs, and the plan. "

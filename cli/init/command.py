@@ -26,7 +26,6 @@ def add(commands: Any) -> argparse.ArgumentParser:
     """Add the command to the parser's ``commands``."""
     parser: argparse.ArgumentParser = commands.add_parser(
         "init",
-        help="write a CI job that judges an assignor",
         description="Write a CI job that judges TARGET, and an empty list of known failures, into the "
         "repository in the current directory. It says what is left to fill in. A file that is there stays.",
     )

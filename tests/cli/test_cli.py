@@ -712,3 +712,14 @@ def test_the_hash_seed_changes_nothing(here: Path) -> None:
         assert process(*argv, seed, cwd=here, PYTHONHASHSEED=seed).returncode == 1
     first, *others = (report(here / seed) for seed in ("0", "1", "2"))
     assert all(other == first for other in others)
+
+
+@pytest.mark.parametrize(("argv", "loaded"), [(["--help"], []), (["prove", "--help"], ["prove"])])
+def test_a_command_loads_no_other(argv: list[str], loaded: list[str]) -> None:
+    """Fourteen parsers are 100 ms, which everybody would wait for who types one command."""
+    script = (
+        "import sys; from rebalance_verifier.cli.main import main; main(sys.argv[1:]); "
+        "print([name.rpartition('.')[2] for name in sys.modules if '.cli.commands.' in name])"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *argv], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == str(loaded)
