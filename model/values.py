@@ -43,6 +43,9 @@ class TopicPartition(NamedTuple):
 CLASSIC = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE)
 """Those of the classic protocol, in which a member leads and assigns."""
 
+SERVED = (RebalanceProtocol.CONSUMER,)
+"""Those in which a broker assigns."""
+
 Partitions = tuple[TopicPartition, ...]
 
 

@@ -10,7 +10,8 @@ from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
 from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance_verifier.model.assignor import LESSER, Promise
-from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.model.values import SERVED, RebalanceProtocol
+from rebalance_verifier.properties.assignors.wording import words
 
 LEVELS = tuple(Level)
 """From the worst breach to the mildest."""
@@ -58,6 +59,12 @@ def reached(result: Result) -> list[tuple[str, float]]:
     """Return situations and the share of the scenarios that reached them, most frequent first."""
     found = sorted(result.witnesses.items(), key=lambda item: (-item[1], item[0]))
     return [(name, number / max(result.scenarios, 1)) for name, number in found]
+
+
+def kept_noun(result: Result) -> str:
+    """Return what members can keep: what they claim, or what the broker assigned them."""
+    served = [protocol for protocol in SERVED if protocol in result.target.protocols]
+    return words(served[0] if served else RebalanceProtocol.EAGER).kept
 
 
 def played(result: Result) -> str:
@@ -164,7 +171,7 @@ def cause_facts(clause: ClauseResult, finding: Finding) -> list[tuple[str, str]]
     found = []
     if finding.cause is not None:
         often = f", {count(finding.broken, 'scenario')} of {clause.broken:,}" if finding.broken else ""
-        found.append(("cause", f"{finding.cause.id}: {finding.cause.sentence}{often}"))
+        found.append(("cause", f"{finding.cause.id}: {finding.cause.sentence(clause.protocol)}{often}"))
     found += [(UNUSUAL, f"rare in practice: {what}") for what in unusual_preconditions(finding.scenario)]
     return found + ([("known", finding.known)] if finding.known else [])
 

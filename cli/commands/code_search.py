@@ -134,7 +134,14 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
     if not target.spec.startswith(JAVA):
         raise UsageError(f"--in-group takes a java:CLASS, not {target.spec!r}: the consumers are Java's")
     with session(target, options) as talk:
-        cooperative = RebalanceProtocol.COOPERATIVE in talk.hello.protocols
+        protocols = talk.hello.protocols
+    if RebalanceProtocol.CONSUMER in protocols:
+        name = parse(target.spec).class_name
+        raise UsageError(
+            f"--in-group plays consumers, and no consumer runs {name}: a broker does; "
+            "leave --in-group out, and it is judged as a broker calls it"
+        )
+    cooperative = RebalanceProtocol.COOPERATIVE in protocols
     with usage_errors(ToolError):
         java = parse(target.spec)
         release, jars = without_clients(class_path(java.where))

@@ -190,7 +190,7 @@ def _counterexample(trace: Trace) -> list[str]:
     from rebalance_verifier.report.diagram.scenario_diagram import of_trace
     from rebalance_verifier.report.diagram.text import draw
 
-    clause = trace.clause
+    clause = trace.clause.under(trace.protocol)
     facts = [
         ("rule", f"{clause.sentence} ({clause.rule})"),
         ("", clause.link),

@@ -170,7 +170,7 @@ def _repeated(plan: _Plan) -> None:
 
 
 def _unsubscribed(plan: _Plan) -> None:
-    """Claims to topics that the claimant does not, or no longer, subscribe to."""
+    """Members hold partitions of topics that they do not, or no longer, subscribe to."""
     if len({m.topics for m in plan.members}) == 1:
         _unequal(plan)
     _claims(plan)
@@ -183,7 +183,7 @@ def _unsubscribed(plan: _Plan) -> None:
 
 
 def _unknown(plan: _Plan) -> None:
-    """Claims and subscriptions that the leader's metadata does not know: gone topics, gone indexes."""
+    """Members hold, and subscribe to, what does not exist: gone topics, gone indexes."""
     _claims(plan)
     for index, member in enumerate(plan.members):
         extra: Partitions = ()
@@ -199,7 +199,7 @@ def _unknown(plan: _Plan) -> None:
 
 
 def _no_metadata(plan: _Plan) -> None:
-    """Topics that somebody subscribes to and the leader knows nothing of."""
+    """Topics that somebody subscribes to and that there is no metadata of."""
     plan.topics = {topic: racks for topic, racks in plan.topics.items() if not plan.chance(2)}
 
 

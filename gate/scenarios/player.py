@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Limits, Promise
-from rebalance_verifier.model.values import NO_GENERATION, Cluster, Partitions, Subscription
+from rebalance_verifier.model.values import (
+    NO_GENERATION,
+    SERVED,
+    Cluster,
+    Partitions,
+    RebalanceProtocol,
+    Subscription,
+)
 from rebalance_verifier.properties.assignors import oracles, settling
 from rebalance_verifier.properties.assignors.calls import (
     Answer,
@@ -34,7 +41,6 @@ from rebalance_verifier.properties.assignors.calls import (
     answered,
 )
 from rebalance_verifier.properties.assignors.clause import (
-    CONSUMER,
     COOPERATIVE,
     EAGER,
     Breach,
@@ -153,7 +159,8 @@ def history(
     many histories can be played at once. ``to_breach``: no further than it takes to break all clauses, and
     without a look at the situations that it reaches."""
     promised = frozenset(promises)
-    judge = _Judge([c for c in clauses if c.applies(scenario.protocol, promised)], to_breach)
+    asked = [c for c in clauses if c.applies(scenario.protocol, promised)]
+    judge = _Judge(asked, scenario.protocol, to_breach)
     group = _Group(scenario=scenario, cluster=Cluster(dict(scenario.topics)), limits=limits or {})
     for member in scenario.members:
         _join(group, member)
@@ -239,8 +246,8 @@ class _Decided(Exception):
 class _Judge:
     """Holds answers against the clauses and remembers the first breach of each; ``to_breach``: no more."""
 
-    def __init__(self, clauses: Sequence[Clause], to_breach: bool) -> None:
-        self.situations = {} if to_breach else oracles.SITUATIONS
+    def __init__(self, clauses: Sequence[Clause], protocol: RebalanceProtocol, to_breach: bool) -> None:
+        self.situations = {} if to_breach else oracles.situations(protocol)
         self.wanted = len(clauses) if to_breach else math.inf
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
         self.found: dict[str, Found] = {}
@@ -294,7 +301,7 @@ class _Judge:
 
 def _join(group: _Group, member: ScenarioMember) -> None:
     owned = () if _eager(group, member) else member.owned
-    if group.scenario.protocol is CONSUMER:  # beyond the end of a topic it is of one that had another id
+    if group.scenario.protocol in SERVED:  # beyond the end of a topic it is of one that had another id
         owned = tuple(p for p in owned if p in group.cluster or p.topic not in group.cluster.topics)
     group.members[member.id] = _State(
         member=member,
@@ -319,9 +326,7 @@ def _apply(group: _Group, events: Sequence[ScenarioEvent]) -> dict[str, FaultKin
     and its events later.
     """
     faults: dict[str, FaultKind] = {}
-    served = (
-        group.scenario.protocol is CONSUMER
-    )  # no answer that is lost undoes what the coordinator assigned
+    served = group.scenario.protocol in SERVED  # no answer that is lost undoes what the broker assigned
     for event in events:
         match event:
             case AddMember(member) if member.id not in group.members:
@@ -405,7 +410,7 @@ def _presented(
     """Return the member's JoinGroup metadata as the leader reads it, and the claim that is in it. ``since``
     is the generation that can be in its ``user_data``."""
     member = state.member
-    if group.scenario.protocol is CONSUMER:  # of the target before, whatever the member has made of that
+    if group.scenario.protocol in SERVED:  # of the target before, whatever the member has made of that
         held = Subscription(
             topics=member.topics,
             owned_partitions=state.owned,

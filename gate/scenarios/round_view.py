@@ -11,6 +11,7 @@ from rebalance_verifier.model.steps import StepView
 from rebalance_verifier.model.values import (
     NEWEST_VERSION,
     NO_GENERATION,
+    SERVED,
     Racks,
     RebalanceProtocol,
     TopicPartition,
@@ -28,7 +29,7 @@ from rebalance_verifier.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
-from rebalance_verifier.properties.assignors.wording import listed, together
+from rebalance_verifier.properties.assignors.wording import listed, together, words
 
 MAX_ROUNDS = 12
 ROUNDS_AFTER = 2
@@ -66,7 +67,8 @@ def followed(
     unknown = {m for m in static if static[m]}  # static members that the coordinator has not seen yet
     joined = [e.member for events in scenario.rounds for e in events if isinstance(e, AddMember)]
     alike = len({frozenset(m.topics) for m in (*scenario.members, *joined)}) <= 1
-    story: list[ScenarioEvent | str] = [joins(member, alike) for member in scenario.members]
+    served = scenario.protocol in SERVED
+    story: list[ScenarioEvent | str] = [joins(member, alike, served) for member in scenario.members]
     gone = dict[str, FaultKind]()  # who stayed silent in the round before
     index = 0
     for events in scenario.rounds:
@@ -99,17 +101,17 @@ def followed(
             story += [_returns(m, gone[m], static[m]) for m in gone if m in static and m not in absent]
             gone = {m: faults[m] for m in absent}
             if index in window:
-                yield index, _story_text(story, alike), faults, dict(topics)
+                yield index, _story_text(story, alike, served), faults, dict(topics)
             elif index >= window.stop:
                 return
             story, index = [], index + 1
     if index in window:
         story += [_returns(m, gone[m], static[m]) for m in gone if m in static]
-        yield index, _story_text(story, alike), {}, dict(topics)
+        yield index, _story_text(story, alike, served), {}, dict(topics)
 
 
-def _story_text(story: Sequence[ScenarioEvent | str], alike: bool) -> str:
-    return "; ".join(one if isinstance(one, str) else event_phrase(one, alike) for one in story)
+def _story_text(story: Sequence[ScenarioEvent | str], alike: bool, served: bool) -> str:
+    return "; ".join(one if isinstance(one, str) else event_phrase(one, alike, served) for one in story)
 
 
 def _returns(member: str, kind: FaultKind, static: bool) -> str:
@@ -175,22 +177,28 @@ def round_views(
             label=f"{index + 1}",
             what=happened.get(index, ALONE),
             seen=(f"breaks here: {summary}",) if summary and index + 1 == breaking else (),
-            parties=(("the leader", _decision(call)), *((m, _part(call, m)) for m in call.group)),
+            parties=(
+                (words(call.protocol).decider, _decision(call)),
+                *((m, _part(call, m)) for m in call.group),
+            ),
         )
 
 
 def _decided(call: AssignorCall, before: AssignorCall, decisive: Sequence[TopicPartition]) -> Iterator[str]:
     """Yield who claims each of some partitions and who is given it; without any, what is claimed and given
     otherwise than before."""
+    served = call.protocol in SERVED
     for partition in decisive[:MAX_DECISIVE]:
         claims = call.claimants.get(partition, {})
-        claimed = listed((f"{m} ({_since(generation)})" for m, generation in claims.items()))
+        claimed = listed(m if served else f"{m} ({_since(since)})" for m, since in claims.items())
         members = list(dict.fromkeys(granted := call.granted.get(partition, ())))
         twice = " twice" if len(members) == 1 < len(granted) else ""
-        yield f"{partition} is claimed by {claimed}, and given to {listed(members)}{twice}"
-    for what, changed in (("claimed", claims_changed), ("given", grants_changed)):
+        was, given = ("was with", "is given") if served else ("is claimed by", "given")
+        yield f"{partition} {was} {claimed}, and {given} to {listed(members)}{twice}"
+    had, given = ("had", "given now") if served else ("claimed now", "given now")
+    for what, changed in ((had, claims_changed), (given, grants_changed)):
         if not decisive and (others := changed(call, before)):
-            yield f"{what} now: {listed(others)}"
+            yield f"{what}: {listed(others)}"
 
 
 def _since(generation: int) -> str:
@@ -208,7 +216,8 @@ def _decision(call: AssignorCall) -> str:
 
 def _part(call: AssignorCall, member: str) -> str:
     claim = call.claims.get(member)
-    return (f"claims {_claim(claim)}, " if claim else "") + f"is given {_grant(call, member)}"
+    had = f"{words(call.protocol).had} {_claim(claim)}, " if claim else ""
+    return had + f"is given {_grant(call, member)}"
 
 
 def claims_changed(
@@ -288,11 +297,11 @@ def _matters(event: ScenarioEvent, members: dict[str, bool]) -> bool:
             return True
 
 
-def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
-    """Return one event or fault as half a sentence; ``alike`` as in ``joins``."""
+def event_phrase(event: ScenarioEvent, alike: bool = True, served: bool = False) -> str:
+    """Return one event or fault as half a sentence; ``alike`` and ``served`` as in ``joins``."""
     match event:
         case AddMember(member):
-            return joins(member, alike)
+            return joins(member, alike, served)
         case Leave(member):
             return f"{member} leaves"
         case Subscribe(member, topics):
@@ -306,14 +315,18 @@ def event_phrase(event: ScenarioEvent, alike: bool = True) -> str:
             return f"{member} {_FAULTS[kind]}"
 
 
-def joins(member: ScenarioMember, alike: bool = True) -> str:
+def joins(member: ScenarioMember, alike: bool = True, served: bool = False) -> str:
     """Return how a member arrives: what sets it apart; its topics unless the members subscribe ``alike``.
+    ``served``: a broker assigns, and nobody claims anything.
 
     >>> joins(ScenarioMember(id="A", topics=("t",), instance="i-A", version=1), alike=False)
     'A joins for t [static, metadata version 1]'
     """
     topics = "" if alike else f" for {listed(member.topics, 'nothing')}"
     claims = f" claiming {listed(member.owned)} ({_since(member.generation)})" if member.owned else ""
+    arrives = "joins"
+    if served and member.owned:
+        arrives, claims = "is there", f" with {listed(member.owned)}"
     apart = [
         f"rack {member.rack}" if member.rack else "",
         "static" if member.instance is not None else "",
@@ -322,7 +335,7 @@ def joins(member: ScenarioMember, alike: bool = True) -> str:
         f"user data {member.user_data}" if member.user_data is not UserData.OWN else "",
     ]
     facts = ", ".join(filter(None, apart))
-    return f"{member.id} joins{topics}{claims}" + (f" [{facts}]" if facts else "")
+    return f"{member.id} {arrives}{topics}{claims}" + (f" [{facts}]" if facts else "")
 
 
 _FAULTS = {
@@ -369,7 +382,8 @@ def _gone(scenario: Scenario) -> Iterator[str]:
     claimed = sorted({p for member in scenario.members for p in member.owned if p.partition >= 0})
     gone = [p for p in claimed if p.partition >= len(scenario.topics.get(p.topic, ()))]
     if gone:
-        yield f"{listed(gone)} is claimed and does not exist: the topic was deleted, or made again smaller"
+        was = "was assigned" if scenario.protocol in SERVED else "is claimed"
+        yield f"{listed(gone)} {was} and does not exist: the topic was deleted, or made again smaller"
 
 
 def _repeated(scenario: Scenario) -> Iterator[str]:

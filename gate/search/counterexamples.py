@@ -243,7 +243,8 @@ def as_pytest(trace: Trace) -> str:
     there."""
     scenario = json.loads(json.dumps(scenario_out(trace.scenario)))
     story = [f"Found by {SUITE} {clean(trace.suite_version)}."]
-    story += [f"{trace.clause.id}: {trace.clause.sentence}", trace.clause.link]
+    clause = trace.clause.under(trace.protocol)
+    story += [f"{clause.id}: {clause.sentence}", clause.link]
     story += [line for text in (trace.summary, *trace.because) for line in fold(clean(text), 100)]
     comment = "\n".join(f"# {line}".rstrip() for line in story)
     return f'''"""The counterexample in trace {trace.id}, as a test."""

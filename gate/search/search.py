@@ -345,7 +345,7 @@ def _row(
     cut: bool,
     late: bool,
 ) -> ClauseResult:
-    row = partial(ClauseResult, clause=clause, protocol=protocol)
+    row = partial(ClauseResult, clause=clause.under(protocol), protocol=protocol)
     key = f"{clause.id}-{protocol}"
     judged = progress.judged[key]
     if findings:

@@ -395,8 +395,8 @@ def observation_text(setup: Setup, one: Any) -> str:
             return f"{letter(who)}: {CALLBACKS[call]}({setup.spell(parts) if parts else ''})"
         case Threw(who=who, error="listener"):
             return f"{letter(who)}: poll() throws what the listener threw"
-        case Threw(who=who, error=error):
-            return f"{letter(who)}: poll() throws {error}"
+        case Threw(who=who, error=error, message=message):
+            return f"{letter(who)}: poll() throws {error}" + (f": {message}" if message else "")
         case Answered(who=who, api=api, error=error, same=same):
             older = "" if same else ", for an older generation"
             return f"{letter(who)} hears {_API.get(api, api)} {error}{older}: {_reaction(one)}"

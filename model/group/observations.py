@@ -87,10 +87,12 @@ class Claimed(NamedTuple):
 
 
 class Threw(NamedTuple):
-    """poll() of ``who`` threw ``error`` at the application."""
+    """poll() of ``who`` threw ``error`` at the application. ``message``: of an exception of Java that is no
+    error of the protocol."""
 
     who: Slot
     error: str
+    message: str = ""
 
 
 class Answered(NamedTuple):

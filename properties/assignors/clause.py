@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
 
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
+from rebalance_verifier.model.values import SERVED, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.calls import AssignorCall, AssignQuestion, Reply
 from rebalance_verifier.properties.assignors.scenarios import Scenario
 
@@ -78,6 +78,15 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where a clause comes from where a broker assigns, and its ``sentence`` if that is another then."""
+
+    rule: str
+    link: str
+    sentence: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Clause:
     """One sentence that must hold of an assignor.
 
@@ -97,6 +106,16 @@ class Clause:
     protocols: tuple[RebalanceProtocol, ...] = tuple(RebalanceProtocol)
     promises: frozenset[Promise] = frozenset()
     unless: frozenset[Promise] = frozenset()
+    served: Source | None = None
+    """Its source in groups whose broker assigns, where leaders, claims and generations mean nothing."""
+
+    def under(self, protocol: RebalanceProtocol) -> Clause:
+        """Return the clause as it is said of ``protocol``."""
+        served = self.served
+        if served is None or protocol not in SERVED:
+            return self
+        sentence = served.sentence or self.sentence
+        return replace(self, sentence=sentence, rule=served.rule, link=served.link)
 
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
         """Check whether a target with these promises is asked for this clause under ``protocol``."""
@@ -133,7 +152,8 @@ class Violation(AssertionError):
     """
 
     def __init__(self, clause: Clause, breach: Breach, scenario: Scenario) -> None:
-        lines = [f"{clause.id} {breach.summary}", f"  rule     {clause.sentence}"]
+        sentence = clause.under(scenario.protocol).sentence
+        lines = [f"{clause.id} {breach.summary}", f"  rule     {sentence}"]
         lines += [f"  because  {line}" for line in breach.because]
         super().__init__("\n".join(lines))
         self.clause, self.breach, self.scenario = clause, breach, scenario

@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heapify, heapreplace
 
 import networkx as nx
-from rebalance_verifier.model.values import Racks, RebalanceProtocol, TopicPartition
+from rebalance_verifier.model.values import SERVED, Racks, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.calls import AssignorCall, once
 
 
@@ -323,6 +323,26 @@ SITUATIONS: dict[str, Callable[[AssignorCall], bool]] = {
 }
 """Situations that matter, by what is said of the scenarios that reach them: is this call one of them?"""
 
+_SERVED = {
+    "unequal subscriptions": "unequal subscriptions",
+    "topic without metadata": "topic that does not exist",
+    "racks": "racks",
+    "partition withheld": "partition with nobody",
+    "tied claims": "partition had by two members",
+    "claim to unknown partition": "partition that is gone",
+    "claim to unsubscribed topic": "topic no longer subscribed",
+    "claims beside none": "new members beside old ones",
+}
+"""The same where a broker assigns, by the names of ``SITUATIONS``: what members had is its own target."""
+
+
+def situations(protocol: RebalanceProtocol) -> Mapping[str, Callable[[AssignorCall], bool]]:
+    """Return the situations that a group of ``protocol`` can be in, by name."""
+    if protocol not in SERVED:
+        return SITUATIONS
+    return {name: SITUATIONS[one] for one, name in _SERVED.items()}
+
+
 # Situations that a full search along all dimensions must reach, by protocol: if the target never
 # got there, "no violation" would mean little.
 FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
@@ -356,11 +376,11 @@ FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
         "silent static member",
     ),
     RebalanceProtocol.CONSUMER: (
-        "claim to unknown partition",
-        "claim to unsubscribed topic",
-        "topic without metadata",
+        "partition that is gone",
+        "topic no longer subscribed",
+        "topic that does not exist",
         "unequal subscriptions",
         "racks",
-        "claims beside none",
+        "new members beside old ones",
     ),
 }

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import Racks, TopicPartition
+from rebalance_verifier.model.values import SERVED, Racks, TopicPartition
 from rebalance_verifier.properties.assignors import oracles
 from rebalance_verifier.properties.assignors.calls import AssignorCall, once
-from rebalance_verifier.properties.assignors.clause import CONSUMER, COOPERATIVE, EAGER, Breach
+from rebalance_verifier.properties.assignors.clause import COOPERATIVE, EAGER, Breach
 from rebalance_verifier.properties.assignors.wording import (
     claims_of,
     counted,
@@ -17,6 +17,7 @@ from rebalance_verifier.properties.assignors.wording import (
     listed,
     loads_of,
     pairs,
+    words,
 )
 
 UNEVEN = 2
@@ -80,17 +81,18 @@ def only_existing(call: AssignorCall) -> Breach | None:
             if partition in call.existing:
                 continue
             count = call.cluster.partition_count(partition.topic)
+            decider = words(call.protocol).decider
             # KIP-429, leader 2.6: what is claimed of a topic that the leader does not know may be given
             # back as it is. Of a topic that it knows it also knows the number: the rest is gone, and who
             # is told to consume it gets errors for ever.
             # A coordinator gives nothing back: what its members hold is what it has assigned them.
-            back = partition.topic not in call.cluster.topics and call.protocol is not CONSUMER
+            back = partition.topic not in call.cluster.topics and call.protocol not in SERVED
             if back and member in call.holders.get(partition, ()):
                 continue
             return Breach(
                 summary=f"{partition} is assigned to {member} and does not exist",
-                because=(f"the leader knows {counted(count, 'partition')} of {partition.topic}",),
-                expected="only partitions that the leader has metadata for",
+                because=(f"{decider} knows {counted(count, 'partition')} of {partition.topic}",),
+                expected=f"only partitions that {decider} has metadata for",
                 actual=f"{member}: {partition}",
                 partitions=(partition,),
             )
@@ -114,17 +116,19 @@ def answered(call: AssignorCall) -> Breach | None:
 
 @once
 def complete(call: AssignorCall) -> Breach | None:
+    served = call.protocol in SERVED
     for partition in call.waiting:
         claims = call.claimants.get(partition, {}) if call.protocol is COOPERATIVE else {}
         if not claims:
             return Breach(
-                summary=f"{partition} is assigned to nobody, and nobody has to revoke it first",
+                summary=f"{partition} is assigned to nobody"
+                + ("" if served else ", and nobody has to revoke it first"),
                 because=(
                     f"subscribers of {partition.topic}: {listed(call.subscribers[partition.topic])}",
-                    *([f"no member claims {partition}"] if call.protocol is not CONSUMER else []),
+                    *([] if served else [f"no member claims {partition}"]),
                 ),
                 expected=f"{partition} with one of {listed(call.subscribers[partition.topic])}",
-                actual=f"{partition} withheld",
+                actual=f"{partition} with nobody" if served else f"{partition} withheld",
                 partitions=(partition,),
             )
     return None
@@ -264,12 +268,12 @@ def sticky(call: AssignorCall) -> Breach | None:
         return None
     return Breach(
         summary=f"{counted(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
-        f"{len(call.valid)} valid claims kept, {best.kept} possible",
+        f"{len(call.valid)} {words(call.protocol).kept} kept, {best.kept} possible",
         because=(
             f"loads are {loads_of(call)}, the best possible are {', '.join(map(str, best.loads))}",
             f"moved: {listed(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))}",
         ),
-        expected=f"{best.kept} claims kept under the best balance",
+        expected=f"{best.kept} kept under the best balance",
         actual=f"{call.kept} kept",
         gap=best.kept - call.kept,
     )
@@ -296,7 +300,7 @@ def rack_aligned(call: AssignorCall) -> Breach | None:
 def spread(call: AssignorCall) -> Breach | None:
     if not call.equal_subscriptions or not well_placed(call):
         return None
-    racks = oracles.rack_matters(call)
+    racks, had = oracles.rack_matters(call), words(call.protocol).had
     held: dict[tuple[str, str], set[tuple[int, Racks]]] = {}
     for (topic, index), member in call.valid.items():
         here, rack = call.cluster.topics[topic][index], call.group[member].rack_id
@@ -312,7 +316,7 @@ def spread(call: AssignorCall) -> Breach | None:
         if kept[most] - kept[least] > UNEVEN:
             return Breach(
                 summary=f"{member} keeps {kept[most]} partitions of {most} and {kept[least]} of {least}",
-                because=(f"it claims {counted(len(owned), 'partition')} of each, with equal indexes",),
+                because=(f"it {had} {counted(len(owned), 'partition')} of each, with equal indexes",),
                 expected=f"of topics that a member holds alike numbers that differ by at most {UNEVEN}",
                 actual=pairs(kept),
                 partitions=tuple(TopicPartition(least, index) for index, _ in sorted(owned)),
@@ -341,7 +345,7 @@ def few_moves(call: AssignorCall) -> Breach | None:
         return None
     lost = tuple(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))
     return Breach(
-        summary=f"{counted(moved, 'valid claim')} not kept in one round, and {most} is the limit",
+        summary=f"{moved} {words(call.protocol).kept} not kept in one round, and {most} is the limit",
         because=(f"moved: {listed(lost)}",),
         expected=f"at most {most} in a round, as the target states",
         actual=f"{moved}",

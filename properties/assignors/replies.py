@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from rebalance_verifier.base.processes.failure import FailureKind
+from rebalance_verifier.model.values import SERVED
 from rebalance_verifier.properties.assignors.calls import (
     Answer,
     AssignorCall,
@@ -92,7 +93,8 @@ def indifferent_to_order(call: AssignorCall) -> Asking:
         again = yield question  # who answers at random does so in any order
         if not isinstance(again, Answer) or not same_owners(again.assignment, answer):
             return None
-    return differs(call, other.assignment, "asked with members, topics and claims in reverse order")
+    had = "partitions" if call.protocol in SERVED else "claims"
+    return differs(call, other.assignment, f"asked with members, topics and {had} in reverse order")
 
 
 def stale_claims_ignored(call: AssignorCall) -> Asking:

@@ -4,11 +4,62 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from rebalance_verifier.model.values import GroupAssignment, TopicPartition
+from rebalance_verifier.model.values import SERVED, GroupAssignment, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.calls import AssignorCall
 from rebalance_verifier.properties.assignors.clause import Breach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How the two halves of a rebalance are spoken of, by who assigns.
+
+    ``decider``: who calls the assignor. ``before`` and ``after``: the halves of a round in a chart, and
+    ``was`` and ``given`` the columns of a table of rounds. ``had`` and ``kept``: what members had before.
+    ``asks`` and ``answers``: the requests that carry it.
+    """
+
+    decider: str
+    before: str
+    after: str
+    was: str
+    given: str
+    had: str
+    kept: str
+    asks: str
+    answers: str
+
+
+_LEADER = Words(
+    decider="the leader",
+    before="JoinGroup",
+    after="SyncGroup",
+    was="JoinGroup claims",
+    given="SyncGroup gives",
+    had="claims",
+    kept="valid claims",
+    asks="JoinGroup",
+    answers="SyncGroup",
+)
+
+_BROKER = Words(
+    decider="the broker",
+    before="target before",
+    after="target after",
+    was="assigned before",
+    given="assigned now",
+    had="had",
+    kept="partitions",
+    asks="ConsumerGroupHeartbeat",
+    answers="ConsumerGroupHeartbeat",
+)
+
+
+def words(protocol: RebalanceProtocol) -> Words:
+    """Return how a rebalance of ``protocol`` is spoken of."""
+    return _BROKER if protocol in SERVED else _LEADER
 
 
 def same_owners(one: GroupAssignment, other: GroupAssignment) -> bool:
@@ -38,7 +89,10 @@ def _holders(assignment: GroupAssignment) -> dict[TopicPartition, tuple[str, ...
 
 def claims_of(call: AssignorCall, partition: TopicPartition) -> Iterator[str]:
     for member, generation in sorted(call.claimants[partition].items()):
-        yield f"{member} joined claiming {partition}, {generation_text(generation)}"
+        if call.protocol in SERVED:
+            yield f"{member} had {partition} before"
+        else:
+            yield f"{member} joined claiming {partition}, {generation_text(generation)}"
 
 
 def generation_text(generation: int) -> str:

@@ -252,7 +252,10 @@ setup share an instance id, so none may be fenced."""
 
 
 def throws(setup: Setup, threw: Threw) -> str | None:
-    return None if threw.error in _RIGHTLY else f"{letter(threw.who)}: poll throws {threw.error}"
+    if threw.error in _RIGHTLY:
+        return None
+    said = f": {threw.message}" if threw.message else ""
+    return f"{letter(threw.who)}: poll throws {threw.error}{said}"
 
 
 def admit(setup: Setup, item: Admitted) -> str | None:

@@ -19,6 +19,7 @@ from rebalance_verifier.gate.search.counterexamples import RecordedCall, Trace
 from rebalance_verifier.gate.search.result import Finding
 from rebalance_verifier.model import codec
 from rebalance_verifier.model.values import (
+    SERVED,
     Cluster,
     Partitions,
     Racks,
@@ -29,6 +30,7 @@ from rebalance_verifier.model.values import (
 from rebalance_verifier.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance_verifier.properties.assignors.clause import Breach, Scope
 from rebalance_verifier.properties.assignors.scenarios import FaultKind
+from rebalance_verifier.properties.assignors.wording import Words, words
 from rebalance_verifier.report.diagram.diagram import (
     MAX_LINES,
     MAX_MEMBERS,
@@ -79,7 +81,7 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
     ]
     return OwnershipDiagram(
         title=f"{finding.clause.id}: {finding.breach.summary}",
-        columns=tuple(_columns(shown, finding.round)),
+        columns=tuple(_columns(shown, finding.round, words(finding.scenario.protocol))),
         rows=tuple(Row(str(partition), member) for partition, member in rows),
         bars=bars(looks),
         overlaps=twice,
@@ -100,31 +102,33 @@ def of_trace(trace: Trace) -> OwnershipDiagram:
     return of_finding(recorded(trace))
 
 
-def _columns(shown: Sequence[PlayedRound], breaking: int) -> Iterator[DiagramColumn]:
+def _columns(shown: Sequence[PlayedRound], breaking: int, said: Words) -> Iterator[DiagramColumn]:
     for at, r in enumerate(shown):
         marked, skipped = r.number == breaking, 0 if at else r.number - 1
         yield DiagramColumn(
-            label="JoinGroup", what=r.story, generation=r.number, marked=marked, skipped=skipped
+            label=said.before, what=r.story, generation=r.number, marked=marked, skipped=skipped
         )
-        yield DiagramColumn(label="SyncGroup", generation=r.number, marked=marked)
+        yield DiagramColumn(label=said.after, generation=r.number, marked=marked)
 
 
 def _arrows(column: int, r: PlayedRound, members: Sequence[str]) -> Iterator[MessageArrow]:
     if r.call is None:
         return
+    said = words(r.call.protocol)
     newest = max((claim.generation for claim in r.call.claims.values() if claim.partitions), default=0)
     for member in members:
         if member not in r.call.group:
             continue
         claim = r.call.claims.get(member)
         old = claim is not None and claim.partitions and claim.generation < newest
+        old = old and r.call.protocol not in SERVED  # a broker knows what it assigned
         since = f"claims of generation {claim.generation}" if claim and old else ""
         lost = r.faults.get(member)
-        yield MessageArrow(column=column, member=member, api="JoinGroup", text=since)
+        yield MessageArrow(column=column, member=member, api=said.asks, text=since)
         yield MessageArrow(
             column=column + 1,
             member=member,
-            api="SyncGroup",
+            api=said.answers,
             answer=True,
             text="its JoinGroup response is lost" if lost is FaultKind.LOST_JOIN else "",
             lost=lost in (FaultKind.LOST_JOIN, FaultKind.MISSED_SYNC),
@@ -198,7 +202,8 @@ def _looks(
     eager = call.protocol is RebalanceProtocol.EAGER
     holders = () if eager else call.holders.get(partition, ())
     holds = member in holders
-    has = OwnershipState.OWNED if len(holders) == 1 else OwnershipState.TIED
+    one = len(holders) == 1 or call.protocol in SERVED
+    has = OwnershipState.OWNED if one else OwnershipState.TIED
     old = OwnershipState.PAST if eager else OwnershipState.STALE
     left = has if holds else old if claims else without
     right = OwnershipState.OWNED if given else OwnershipState.LEAVING if holds else without

@@ -51,7 +51,10 @@ _LABELS = {
     OwnershipState.PAST: "gave it up to join",
     OwnershipState.REMOVED: "no longer a member",
 }
-_APIS = {"JoinGroup": "Join", "SyncGroup": "Sync", "OffsetCommit": "Commit", "LeaveGroup": "Leave"}
+_APIS = {
+    "JoinGroup": "Join", "SyncGroup": "Sync", "OffsetCommit": "Commit", "LeaveGroup": "Leave",
+    "ConsumerGroupHeartbeat": "Heartbeat",
+}  # fmt: skip
 
 
 def render(

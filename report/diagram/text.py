@@ -104,7 +104,7 @@ def chart(diagram: OwnershipDiagram, unicode: bool = True, width: int = 0) -> li
     lines += _loop(diagram)
     lines += _left_out(diagram, unicode, width)
     if diagram.unit == "round":
-        lines.append("left half JoinGroup, right half SyncGroup")
+        lines.append(f"left half {diagram.columns[0].label}, right half {diagram.columns[1].label}")
     lines += packed(_legend(diagram), width, "   ")
     return lines if unicode else [line.translate(_ASCII) for line in lines]
 

@@ -26,6 +26,7 @@ from rebalance_verifier.gate.search.result import Along, ClauseResult, Finding, 
 from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.wording import words
 from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
 from rebalance_verifier.report.diagram.scenario_diagram import of_finding
 from rebalance_verifier.report.facts import (
@@ -38,6 +39,7 @@ from rebalance_verifier.report.facts import (
     having,
     headline,
     informational,
+    kept_noun,
     mark,
     played,
     reached,
@@ -135,7 +137,7 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
         ("ran", played(result)),
         (
-            "claims kept",
+            f"{kept_noun(result)} kept",
             "" if result.quality is None else f"{percent(result.quality)} of those that could be kept",
         ),
         ("checks", tally(result)),
@@ -246,7 +248,7 @@ def _is_large(finding: Finding) -> bool:
 def _rounds(label: str, finding: Finding) -> Markup:
     """Return a row a round: what happens, and whose claims and partitions are not those of the round
     before."""
-    calls, at = finding.calls, finding.round
+    calls, at, said = finding.calls, finding.round, words(finding.scenario.protocol)
     if not calls and not finding.confirmed:
         return page.dim("It did not break again when it was replayed: there is no recording to show.")
     end = min(max(len(calls), at), at + 2)
@@ -279,9 +281,7 @@ def _rounds(label: str, finding: Finding) -> Markup:
                 class_="here" if broken_here else "same" if same else None,
             )
         )
-    return page.table(
-        label, ("round", "what happens", "JoinGroup claims", "SyncGroup gives"), rows, most=len(rows)
-    )
+    return page.table(label, ("round", "what happens", said.was, said.given), rows, most=len(rows))
 
 
 def _each(changed: Sequence[str] | None, unknown: str) -> Markup:

@@ -19,6 +19,7 @@ from rebalance_verifier.report.facts import (
     having,
     headline,
     informational,
+    kept_noun,
     label,
     mark,
     played,
@@ -169,7 +170,7 @@ def _figures(result: Result) -> list[str]:
         lines += _labelled("missed", clean(reason))
     if result.quality is not None:
         share = percent(result.quality)
-        lines += _labelled("quality", f"{share} of the valid claims that could be kept were kept")
+        lines += _labelled("quality", f"{share} of the {kept_noun(result)} that could be kept were kept")
     return lines
 
 

@@ -58,10 +58,10 @@ class Cause:
         """Name it among the causes of all clauses, as in a list of known failures."""
         return f"{clause.id}-{protocol}@{self.id}"
 
-    @property
-    def sentence(self) -> str:
+    def sentence(self, protocol: RebalanceProtocol) -> str:
         """Return what must stay."""
-        return "; ".join(BY_NAME[name].sentence for name in self.features) or "no special precondition"
+        sentences = (BY_NAME[name].sentence_in(protocol) for name in self.features)
+        return "; ".join(sentences) or "no special precondition"
 
 
 def realism(scenario: Scenario) -> Realism:

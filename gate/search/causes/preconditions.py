@@ -15,7 +15,13 @@ from itertools import count
 from typing import Any
 
 from rebalance_verifier.gate.scenarios.minimise import plain_names
-from rebalance_verifier.model.values import NEWEST_VERSION, NO_GENERATION, Partitions, RebalanceProtocol
+from rebalance_verifier.model.values import (
+    NEWEST_VERSION,
+    NO_GENERATION,
+    SERVED,
+    Partitions,
+    RebalanceProtocol,
+)
 from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -64,6 +70,7 @@ class Ablation:
 
     ``instead``: another scenario without it, where taking it out takes too much.
     ``eager``: how real it is under EAGER, where claims are what an assignor wrote into its user data.
+    ``served``: its sentence where a broker assigns, if that is another.
     """
 
     name: str
@@ -72,6 +79,11 @@ class Ablation:
     eager: Realism | None = None
     without: Callable[[Scenario], Scenario]
     instead: Callable[[Scenario], Scenario] | None = None
+    served: str = ""
+
+    def sentence_in(self, protocol: RebalanceProtocol) -> str:
+        """Return its sentence under ``protocol``."""
+        return self.served if self.served and protocol in SERVED else self.sentence
 
     def realism_in(self, protocol: RebalanceProtocol) -> Realism:
         """Return how real it is under ``protocol``."""
@@ -286,19 +298,23 @@ TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what
     ),
     Ablation(
         name="unlabelled", sentence="a claim has no generation, or generation 0", realism=Realism.UNREAL,
+        served="partitions were assigned",
         without=_labelled,
     ),
     Ablation(
         name="tied", sentence="two members claim a partition for the same generation",
+        served="two members were assigned one partition",
         realism=Realism.UNREAL, without=_untied,
     ),
     Ablation(
         name="unsubscribed", sentence="a member claims what it does not subscribe to",
+        served="a member was assigned what it does not subscribe to",
         realism=Realism.UNREAL, eager=Realism.LATE,
         without=_members(lambda m: _with(m, owned=tuple(p for p in m.owned if p.topic in m.topics))),
     ),
     Ablation(
         name="phantom", sentence="a member claims a partition that does not exist",
+        served="a member was assigned a partition that does not exist",
         realism=Realism.SHRINKING, without=_existing,
     ),
     Ablation(
@@ -323,10 +339,12 @@ TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what
     ),
     Ablation(
         name="stale", sentence="a member claims what a newer claim holds", realism=Realism.LATE,
+        served="two members were assigned one partition",
         without=_newest_only,
     ),
     Ablation(
         name="generations", sentence="members are of different generations", realism=Realism.LATE,
+        served="members came at different times",
         without=_one_generation,
     ),
     Ablation(
@@ -335,6 +353,7 @@ TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what
     ),
     Ablation(
         name="claims", sentence="members arrive with claims", realism=Realism.HONEST, without=_own_history,
+        served="members were assigned partitions before",
     ),
     Ablation(
         name="names", sentence="names are not plain", realism=Realism.HONEST, without=_plain_names,
@@ -356,6 +375,7 @@ TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what
     ),
     Ablation(
         name="unknown-topics", sentence="a member subscribes to a topic that the leader does not know",
+        served="a member subscribes to a topic that does not exist",
         realism=Realism.HONEST, without=_known_topics, instead=_empty_topics,
     ),
     Ablation(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_verifier.base.processes.program import JsonLine
+from rebalance_verifier.base.text import cut
 from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.naming import RunNames
 from rebalance_verifier.live.code.answers import (
@@ -54,6 +55,9 @@ from rebalance_verifier.model.machine import NOBODY
 
 POLLS = 4
 """After which a consumer does what it will do: each looks at one more answer."""
+
+MOST_MESSAGE = 300
+"""Columns of what an exception says that are kept."""
 
 ERRORS = "org.apache.kafka.common.errors."
 
@@ -279,8 +283,9 @@ class CodeGroup(RunNames):
                 self.refreshed.append(event.member)
             case SimulationThrown():
                 listener = "rebalance callback" in (event.message or "")
-                error = "listener" if listener else _THROWN.get(event.error, event.error)
-                self.seen.append(Threw(Slot(event.member), error))
+                known = "listener" if listener else _THROWN.get(event.error)
+                message = "" if known else cut((event.message or "").partition("\n")[0], MOST_MESSAGE)
+                self.seen.append(Threw(Slot(event.member), known or event.error, message))
 
     def _claims(self, member: CodeMember, request: SimulationRequest) -> None:
         [first, *_] = request.claims or [None]

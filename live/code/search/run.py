@@ -55,6 +55,7 @@ class CodeBreach:
         'P is owned by X and by X'
         """
         text = re.sub(r"\bt\d*-\d+( t\d*-\d+)*", "P", self.sentence)
+        text = re.sub(r"@[0-9a-f]+\b", "@N", text)  # hashCode of an object, in the message of an exception
         return re.sub(r"\d+", "N", re.sub(r"\b[A-L]\b", "X", text))
 
 

@@ -256,7 +256,7 @@ def test_of_a_counterexample_nothing_can_be_deleted(name, clause, ways):
 def test_causes_name_and_describe_themselves():
     cause = Cause.of("late", {"racks", "unequal", "claims", "phantom"})
     assert cause.id == "late+unequal+racks+phantom"
-    assert "racks are known" in cause.sentence
+    assert "racks are known" in cause.sentence(COOPERATIVE)
     assert Cause.of("", ()).id == "plain"
-    assert Cause.of("", ()).sentence == "no special precondition"
+    assert Cause.of("", ()).sentence(COOPERATIVE) == "no special precondition"
     assert cause.key(CLAUSES["assign/1"], COOPERATIVE) == "assign/1-cooperative@late+unequal+racks+phantom"

@@ -10,7 +10,10 @@ import org.apache.kafka.common.Cluster;
 import org.apache.kafka.common.Configurable;
 import org.apache.kafka.common.TopicPartition;
 
-/** An EAGER assignor of a user: partitions in turn, and whatever its configuration asks for. */
+/**
+ * An EAGER assignor of a user: partitions in turn, and whatever its configuration asks for. One that "forgets"
+ * says that it is COOPERATIVE, and does not withhold what changes its owner.
+ */
 public class InGroup implements ConsumerPartitionAssignor, Configurable {
     private String mode = "";
 
@@ -22,6 +25,12 @@ public class InGroup implements ConsumerPartitionAssignor, Configurable {
     @Override
     public String name() {
         return "in-group";
+    }
+
+    @Override
+    public List<RebalanceProtocol> supportedProtocols() {
+        return mode.equals("forgets")
+            ? List.of(RebalanceProtocol.COOPERATIVE, RebalanceProtocol.EAGER) : List.of(RebalanceProtocol.EAGER);
     }
 
     private static void speak(String line) {
@@ -87,6 +96,9 @@ public class InGroup implements ConsumerPartitionAssignor, Configurable {
                 default:
             }
         }
+        if (mode.equals("forgets")) {
+            return forgetful(cluster, group, given);
+        }
         Integer count = cluster.partitionCountForTopic("t");
         for (int number = 0; count != null && number < count; number++) {
             given.get(members.get(number % members.size())).add(new TopicPartition("t", number));
@@ -94,6 +106,35 @@ public class InGroup implements ConsumerPartitionAssignor, Configurable {
                 given.get(members.get((number + 1) % members.size())).add(new TopicPartition("t", number));
             }
         }
+        return answer(given);
+    }
+
+    /** Sticky and balanced; errs only where who has nothing comes to a group in which everything is owned. */
+    private static GroupAssignment forgetful(
+            Cluster cluster, Map<String, Subscription> group, Map<String, List<TopicPartition>> given) {
+        Integer count = cluster.partitionCountForTopic("t");
+        List<TopicPartition> free = new ArrayList<>();
+        for (int number = 0; count != null && number < count; number++) {
+            free.add(new TopicPartition("t", number));
+        }
+        group.forEach((member, its) -> its.ownedPartitions().forEach(partition -> {
+            if (free.remove(partition)) {
+                given.get(member).add(partition);
+            }
+        }));
+        free.forEach(partition -> extreme(given, -1).add(partition));
+        while (extreme(given, 1).size() > extreme(given, -1).size() + 1) {
+            List<TopicPartition> most = extreme(given, 1);
+            extreme(given, -1).add(most.remove(most.size() - 1)); // which its owner has not revoked
+        }
+        return answer(given);
+    }
+
+    private static List<TopicPartition> extreme(Map<String, List<TopicPartition>> given, int sign) {
+        return given.values().stream().max(java.util.Comparator.comparingInt(its -> sign * its.size())).orElseThrow();
+    }
+
+    private static GroupAssignment answer(Map<String, List<TopicPartition>> given) {
         Map<String, Assignment> answer = new HashMap<>();
         given.forEach((member, partitions) -> answer.put(member, new Assignment(partitions)));
         return new GroupAssignment(answer);

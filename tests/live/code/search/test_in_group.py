@@ -10,9 +10,14 @@ from pathlib import Path
 
 import pytest
 from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.live.artifacts.maven import CLIENTS
-from rebalance_verifier.live.code.search.assignor import without_clients
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.search.assignor import OF_ASSIGNORS, without_clients
+from rebalance_verifier.live.code.search.group import GroupAssignor
+from rebalance_verifier.live.code.search.walks import UNLIMITED_FAULTS, CodeSearchPlan, search_walks
+from rebalance_verifier.model.bugs.releases import NEWEST
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
@@ -95,6 +100,40 @@ def test_what_it_throws_what_never_ends_and_what_takes_all_memory(
     code, text = checked(rebalance, classes, mode, "--call-seconds", "10")
     assert code == 1
     assert sentence in text
+
+
+@needs_java
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 2])
+def test_the_first_run_shows_who_forgets_to_withhold_and_tells_what_kafka_says(
+    classes: Path, seed: int
+) -> None:
+    """A random run shows it in four of ten, or one: the first is of members that come one after the other."""
+    size = ScenarioSize(members=3, partitions=4, budget=UNLIMITED_FAULTS)
+    plan = CodeSearchPlan(
+        setup=SCENARIOS["dynamic"].setup(size),
+        releases=CodeReleases(coordinator=NEWEST, consumers=(RELEASE,)),
+        walks=1,
+        seed=seed,
+        jobs=1,
+        assignor=GroupAssignor(
+            class_name="acme.InGroup", classpath=(str(classes),), config={"mode": "forgets"}
+        ),
+        clauses=OF_ASSIGNORS,
+    )
+    [found] = search_walks(plan).findings
+    assert "IllegalStateException: Assignor supporting the COOPERATIVE protocol" in found.breach.sentence
+    assert [one.action for one in found.events].count("start") == 2
+
+
+@needs_java
+def test_an_assignor_of_a_broker_is_in_no_consumer(rebalance: Rebalance) -> None:
+    coordinator = f"org.apache.kafka:kafka-group-coordinator:{NEWEST}"
+    uniform = "java:org.apache.kafka.coordinator.group.assignor.UniformAssignor"
+    ran = rebalance("check", uniform, "--maven", coordinator, "--in-group")
+    assert (ran.code, ran.out) == (2, "")
+    assert "no consumer runs org.apache.kafka.coordinator.group.assignor.UniformAssignor" in ran.err
+    assert "leave --in-group out" in ran.err
 
 
 @needs_java
