@@ -17,4 +17,4 @@ class FailureKind(StrEnum):
 
 
 HARMFUL = frozenset({FailureKind.TIMEOUT, FailureKind.CRASH, FailureKind.MEMORY})
-"""Failures that end or block the whole process of a target, and so the service of whoever is asked the same."""
+"""Failures that end or block the whole process of a target, and so the service of all who ask the same."""
