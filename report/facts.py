@@ -11,7 +11,7 @@ from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
 from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance_verifier.model.assignor import LESSER, Promise
 from rebalance_verifier.model.values import SERVED, RebalanceProtocol
-from rebalance_verifier.properties.assignors.wording import words
+from rebalance_verifier.properties.assignors.wording import terms_of
 
 LEVELS = tuple(Level)
 """From the worst breach to the mildest."""
@@ -64,7 +64,7 @@ def reached(result: Result) -> list[tuple[str, float]]:
 def kept_noun(result: Result) -> str:
     """Return what members can keep: what they claim, or what the broker assigned them."""
     served = [protocol for protocol in SERVED if protocol in result.target.protocols]
-    return words(served[0] if served else RebalanceProtocol.EAGER).kept
+    return terms_of(served[0] if served else RebalanceProtocol.EAGER).kept
 
 
 def played(result: Result) -> str:

@@ -159,8 +159,8 @@ def history(
     many histories can be played at once. ``to_breach``: no further than it takes to break all clauses, and
     without a look at the situations that it reaches."""
     promised = frozenset(promises)
-    asked = [c for c in clauses if c.applies(scenario.protocol, promised)]
-    judge = _Judge(asked, scenario.protocol, to_breach)
+    applicable = [c for c in clauses if c.applies(scenario.protocol, promised)]
+    judge = _Judge(applicable, scenario.protocol, to_breach)
     group = _Group(scenario=scenario, cluster=Cluster(dict(scenario.topics)), limits=limits or {})
     for member in scenario.members:
         _join(group, member)

@@ -29,7 +29,7 @@ from rebalance_verifier.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
-from rebalance_verifier.properties.assignors.wording import listed, together, words
+from rebalance_verifier.properties.assignors.wording import listed, terms_of, together
 
 MAX_ROUNDS = 12
 ROUNDS_AFTER = 2
@@ -178,7 +178,7 @@ def round_views(
             what=happened.get(index, ALONE),
             seen=(f"breaks here: {summary}",) if summary and index + 1 == breaking else (),
             parties=(
-                (words(call.protocol).decider, _decision(call)),
+                (terms_of(call.protocol).decider, _decision(call)),
                 *((m, _part(call, m)) for m in call.group),
             ),
         )
@@ -216,7 +216,7 @@ def _decision(call: AssignorCall) -> str:
 
 def _part(call: AssignorCall, member: str) -> str:
     claim = call.claims.get(member)
-    had = f"{words(call.protocol).had} {_claim(claim)}, " if claim else ""
+    had = f"{terms_of(call.protocol).had} {_claim(claim)}, " if claim else ""
     return had + f"is given {_grant(call, member)}"
 
 

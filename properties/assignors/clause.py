@@ -78,7 +78,7 @@ class History:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
+class ServedText:
     """Where a clause comes from where a broker assigns, and its ``sentence`` if that is another then."""
 
     rule: str
@@ -106,7 +106,7 @@ class Clause:
     protocols: tuple[RebalanceProtocol, ...] = tuple(RebalanceProtocol)
     promises: frozenset[Promise] = frozenset()
     unless: frozenset[Promise] = frozenset()
-    served: Source | None = None
+    served: ServedText | None = None
     """Its source in groups whose broker assigns, where leaders, claims and generations mean nothing."""
 
     def under(self, protocol: RebalanceProtocol) -> Clause:

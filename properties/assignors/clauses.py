@@ -13,7 +13,7 @@ from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import CLASSIC
-from rebalance_verifier.properties.assignors.clause import COOPERATIVE, Clause, Scope, Source
+from rebalance_verifier.properties.assignors.clause import COOPERATIVE, Clause, Scope, ServedText
 from rebalance_verifier.properties.assignors.placement import (
     all_given_back,
     answered,
@@ -70,7 +70,7 @@ KIP_848 = WIKI + "KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Proto
 
 ONLY_COOPERATIVE = (COOPERATIVE,)
 
-SERVER_SIDE = Source(rule="ConsumerGroupPartitionAssignor.assign", link=BROKER_ASSIGNORS)
+SERVER_SIDE = ServedText(rule="ConsumerGroupPartitionAssignor.assign", link=BROKER_ASSIGNORS)
 """Of what the interface of a broker's assignor asks for."""
 
 _DESIGN = "KIP-848, server-side assignors"
@@ -93,7 +93,7 @@ TABLE: tuple[Clause, ...] = (
         sentence="only partitions that exist are assigned; those of unknown topics may be given back to "
         "their owner",
         rule="KIP-429, leader 2.6", link=KIP_429, check=only_existing,
-        served=Source(
+        served=ServedText(
             rule="SubscribedTopicDescriber.numPartitions", link=BROKER_ASSIGNORS,
             sentence="only partitions that exist are assigned",
         ),
@@ -108,7 +108,7 @@ TABLE: tuple[Clause, ...] = (
         id="assign/5", level=Level.SAFETY, scope=Scope.REPLY,
         sentence="subscriptions and metadata are left as they were",
         rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=input_untouched,
-        served=Source(
+        served=ServedText(
             rule="GroupSpec", link=BROKER_ASSIGNORS,
             sentence="subscriptions, topics and earlier assignments are left as they were",
         ),
@@ -117,13 +117,13 @@ TABLE: tuple[Clause, ...] = (
         id="assign/6", level=Level.QUALITY, scope=Scope.REPEAT,
         sentence="the same input gives the same assignment, in any process and whatever was asked before",
         rule="KIP-54, algorithm", link=KIP_54, check=deterministic,
-        served=Source(rule=_DESIGN, link=KIP_848),
+        served=ServedText(rule=_DESIGN, link=KIP_848),
     ),
     Clause(
         id="assign/7", level=Level.QUALITY, scope=Scope.RELATION,
         sentence="the order of members, topics and claims changes nothing",
         rule="KIP-54, algorithm", link=KIP_54, check=indifferent_to_order,
-        served=Source(
+        served=ServedText(
             rule=_DESIGN, link=KIP_848,
             sentence="the order of members, topics and earlier assignments changes nothing",
         ),
@@ -149,7 +149,7 @@ TABLE: tuple[Clause, ...] = (
         sentence="a partition that nobody has to revoke is assigned at once",
         rule="KIP-429, leader 2.5", link=KIP_429, check=complete,
         unless=frozenset({Promise.STOP_THE_WORLD}),
-        served=Source(
+        served=ServedText(
             rule=_DESIGN, link=KIP_848,
             sentence="each partition of a subscribed topic is assigned, whoever still has to revoke it",
         ),
@@ -193,7 +193,7 @@ TABLE: tuple[Clause, ...] = (
         sentence="as many valid claims are kept as the best balance allows",
         rule="KIP-54, stickiness", link=KIP_54, check=sticky, promises=frozenset({Promise.STICKY}),
         unless=frozenset({Promise.WEIGHTED}),
-        served=Source(
+        served=ServedText(
             rule="KIP-54, stickiness", link=KIP_54,
             sentence="as many partitions stay with their members as the best balance allows",
         ),
@@ -209,7 +209,7 @@ TABLE: tuple[Clause, ...] = (
         sentence="the numbers of partitions of one topic differ by at most one between its subscribers",
         rule="RangeAssignor", link=ASSIGNOR, check=balanced_per_topic,
         promises=frozenset({Promise.BALANCED_PER_TOPIC}),
-        served=Source(rule="RangeAssignor", link=BROKER_ASSIGNORS),
+        served=ServedText(rule="RangeAssignor", link=BROKER_ASSIGNORS),
     ),
     Clause(
         id="range/copartition/1", level=Level.QUALITY, scope=Scope.CALL,
@@ -222,7 +222,7 @@ TABLE: tuple[Clause, ...] = (
         sentence="with equal subscriptions the numbers of partitions differ by at most one",
         rule="RoundRobinAssignor", link=ASSIGNOR, check=balanced_equal,
         promises=frozenset({Promise.BALANCED_EQUAL}),
-        served=Source(rule="RoundRobinAssignor", link=BROKER_ASSIGNORS),
+        served=ServedText(rule="RoundRobinAssignor", link=BROKER_ASSIGNORS),
     ),
     Clause(
         id="sticky/spread/1", level=Level.QUALITY, scope=Scope.CALL,
@@ -235,13 +235,13 @@ TABLE: tuple[Clause, ...] = (
         id="partial/limit/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="no member has more partitions than the limit that the target states",
         rule="promise partial", link=ASSIGNOR, check=within_capacity, promises=frozenset({Promise.PARTIAL}),
-        served=Source(rule="promise partial", link=BROKER_ASSIGNORS),
+        served=ServedText(rule="promise partial", link=BROKER_ASSIGNORS),
     ),
     Clause(
         id="gradual/moves/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="no more valid claims are taken from their owners in one round than the target states",
         rule="promise gradual", link=ASSIGNOR, check=few_moves, promises=frozenset({Promise.GRADUAL}),
-        served=Source(
+        served=ServedText(
             rule="promise gradual", link=BROKER_ASSIGNORS,
             sentence="no more partitions are taken from their members in one round than the target states",
         ),
@@ -250,14 +250,14 @@ TABLE: tuple[Clause, ...] = (
         id="weighted/idle/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="nobody is left with nothing while another could hand over one of several partitions",
         rule="promise weighted", link=ASSIGNOR, check=nobody_idle, promises=frozenset({Promise.WEIGHTED}),
-        served=Source(rule="promise weighted", link=BROKER_ASSIGNORS),
+        served=ServedText(rule="promise weighted", link=BROKER_ASSIGNORS),
     ),
     Clause(
         id="stop-the-world/assign/1", level=Level.LIVENESS, scope=Scope.CALL,
         sentence="a partition that nobody has to revoke is assigned at once, unless somebody revokes another",
         rule="promise stop-the-world", link=KIP_429, check=complete_once_revoked,
         promises=frozenset({Promise.STOP_THE_WORLD}),
-        served=Source(
+        served=ServedText(
             rule="promise stop-the-world", link=KIP_848,
             sentence="each partition of a subscribed topic is assigned, unless somebody revokes another",
         ),

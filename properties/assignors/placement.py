@@ -17,7 +17,7 @@ from rebalance_verifier.properties.assignors.wording import (
     listed,
     loads_of,
     pairs,
-    words,
+    terms_of,
 )
 
 UNEVEN = 2
@@ -81,7 +81,7 @@ def only_existing(call: AssignorCall) -> Breach | None:
             if partition in call.existing:
                 continue
             count = call.cluster.partition_count(partition.topic)
-            decider = words(call.protocol).decider
+            decider = terms_of(call.protocol).decider
             # KIP-429, leader 2.6: what is claimed of a topic that the leader does not know may be given
             # back as it is. Of a topic that it knows it also knows the number: the rest is gone, and who
             # is told to consume it gets errors for ever.
@@ -268,7 +268,7 @@ def sticky(call: AssignorCall) -> Breach | None:
         return None
     return Breach(
         summary=f"{counted(best.kept - call.kept, 'partition')} moved more than needed: {call.kept} of "
-        f"{len(call.valid)} {words(call.protocol).kept} kept, {best.kept} possible",
+        f"{len(call.valid)} {terms_of(call.protocol).kept} kept, {best.kept} possible",
         because=(
             f"loads are {loads_of(call)}, the best possible are {', '.join(map(str, best.loads))}",
             f"moved: {listed(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))}",
@@ -300,7 +300,7 @@ def rack_aligned(call: AssignorCall) -> Breach | None:
 def spread(call: AssignorCall) -> Breach | None:
     if not call.equal_subscriptions or not well_placed(call):
         return None
-    racks, had = oracles.rack_matters(call), words(call.protocol).had
+    racks, had = oracles.rack_matters(call), terms_of(call.protocol).had
     held: dict[tuple[str, str], set[tuple[int, Racks]]] = {}
     for (topic, index), member in call.valid.items():
         here, rack = call.cluster.topics[topic][index], call.group[member].rack_id
@@ -345,7 +345,7 @@ def few_moves(call: AssignorCall) -> Breach | None:
         return None
     lost = tuple(p for p, m in sorted(call.valid.items()) if m not in call.granted.get(p, ()))
     return Breach(
-        summary=f"{moved} {words(call.protocol).kept} not kept in one round, and {most} is the limit",
+        summary=f"{moved} {terms_of(call.protocol).kept} not kept in one round, and {most} is the limit",
         because=(f"moved: {listed(lost)}",),
         expected=f"at most {most} in a round, as the target states",
         actual=f"{moved}",

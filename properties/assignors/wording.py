@@ -13,7 +13,7 @@ from rebalance_verifier.properties.assignors.clause import Breach
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class RoundTerms:
     """How the two halves of a rebalance are spoken of, by who assigns.
 
     ``decider``: who calls the assignor. ``before`` and ``after``: the halves of a round in a chart, and
@@ -32,7 +32,7 @@ class Words:
     answers: str
 
 
-_LEADER = Words(
+_LEADER = RoundTerms(
     decider="the leader",
     before="JoinGroup",
     after="SyncGroup",
@@ -44,7 +44,7 @@ _LEADER = Words(
     answers="SyncGroup",
 )
 
-_BROKER = Words(
+_BROKER = RoundTerms(
     decider="the broker",
     before="target before",
     after="target after",
@@ -57,7 +57,7 @@ _BROKER = Words(
 )
 
 
-def words(protocol: RebalanceProtocol) -> Words:
+def terms_of(protocol: RebalanceProtocol) -> RoundTerms:
     """Return how a rebalance of ``protocol`` is spoken of."""
     return _BROKER if protocol in SERVED else _LEADER
 

@@ -254,8 +254,8 @@ setup share an instance id, so none may be fenced."""
 def throws(setup: Setup, threw: Threw) -> str | None:
     if threw.error in _RIGHTLY:
         return None
-    said = f": {threw.message}" if threw.message else ""
-    return f"{letter(threw.who)}: poll throws {threw.error}{said}"
+    message = f": {threw.message}" if threw.message else ""
+    return f"{letter(threw.who)}: poll throws {threw.error}{message}"
 
 
 def admit(setup: Setup, item: Admitted) -> str | None:

@@ -30,7 +30,7 @@ from rebalance_verifier.model.values import (
 from rebalance_verifier.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance_verifier.properties.assignors.clause import Breach, Scope
 from rebalance_verifier.properties.assignors.scenarios import FaultKind
-from rebalance_verifier.properties.assignors.wording import Words, words
+from rebalance_verifier.properties.assignors.wording import RoundTerms, terms_of
 from rebalance_verifier.report.diagram.diagram import (
     MAX_LINES,
     MAX_MEMBERS,
@@ -81,7 +81,7 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
     ]
     return OwnershipDiagram(
         title=f"{finding.clause.id}: {finding.breach.summary}",
-        columns=tuple(_columns(shown, finding.round, words(finding.scenario.protocol))),
+        columns=tuple(_columns(shown, finding.round, terms_of(finding.scenario.protocol))),
         rows=tuple(Row(str(partition), member) for partition, member in rows),
         bars=bars(looks),
         overlaps=twice,
@@ -102,19 +102,19 @@ def of_trace(trace: Trace) -> OwnershipDiagram:
     return of_finding(recorded(trace))
 
 
-def _columns(shown: Sequence[PlayedRound], breaking: int, said: Words) -> Iterator[DiagramColumn]:
+def _columns(shown: Sequence[PlayedRound], breaking: int, terms: RoundTerms) -> Iterator[DiagramColumn]:
     for at, r in enumerate(shown):
         marked, skipped = r.number == breaking, 0 if at else r.number - 1
         yield DiagramColumn(
-            label=said.before, what=r.story, generation=r.number, marked=marked, skipped=skipped
+            label=terms.before, what=r.story, generation=r.number, marked=marked, skipped=skipped
         )
-        yield DiagramColumn(label=said.after, generation=r.number, marked=marked)
+        yield DiagramColumn(label=terms.after, generation=r.number, marked=marked)
 
 
 def _arrows(column: int, r: PlayedRound, members: Sequence[str]) -> Iterator[MessageArrow]:
     if r.call is None:
         return
-    said = words(r.call.protocol)
+    terms = terms_of(r.call.protocol)
     newest = max((claim.generation for claim in r.call.claims.values() if claim.partitions), default=0)
     for member in members:
         if member not in r.call.group:
@@ -124,11 +124,11 @@ def _arrows(column: int, r: PlayedRound, members: Sequence[str]) -> Iterator[Mes
         old = old and r.call.protocol not in SERVED  # a broker knows what it assigned
         since = f"claims of generation {claim.generation}" if claim and old else ""
         lost = r.faults.get(member)
-        yield MessageArrow(column=column, member=member, api=said.asks, text=since)
+        yield MessageArrow(column=column, member=member, api=terms.asks, text=since)
         yield MessageArrow(
             column=column + 1,
             member=member,
-            api=said.answers,
+            api=terms.answers,
             answer=True,
             text="its JoinGroup response is lost" if lost is FaultKind.LOST_JOIN else "",
             lost=lost in (FaultKind.LOST_JOIN, FaultKind.MISSED_SYNC),

@@ -26,7 +26,7 @@ from rebalance_verifier.gate.search.result import Along, ClauseResult, Finding, 
 from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.clauses import TABLE
-from rebalance_verifier.properties.assignors.wording import words
+from rebalance_verifier.properties.assignors.wording import terms_of
 from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
 from rebalance_verifier.report.diagram.scenario_diagram import of_finding
 from rebalance_verifier.report.facts import (
@@ -248,7 +248,7 @@ def _is_large(finding: Finding) -> bool:
 def _rounds(label: str, finding: Finding) -> Markup:
     """Return a row a round: what happens, and whose claims and partitions are not those of the round
     before."""
-    calls, at, said = finding.calls, finding.round, words(finding.scenario.protocol)
+    calls, at, terms = finding.calls, finding.round, terms_of(finding.scenario.protocol)
     if not calls and not finding.confirmed:
         return page.dim("It did not break again when it was replayed: there is no recording to show.")
     end = min(max(len(calls), at), at + 2)
@@ -281,7 +281,7 @@ def _rounds(label: str, finding: Finding) -> Markup:
                 class_="here" if broken_here else "same" if same else None,
             )
         )
-    return page.table(label, ("round", "what happens", said.was, said.given), rows, most=len(rows))
+    return page.table(label, ("round", "what happens", terms.was, terms.given), rows, most=len(rows))
 
 
 def _each(changed: Sequence[str] | None, unknown: str) -> Markup:
