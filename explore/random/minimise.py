@@ -10,13 +10,15 @@ of the trace only, a far smaller space. Where the bound suffices to rule out any
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import NamedTuple
 
 from rebalance_verifier.explore.engine.search import ModelTrace
 from rebalance_verifier.explore.random.dropping import left_out
-from rebalance_verifier.explore.random.judge import Judge, quiet
+from rebalance_verifier.explore.random.judge import Judge
+from rebalance_verifier.explore.random.model_system import ModelSystem
+from rebalance_verifier.explore.random.system import play
 from rebalance_verifier.model.machine import Event, Machine, State
 from rebalance_verifier.properties.group.rules import Rules
 
@@ -45,7 +47,7 @@ def minimise(
     Stops early, with what it has, when ``may_go_on`` says no. Raises ValueError when ``trace`` does not
     break the clause, or cannot happen.
     """
-    run = _Run(machine, Judge(machine, rules, clause))
+    run = _Run(Judge(machine, rules, clause))
     events = run.broken_by(trace.initial, trace.events, strict=True)
     if events is None:
         raise ValueError(f"the trace does not break {clause}")
@@ -62,8 +64,8 @@ def minimise(
 class _Run:
     """Replays events and stops where they break what the judge asks."""
 
-    def __init__(self, machine: Machine, judge: Judge) -> None:
-        self.machine, self.judge = machine, judge
+    def __init__(self, judge: Judge) -> None:
+        self.machine, self.judge = judge.machine, judge
 
     def broken_by(
         self, initial: State, events: Iterable[Event], *, strict: bool = False, loose: bool = False
@@ -73,30 +75,14 @@ class _Run:
         ``loose``: an event whose choice cannot be made is taken with the first one that can, instead.
         Raises ValueError when ``strict`` and an event cannot happen.
         """
-        state = self.machine.normal(initial)
-        taken: list[Event] = []
-        if self._ends_broken(state, taken):
-            return ()
-        for event in events:
-            outcome = self.machine.outcome(state, event)
-            if outcome is None and loose:
-                action = self.machine.by_name[event.action, event.who]
-                outcome = next(iter(self.machine.outcomes_of(action, state)), None)
-            if outcome is None:
-                if strict:
-                    raise ValueError(f"{event} cannot happen after {len(taken)} events")
-                continue
-            event = event._replace(choice=outcome.choice)
-            before, state = state, self.machine.normal(self.machine.apply(state, event, outcome))
-            taken.append(event)
-            if any(self.judge.step(before, event, outcome)) or self._ends_broken(state, taken):
-                return tuple(taken)
-        return None
+        system = ModelSystem(self.judge, initial, loose=loose)
 
-    def _ends_broken(self, state: State, taken: Sequence[Event]) -> bool:
-        if self.judge.rules.bounded and any(self.judge.run(quiet(self.machine, taken))):
-            return True
-        return self.state_broken(state)
+        def unable(event: Event) -> None:
+            if strict:
+                raise ValueError(f"{event} cannot happen after {len(system.events)} events")
+
+        play(system, events, unable)
+        return tuple(system.events) if system.over else None
 
     def state_broken(self, state: State) -> bool:
         """Check whether ``state``, a normal form, breaks the clause, or a run that ends there does."""

@@ -10,11 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from random import Random
-from typing import TypeVar
 
 from rebalance_verifier.model.machine import Event
-
-T = TypeVar("T")
 
 ODDS = (0, 1, 2, 4)
 """How many of eight actions a config puts off."""
@@ -31,15 +28,15 @@ class SwarmConfig:
     reluctant: frozenset[tuple[str, int]] = frozenset()
     rare: int = 0
 
-    def choose(self, random: Random, options: Sequence[tuple[Event, T]], faults: Sequence[bool] = ()) -> int:
-        """Return the number of one of ``options``, at least one; ``faults``: which are, asked if they are
+    def choose(self, random: Random, events: Sequence[Event], faults: Sequence[bool] = ()) -> int:
+        """Return the number of one of ``events``, at least one; ``faults``: which are, where those are
         rare."""
-        pool: Sequence[int] = range(len(options))
+        pool: Sequence[int] = range(len(events))
         if self.rare:
             wrong = [at for at in pool if faults[at]]
             right = [at for at in pool if not faults[at]]
             pool = wrong if self.goes_wrong(random, bool(wrong), bool(right)) else right
-        return pool[self.pick(random, [options[at][0] for at in pool])]
+        return pool[self.pick(random, [events[at] for at in pool])]
 
     def goes_wrong(self, random: Random, wrong: bool, right: bool) -> bool:
         """Check whether the next step is a fault where faults are rare, by which of both kinds is

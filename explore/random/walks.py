@@ -8,12 +8,14 @@ Swarm: each walk has a config of its own (``explore.random.swarm_config``).
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from random import Random
 from typing import NamedTuple
 
 from rebalance_verifier.explore.engine.search import Coverage, ModelTrace, Taken, merge
+from rebalance_verifier.explore.random import system as systems
 from rebalance_verifier.explore.random.judge import Broken, Judge, quiet
+from rebalance_verifier.explore.random.model_system import ModelSystem
 from rebalance_verifier.explore.random.swarm_config import SwarmConfig, drawn_config
 from rebalance_verifier.model.machine import Event, Machine, Outcome, State
 from rebalance_verifier.properties.group.rules import Rules
@@ -160,32 +162,17 @@ def _walk(
     actions = ((action.name, action.who, action.fault) for action in machine.actions)
     config = drawn_config(random, actions) if swarm else SwarmConfig()
     first = machine.initial[random.randrange(len(machine.initial))]
-    state, events, known = machine.normal(first), list[Event](), set[State]()
-    sight = _Sight(machine, rules)
-    broken: list[Broken] = []
+    sight, known = _Sight(machine, rules), set[State]()
 
-    def met(found: Iterable[Broken]) -> bool:
-        """Note what is broken, once for each clause; whether it ends the walk."""
-        new = [one for one in found if one.clause not in {known.clause for known in broken}]
-        broken.extend(new)
-        return any(one.clause not in mild for one in new)
-
-    over = met(judge.state(state))
-    while not over:
-        outcomes = list(machine.outcomes(state))
+    def looks(state: State, outcomes: Sequence[tuple[Event, Outcome]], depth: int) -> None:
         if state not in known:
             known.add(state)
-            sight.visit(outcomes, len(events))
-        if met(judge.rest(state, outcomes)) or len(events) == steps or not outcomes:
-            break
-        event, outcome = outcomes[config.choose(random, outcomes)]
-        sight.step(event, outcome)
-        events.append(event)
-        before, state = state, machine.normal(machine.apply(state, event, outcome))
-        run = quiet(machine, events) if judge.rules.bounded else ()
-        over = met((*judge.step(before, event, outcome), *judge.state(state), *judge.run(run)))
-    worst_first = sorted(broken, key=lambda one: one.clause in mild)
-    return Walk(ModelTrace(first, tuple(events)), tuple(worst_first), sight.coverage())
+            sight.visit(outcomes, depth)
+
+    system = ModelSystem(judge, first, mild=mild, looks=looks, takes=sight.step)
+    systems.walk(system, systems.drawn(system, config, random), steps)
+    worst_first = sorted(system.broken, key=lambda one: one.clause in mild)
+    return Walk(ModelTrace(first, tuple(system.events)), tuple(worst_first), sight.coverage())
 
 
 class _Sight:
@@ -197,7 +184,7 @@ class _Sight:
         self._witnesses = {rule.clause: 0 for rule in rules.sometimes}
         self.distinct = self._generated = self._depth = 0
 
-    def visit(self, outcomes: list[tuple[Event, Outcome]], depth: int) -> None:
+    def visit(self, outcomes: Sequence[tuple[Event, Outcome]], depth: int) -> None:
         """A state that was not seen before, and what can happen in it."""
         self.distinct += 1
         self._generated += len(outcomes)
