@@ -38,6 +38,7 @@ class ModelSystem:
         self.judge, self.machine = judge, judge.machine
         self.initial, self.mild, self.loose = initial, mild, loose
         self.looks, self.takes = looks, takes
+        self._possible: Sequence[ModelStep] | None = None
         self.begin()
 
     def begin(self) -> None:
@@ -76,7 +77,7 @@ class ModelSystem:
 
     def _arrive(self, broken: Iterable[Broken]) -> None:
         """The run is in another state: judge it, and what it would be to end there."""
-        self._possible: Sequence[ModelStep] | None = None
+        self._possible = None
         counted = quiet(self.machine, self.events) if self.judge.rules.bounded else ()
         self._meet((*broken, *self.judge.state(self.state), *self.judge.run(counted)))
         if self.over:

@@ -12,7 +12,7 @@ from typing import Protocol, TypeVar
 
 from rebalance_verifier.explore.random.dropping import left_out
 from rebalance_verifier.explore.random.swarm_config import SwarmConfig
-from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.machine import NOBODY, Event
 
 
 class Choice(Protocol):
@@ -65,7 +65,7 @@ class System(Protocol[C]):
         """Take a step and judge it. Return False where it does not count: nothing has changed."""
         ...
 
-    def rest(self) -> None:
+    def rest(self) -> object:
         """Leave the group alone, and judge what becomes of it."""
         ...
 
@@ -114,17 +114,29 @@ def shortened(
     fresh: Callable[[], System[C]],
     events: Sequence[Event],
     cause: Hashable,
+    *,
+    rest: bool = False,
+    by_part: bool = False,
     may_go_on: Callable[[], bool] = lambda: True,
 ) -> tuple[Event, ...]:
     """Return a part of ``events`` that breaks something by the same cause; no single one can be left out.
 
-    Stops early, with what it has, when ``may_go_on`` says no.
+    ``fresh`` gives the system for one more run; ``rest``: in the end it is left alone. ``by_part``: all
+    events of a member are left out first, and all of a kind. Stops early, with what it has, when
+    ``may_go_on`` says no.
     """
 
-    def still(some: tuple[Event, ...]) -> Sequence[Event] | None:
+    def still(some: tuple[Event, ...]) -> tuple[Event, ...] | None:
         system = fresh()
-        replay(system, some)
+        replay(system, some, rest=rest)
         shown = system.breaches.get(cause)
-        return None if shown is None else system.events[:shown]
+        return None if shown is None else tuple(system.events[:shown])
 
-    return left_out(events, still, may_go_on)
+    best = tuple(events)
+    members = sorted({one.who for one in best if one.who != NOBODY})
+    for part in (*members, *dict.fromkeys(one.action for one in best)) if by_part else ():
+        some = tuple(one for one in best if part not in (one.who, one.action))
+        if len(some) < len(best) and may_go_on():
+            shorter = still(some)
+            best = shorter if shorter is not None and len(shorter) < len(best) else best
+    return left_out(best, still, may_go_on)

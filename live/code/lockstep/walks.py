@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
-from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.base.processes.gather import gather
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
-from rebalance_verifier.explore.random.dropping import left_out
+from rebalance_verifier.explore.random import system as systems
 from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Agreement, Disagreement
@@ -25,7 +25,7 @@ from rebalance_verifier.model.bugs.profiles import profile_of_code
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import CLASSIC, Setup
-from rebalance_verifier.model.machine import Event, Options, Outcome
+from rebalance_verifier.model.machine import Event, Outcome
 from rebalance_verifier.model.protocols import machine
 
 NOT_PLAYED = ("slow network",)
@@ -208,29 +208,21 @@ def lockstep(plan: LockstepPlan, progress: Callable[[Agreement], None] = lambda 
     The result is the same for any number of jobs. Raises CannotStart where no simulation can be had.
     """
     result = LockstepResult(plan=plan)
-    parts = -(-plan.walks // WALKS_PER_TASK)
-    found: dict[int, Part] = {}
-    so_far = 0
-    working = stream(lambda: _walking(plan), parts, plan.jobs)
-    try:
-        for number, one in working:
-            if one is None:
-                result.stopped = (
-                    f"the worker of the walks from {plan.first + number * WALKS_PER_TASK} on was killed"
-                )
-                break
-            found[number] = one
-            while so_far in found and result.disagreement is None:
-                agreement, result.disagreement = found.pop(so_far)
-                result.agreement.add(agreement)
-                so_far += 1
-            progress(result.agreement)
-            if result.disagreement is not None:
-                break
-    except KeyboardInterrupt:
-        result.interrupted = True
-    finally:
-        working.close()
+
+    def take(part: Part) -> str:
+        agreement, result.disagreement = part
+        result.agreement.add(agreement)
+        return "" if result.disagreement is None else "a disagreement"
+
+    def heard() -> str:
+        progress(result.agreement)
+        return ""
+
+    end = gather(lambda: _walking(plan), -(-plan.walks // WALKS_PER_TASK), plan.jobs, take, heard)
+    result.interrupted = end.interrupted
+    if end.killed is not None:
+        number = plan.first + end.killed * WALKS_PER_TASK
+        result.stopped = f"the worker of the walks from {number} on was killed"
     if result.disagreement is not None:
         with contextlib.suppress(KeyboardInterrupt, SimulationDied), _simulation(plan) as simulation:
             fresh = _fresh(plan, simulation)
@@ -273,91 +265,132 @@ def drawn(seed: int, number: int) -> Random:
     return Random(f"{seed}/{number}")
 
 
-# -- one walk --------------------------------------------------------------------------------------------
+# -- both as one system ------------------------------------------------------------------------------------
+
+
+class StepInBoth(NamedTuple):
+    """A step of the model that the code takes too; without an outcome one that is in vain."""
+
+    event: Event
+    outcome: Outcome | None
+
+
+class InStep:
+    """A lockstep as a system that is played: its breach is the disagreement, which ends a run.
+
+    A step that the code cannot be made to take does not count, nor does one in vain.
+    """
+
+    def __init__(self, lockstep: AnyLockstep) -> None:
+        self.lockstep = lockstep
+        self.disagreement: Disagreement | None = None
+        self._unforced: set[Event] = set()
+
+    @property
+    def events(self) -> Sequence[Event]:
+        return self.lockstep.events
+
+    @property
+    def over(self) -> bool:
+        return self.disagreement is not None
+
+    @property
+    def breaches(self) -> Mapping[Hashable, int]:
+        found = self.disagreement
+        return {} if found is None else {found.cause: len(found.events)}
+
+    def begin(self) -> None:
+        self.disagreement = self.lockstep.begin()
+
+    def possible(self) -> list[StepInBoth]:
+        return [*self.among(faults=False), *self.among(faults=True)]
+
+    def among(self, *, faults: bool) -> Iterator[StepInBoth]:
+        """Yield the steps that can be taken and are not known to be unforced, all faults or all others."""
+        for event, outcome in self.lockstep.possible().among(faults=faults):
+            if event not in self._unforced and event.action not in BY_ITSELF:
+                yield StepInBoth(event, outcome)
+
+    def is_fault(self, choice: StepInBoth) -> bool:
+        return self.lockstep.built.by_name[choice.event.action, choice.event.who].fault
+
+    def found(self, event: Event) -> StepInBoth | None:
+        if event.action in NO_STEPS:
+            return StepInBoth(event, None) if event in self.lockstep.in_vain() else None
+        outcome = self.lockstep.built.outcome(self.lockstep.state, event)
+        return None if outcome is None else StepInBoth(event, outcome)
+
+    def step(self, choice: StepInBoth) -> bool:
+        event, outcome = choice
+        if outcome is None:
+            self.disagreement = self.lockstep.try_in_vain(event)
+            return False
+        try:
+            self.disagreement = self.lockstep.step(event, outcome)
+        except NotForcible as why:
+            self.lockstep.seen.unforced[event.action, str(why)] += 1
+            self._unforced.add(event)
+            return False
+        self._unforced.clear()
+        return True
+
+    def rest(self) -> None:
+        """Nothing is asked of a group that is left alone: both look alike after each step."""
 
 
 def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | None:
     """At most ``steps`` random steps, up to the first disagreement."""
-    if (failed := lockstep.begin()) is not None:
-        return failed
+    both = InStep(lockstep)
+    systems.walk(both, _choices(both, random), steps)
+    return both.disagreement
+
+
+def _choices(both: InStep, random: Random) -> Iterator[StepInBoth]:
+    """Yield the steps of a random walk; of several that cannot be forced all are at one position of it."""
+    lockstep = both.lockstep
     if isinstance(lockstep, MigratingLockstep):
         lockstep.classic = random.choice(CLASSIC_STEPS)
     actions = ((action.name, action.who, action.fault) for action in lockstep.built.actions)
     config = drawn_config(random, actions, FAULTS_IN)
     times: Counter[str] = Counter()
     curious = random.randrange(2) == 0
-    for _ in range(steps):
+    while True:
         if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
-            disagreement = lockstep.try_in_vain(idle[random.randrange(len(idle))])
-            if disagreement is not None:
-                return disagreement
-        unforced: set[Event] = set()
+            yield StepInBoth(idle[random.randrange(len(idle))], None)
         looked_for = times if curious and random.randrange(RARE_STEP_EVERY) == 0 else None
-        while chosen := _drawn(lockstep.possible(), config, random, unforced, looked_for):
-            event, outcome = chosen
-            try:
-                disagreement = lockstep.step(event, outcome)
-            except NotForcible as why:
-                lockstep.seen.unforced[event.action, str(why)] += 1
-                unforced.add(event)
-                continue
-            if disagreement is not None:
-                return disagreement
-            break
-        else:
-            return None
-    return None
+        position = lockstep.seen.steps
+        while lockstep.seen.steps == position:
+            chosen = _drawn(both, config, random, looked_for)
+            if chosen is None:
+                return
+            yield chosen
 
 
 def _drawn(
-    possible: Options, config: SwarmConfig, random: Random, unforced: Set[Event], times: Counter[str] | None
-) -> tuple[Event, Outcome] | None:
-    """Return one of the steps that are possible and are not known to be ``unforced``, None where there is
-    none.
+    both: InStep, config: SwarmConfig, random: Random, times: Counter[str] | None
+) -> StepInBoth | None:
+    """Return one of the steps that are possible, None where there is none.
 
     Which faults there are is asked when there is to be one. ``times``: how often each action was possible
     when somebody looked; given, one of those with the least is taken.
     """
-
-    def forced(*, faults: bool) -> Iterator[tuple[Event, Outcome]]:
-        return (
-            one
-            for one in possible.among(faults=faults)
-            if one[0] not in unforced and one[0].action not in BY_ITSELF
-        )
-
-    right = list(forced(faults=False))
+    right = list(both.among(faults=False))
     if times is not None:
-        every = [*right, *forced(faults=True)]
-        times.update({event.action for event, _ in every})
-        fewest = min((times[event.action] for event, _ in every), default=0)
-        pool = [one for one in every if times[one[0].action] == fewest]
+        every = [*right, *both.among(faults=True)]
+        times.update({one.event.action for one in every})
+        fewest = min((times[one.event.action] for one in every), default=0)
+        pool = [one for one in every if times[one.event.action] == fewest]
         return pool[random.randrange(len(pool))] if pool else None
-    wrong = any(True for _ in forced(faults=True))
-    pool = list(forced(faults=True)) if config.goes_wrong(random, wrong, bool(right)) else right
-    return pool[config.pick(random, [event for event, _ in pool])] if pool else None
-
-
-# -- the shortest ----------------------------------------------------------------------------------------
+    wrong = any(True for _ in both.among(faults=True))
+    pool = list(both.among(faults=True)) if config.goes_wrong(random, wrong, bool(right)) else right
+    return pool[config.pick(random, [one.event for one in pool])] if pool else None
 
 
 def again(lockstep: AnyLockstep, events: Sequence[Event]) -> Disagreement | None:
     """Return those of ``events`` that are possible, up to the first disagreement."""
-    if (failed := lockstep.begin()) is not None:
-        return failed
-    for event in events:
-        if event.action in NO_STEPS:
-            if event in lockstep.in_vain() and (found := lockstep.try_in_vain(event)) is not None:
-                return found
-            continue
-        outcome = lockstep.built.outcome(lockstep.state, event)
-        if outcome is None:
-            continue
-        with contextlib.suppress(NotForcible):
-            found = lockstep.step(event, outcome)
-            if found is not None:
-                return found
-    return None
+    both = InStep(lockstep)
+    systems.replay(both, events)
+    return both.disagreement
 
 
 def shortened(fresh: Callable[[], AnyLockstep], first: Disagreement) -> Disagreement:
@@ -365,18 +398,11 @@ def shortened(fresh: Callable[[], AnyLockstep], first: Disagreement) -> Disagree
 
     ``fresh`` makes a new Lockstep of the same group.
     """
-    best = first
-
-    def still(events: tuple[Event, ...]) -> tuple[Event, ...] | None:
-        nonlocal best
-        found = again(fresh(), events)
-        if found is None or found.cause != first.cause or len(found.events) >= len(best.events):
-            return None
-        best = found
-        return found.events
-
-    left_out(first.events, still)
-    return best
+    events = systems.shortened(lambda: InStep(fresh()), first.events, first.cause)
+    if events == first.events:
+        return first
+    shortest = again(fresh(), events)
+    return first if shortest is None or shortest.cause != first.cause else shortest
 
 
 def lines_of(found: Disagreement) -> list[str]:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from rebalance_verifier.explore.random.dropping import left_out
-from rebalance_verifier.live.code.search.run import CodeBreach, CodePlaying, PlayedOnCode, played
+from rebalance_verifier.explore.random import system as systems
+from rebalance_verifier.live.code.search.run import CodeBreach, CodePlaying, PlayedOnCode
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.steps import Step
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
@@ -105,27 +105,17 @@ def shortened(
     ``until`` that moment of ``time.monotonic``: all of a member, all of a kind, then chunks. ``playing``
     keeps steps. Raises SimulationDied."""
 
-    def may_go_on() -> bool:
-        return plays > 0 and time.monotonic() < until
-
-    def again(events: Sequence[Event]) -> CodeFinding | None:
+    def fresh() -> CodePlaying:
         nonlocal plays
         plays -= 1
-        run = played(playing, events, peace=finding.in_peace)
-        return next((one for one in found_in(run) if one.cause == finding.cause), None)
+        return playing
 
-    def still(events: tuple[Event, ...]) -> tuple[Event, ...] | None:
-        found = again(events)
-        return None if found is None else found.events
-
-    best = finding.events
-    for part in (*playing.setup.slots, *dict.fromkeys(one.action for one in best)):
-        rest = tuple(one for one in best if part not in (one.who, one.action))
-        if len(rest) < len(best) and may_go_on():
-            shorter = still(rest)
-            best = shorter if shorter is not None and len(shorter) < len(best) else best
-    best = left_out(best, still, may_go_on)
-    last = again(best)
+    events = systems.shortened(
+        fresh, finding.events, finding.cause, rest=finding.in_peace, by_part=True,
+        may_go_on=lambda: plays > 0 and time.monotonic() < until,
+    )  # fmt: skip
+    systems.replay(playing, events, rest=finding.in_peace)
+    last = next((one for one in found_in(playing.played) if one.cause == finding.cause), None)
     if last is None:  # it does not come again
         return finding
     steps = playing.played.steps if finding.in_peace else playing.played.steps[: len(last.events)]

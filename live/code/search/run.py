@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -100,12 +100,14 @@ class CodePlaying:
         self.rules = rules(setup).about(*(one for one in ASKED if one in clauses))
         self.played = PlayedOnCode()
         self._causes: set[tuple[str, str]] = set()
+        self.faults_left = setup.budget
 
     def begin(self) -> None:
         """A new run. Raises NotEnabled, SimulationBroken, SimulationDied."""
         self.group.begin()
         self.played = PlayedOnCode()
         self._causes = set()
+        self.faults_left = self.setup.budget
 
     def copied(self) -> PlayedOnCode:
         """Return what was played so far, to `resume` it."""
@@ -118,14 +120,45 @@ class CodePlaying:
         self.played = self.copied()
         self._causes = {(one.clause, one.cause) for one in run.breaches}
 
+    @property
+    def events(self) -> Sequence[Event]:
+        return self.played.events
+
+    @property
+    def over(self) -> bool:
+        """Check whether Kafka's code has failed where nobody sees it: nothing that follows says anything."""
+        return any(one.clause == BROKEN for one in self.played.breaches)
+
+    @property
+    def breaches(self) -> Mapping[Hashable, int]:
+        """Return each clause and cause with the number of events that show it, before the group rests."""
+        run = self.played
+        return {
+            (one.clause, one.cause): run.peace or 0 if one.clause == CONVERGES.id else at
+            for one, at in run.breaches.items()
+        }
+
     def choices(self) -> list[CodeChoice]:
-        """Return what can happen now; nothing does any more after Kafka's code threw where nobody sees it."""
-        if self._over():
-            return []
-        return choices(self.group, self.faults)
+        """Return what can happen now, however many faults there were."""
+        return [] if self.over else choices(self.group, self.faults)
+
+    def possible(self) -> list[CodeChoice]:
+        """Return what can happen now, with no more faults than the budget has."""
+        return [one for one in self.choices() if self.faults_left or not one.fault]
+
+    def is_fault(self, choice: CodeChoice) -> bool:
+        return choice.fault
+
+    def found(self, event: Event) -> CodeChoice | None:
+        return self.steps.found(event, self.faults)
 
     def step(self, choice: CodeChoice) -> bool:
         """Take one; whether anything changed that can be seen. Raises SimulationDied."""
+        changed = self._take(choice)
+        self.faults_left -= changed and choice.fault
+        return changed
+
+    def _take(self, choice: CodeChoice) -> bool:
         self.played.events.append(choice.event)
         try:
             changed = self.steps.take(choice)
@@ -139,35 +172,22 @@ class CodePlaying:
             self._keep(choice)
         return changed
 
-    def play(self, events: Iterable[Event]) -> None:
-        """Those of ``events`` that can happen. Raises SimulationDied."""
-        for event in events:
-            if self._over():
-                return
-            found = self.steps.found(event, self.faults)
-            if found is not None:
-                self.step(found)
-
     def gather(self) -> None:
         """Everybody starts, and the group comes to rest: a run may begin there. Raises SimulationDied."""
-        Peace(self.group, self.steps, self.step, lambda: not self._over()).come()
+        Peace(self.group, self.steps, self._take, lambda: not self.over).come()
 
     def rest(self) -> Ending:
         """Nothing goes wrong any more: does the group settle?"""
-        if self._over():
+        if self.over:
             return Ending.STILL
         self.played.peace = len(self.played.events)
-        ending = Peace(self.group, self.steps, self.step, lambda: not self._over()).come()
-        if self._over():
+        ending = Peace(self.group, self.steps, self._take, lambda: not self.over).come()
+        if self.over:
             return Ending.STILL
         self.played.ending = ending
         if ending is not Ending.SETTLED:
             self._note(CodeBreach(CONVERGES.id, f"nothing goes wrong any more, and the group {ending.value}"))
         return ending
-
-    def _over(self) -> bool:
-        """Check whether Kafka's code has failed where nobody sees it: nothing that follows says anything."""
-        return any(one.clause == BROKEN for one in self.played.breaches)
 
     def _judge(self, event: Event) -> None:
         group = self.group
@@ -220,13 +240,3 @@ def rebalances(seen: Sequence[Any]) -> list[tuple[Any, ...]]:
     ends = [at for at, one in enumerate(seen, 1) if isinstance(one, Completed)]
     parts = [tuple(seen[begin:end]) for begin, end in pairwise([0, *ends, len(seen)])]
     return [part for part in parts if part]
-
-
-def played(playing: CodePlaying, events: Sequence[Event], *, peace: bool) -> PlayedOnCode:
-    """Return a whole run from its beginning, in the end left in peace if ``peace``. Raises SimulationDied,
-    NotEnabled."""
-    playing.begin()
-    playing.play(events)
-    if peace:
-        playing.rest()
-    return playing.played

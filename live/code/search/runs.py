@@ -53,7 +53,7 @@ def replay_searched(run: SavedRun, releases: CodeReleases, simulation: Simulatio
     try:
         playing.begin()
         for number, event in enumerate(events, 1):
-            found = playing.steps.found(event, playing.faults)
+            found = playing.found(event)
             if found is None:
                 result.unforced.append(f"step {number}, {event_text(event)}: cannot happen here")
             else:

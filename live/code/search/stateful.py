@@ -50,14 +50,11 @@ def code_machine(
         @initialize()
         def begin(self) -> None:
             self.playing.begin()
-            self.faults_left = setup.budget
 
         @rule(number=st.integers(0, MAX_CHOICES - 1))
         def step(self, number: int) -> None:
-            options = [one for one in self.playing.choices() if self.faults_left or not one.fault]
-            if options:
-                choice = options[number % len(options)]
-                self.faults_left -= self.playing.step(choice) and choice.fault
+            if options := self.playing.possible():
+                self.playing.step(options[number % len(options)])
             self.judge()
 
         def judge(self) -> None:

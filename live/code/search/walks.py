@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
-from rebalance_verifier.base.processes.workers import stream
+from rebalance_verifier.base.processes.gather import gather
 from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.explore.random import system as systems
 from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, drawn_config
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.enabled import actions
@@ -157,32 +158,19 @@ def gathered(
     """Return what ``parts`` pieces of work come to, in their order, the findings made short: see
     search_walks."""
     result = CodeSearchResult(plan=plan)
-    found: dict[int, Searched] = {}
-    work = stream(working, parts, plan.jobs)
-    so_far = 0
-    try:
-        for number, one in work:
-            if one is None:  # by whatever it was that it played
-                result.stopped = "a process that plays was killed"
-                break
-            found[number] = one
-            while so_far in found:
-                result.searched.add(found.pop(so_far))
-                so_far += 1
-                if result.searched.died:
-                    break
-            progress(result.searched)
-            if result.searched.died:
-                result.stopped, found = "the JVM ended", {}
-                break
-            if time.monotonic() >= plan.latest:
-                result.stopped = "time limit"
-                break
-    except KeyboardInterrupt:
-        result.stopped = "interrupted"
-    finally:
-        work.close()
-    for one in found.values():
+
+    def take(one: Searched) -> str:
+        result.searched.add(one)
+        return "the JVM ended" if result.searched.died else ""
+
+    def heard() -> str:
+        progress(result.searched)
+        return "time limit" if time.monotonic() >= plan.latest else ""
+
+    end = gather(working, parts, plan.jobs, take, heard)
+    killed = "a process that plays was killed" if end.killed is not None else ""
+    result.stopped = "interrupted" if end.interrupted else end.stopped or killed
+    for one in () if result.searched.died else end.behind:
         result.searched.add(one)
     result.findings = worst_first(result.searched.findings.values())
     if result.findings and not result.searched.died:
@@ -242,17 +230,6 @@ def ordinary(playing: CodePlaying) -> PlayedOnCode:
 def walk(playing: CodePlaying, random: Random, steps: int) -> PlayedOnCode:
     """Return a random run of at most ``steps`` steps that change anything, then left in peace. Raises
     SimulationDied."""
-    playing.begin()
     config = drawn_config(random, actions(playing.setup), FAULTS_IN)
-    left = playing.setup.budget
-    for _ in range(steps):
-        while options := [one for one in playing.choices() if left or not one.fault]:
-            events = [(one.event, None) for one in options]
-            choice = options[config.choose(random, events, [one.fault for one in options])]
-            if playing.step(choice):
-                left -= choice.fault
-                break
-        else:
-            break
-    playing.rest()
+    systems.walk(playing, systems.drawn(playing, config, random), steps)
     return playing.played

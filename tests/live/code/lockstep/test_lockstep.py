@@ -10,11 +10,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from rebalance_verifier.base.processes import gather
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.cli.commands.lockstep import text
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.live.clients.replay.scene import NotForcible
-from rebalance_verifier.live.code.lockstep import walks
 from rebalance_verifier.live.code.lockstep.classic import Agreement, Disagreement, Lockstep
 from rebalance_verifier.live.code.lockstep.comparison import IdNames, differences, of_model
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
@@ -74,7 +74,7 @@ def test_differences_are_sentences() -> None:
 
 def test_a_process_that_walks_and_is_killed_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     ends = iter([(0, (Agreement(walks=20, steps=9), None)), (1, None)])
-    monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
+    monkeypatch.setattr(gather, "stream", lambda *given: (one for one in ends))
     found = walked(setup(), 60)
     assert (found.agreement.steps, found.verdict) == (9, Verdict.INCONCLUSIVE)
     assert "stopped   the worker of the walks from 20 on was killed" in "\n".join(text(found, "dynamic"))

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
+from rebalance_verifier.base.processes import gather
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.explore.random.system import play, replay
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.search import findings, walks
+from rebalance_verifier.live.code.search import walks
 from rebalance_verifier.live.code.search.enabled import FAULTS, actions, key
 from rebalance_verifier.live.code.search.exhaustive import Everything
 from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, shortened
@@ -26,7 +28,6 @@ from rebalance_verifier.live.code.search.run import (
     CodeBreach,
     CodePlaying,
     PlayedOnCode,
-    played,
     rebalances,
 )
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan, search_walks
@@ -80,7 +81,7 @@ def test_every_walk_is_in_a_part(monkeypatch: pytest.MonkeyPatch, asked: int, pa
         given.append(several)
         yield from ((number, Searched(runs=1)) for number in range(several))
 
-    monkeypatch.setattr(walks, "stream", stream)
+    monkeypatch.setattr(gather, "stream", stream)
     found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=asked))
     assert (given, found.searched.runs) == ([parts], parts)
 
@@ -88,7 +89,7 @@ def test_every_walk_is_in_a_part(monkeypatch: pytest.MonkeyPatch, asked: int, pa
 def test_a_process_that_plays_and_is_killed_is_no_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it played may have done that, and what it had seen is lost."""
     ends = iter([(0, Searched(runs=3)), (1, None), (2, Searched(runs=3))])
-    monkeypatch.setattr(walks, "stream", lambda *given: (one for one in ends))
+    monkeypatch.setattr(gather, "stream", lambda *given: (one for one in ends))
     found = search_walks(CodeSearchPlan(setup=of(), releases=NOW, walks=60))
     assert (found.stopped, found.searched.runs) == ("a process that plays was killed", 3)
     assert found.verdict is Verdict.INCONCLUSIVE
@@ -139,10 +140,12 @@ def simulation() -> Iterator[Simulation]:
 @pytest.mark.slow
 def test_a_group_settles_and_a_run_comes_again(simulation: Simulation) -> None:
     playing = CodePlaying(simulation, of(), NOW, keeps=True)
-    first = played(playing, [], peace=True)
+    replay(playing, [], rest=True)
+    first = playing.played
     assert (first.ending, first.breaches, first.peace) == (Ending.SETTLED, {}, 0)
     assert [" ".join(one.owns) for one in first.steps[-1].owners] == ["t-0", "t-1"]
-    again = played(playing, first.events, peace=True)
+    replay(playing, first.events, rest=True)
+    again = playing.played
     assert (again.steps, again.peace) == (first.steps, len(first.events))
 
 
@@ -154,14 +157,14 @@ def test_requests_of_a_connection_arrive_in_order_and_those_of_a_broken_one_may_
     playing = CodePlaying(simulation, of("dynamic", "disconnect", "late request"), NOW)
     playing.begin()
     playing.gather()
-    playing.play([Event("late request", 0, "heartbeat"), Event("late request", 0, "commit")])
+    play(playing, [Event("late request", 0, "heartbeat"), Event("late request", 0, "commit")])
 
     def now(who: int = 0) -> set[str]:
         return {f"{one.event.action} {one.event.choice}" for one in playing.choices() if one.event.who == who}
 
     assert {one for one in now() if "arrives" in one} >= {"late request arrives heartbeat"}
     assert "late request arrives commit" not in now()
-    playing.play([Event("disconnect", 0, "arrives")])
+    play(playing, [Event("disconnect", 0, "arrives")])
     assert "abandoned join Heartbeat" in now()
     assert "late request arrives heartbeat" not in now()
     assert playing.rest() is Ending.SETTLED
@@ -173,7 +176,7 @@ def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(simulati
     playing = CodePlaying(simulation, of("eager", "late request"), NOW)
     playing.begin()
     playing.gather()
-    playing.play([Event("late request", 0, "commit")])
+    play(playing, [Event("late request", 0, "commit")])
     assert playing.group.members[0].open["OffsetCommit"]
     assert playing.played.breaches == {}
 
@@ -201,11 +204,11 @@ def test_a_broker_reads_nothing_behind_a_request_that_waits(simulation: Simulati
     playing.begin()
     playing.gather()
     joins = [Event("join", 0), Event("join request", 0), Event("heartbeat", 1), Event("join", 1)]
-    playing.play([Event("enforce", 0), *joins, Event("join request", 1)])
+    play(playing, [Event("enforce", 0), *joins, Event("join request", 1)])
     leader = playing.group.slot(playing.group.state.coordinator.leader or "")
     follower = 1 - leader
-    playing.play([Event("receive", follower), Event("sync request", follower)])
-    playing.play([Event("late request", follower, "heartbeat")])
+    play(playing, [Event("receive", follower), Event("sync request", follower)])
+    play(playing, [Event("late request", follower, "heartbeat")])
     assert [one.api for one in playing.group.queue(follower)] == ["Heartbeat"]
     assert playing.group.waits(follower) is not None
     assert ("arrive", follower) not in {(one.act, one.event.who) for one in playing.choices()}
@@ -313,29 +316,34 @@ def test_a_run_that_does_not_come_again_is_left_as_it_is(simulation: Simulation)
     assert shortened(CodePlaying(simulation, of(), NOW), finding) == finding
 
 
-def test_making_a_run_short_is_bounded_in_plays(monkeypatch: pytest.MonkeyPatch) -> None:
+class Counted:
+    """A group that breaks nothing, and counts its runs; each takes a second of ``clock``."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self.clock, self.played = clock, PlayedOnCode()
+        self.events, self.over, self.breaches = (), True, dict[Hashable, int]()
+        self.runs = 0
+
+    def begin(self) -> None:
+        self.runs += 1
+        self.clock[0] += 1.0
+
+
+NEVER = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),) * 50)
+
+
+def test_making_a_run_short_is_bounded_in_plays() -> None:
     """Not in seconds: a busy machine comes to the same run."""
-    asked: list[Sequence[Event]] = []
-    monkeypatch.setattr(findings, "played", lambda playing, events, peace: asked.append(events))
-    monkeypatch.setattr(findings, "found_in", lambda run: [])
-    finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),) * 50)
-    assert shortened(cast(CodePlaying, SimpleNamespace(setup=of())), finding, 7) == finding
-    assert len(asked) == 7 + 1  # in the end it is played once more, for its steps
+    playing = Counted([0.0])
+    assert shortened(cast(CodePlaying, playing), NEVER, 7) == NEVER
+    assert playing.runs == 7 + 1  # in the end it is played once more, for its steps
 
 
 def test_making_a_run_short_ends_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock, asked = [100.0], list[Sequence[Event]]()
-
-    def play(playing: object, events: Sequence[Event], peace: bool) -> None:
-        clock[0] += 1.0
-        asked.append(events)
-
-    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
-    monkeypatch.setattr(findings, "played", play)
-    monkeypatch.setattr(findings, "found_in", lambda run: [])
-    finding = CodeFinding(breach=CodeBreach("group/owner", "never"), events=(Event("start", 0),) * 50)
-    assert shortened(cast(CodePlaying, SimpleNamespace(setup=of())), finding, until=105.0) == finding
-    assert len(asked) == 5 + 1
+    playing = Counted([100.0])
+    monkeypatch.setattr(time, "monotonic", lambda: playing.clock[0])
+    assert shortened(cast(CodePlaying, playing), NEVER, until=105.0) == NEVER
+    assert playing.runs == 5 + 1
 
 
 def test_with_a_time_limit_no_walk_begins_and_nothing_is_made_short_behind_it(
@@ -363,7 +371,7 @@ def test_with_a_time_limit_no_walk_begins_and_nothing_is_made_short_behind_it(
 
     monkeypatch.setattr(time, "monotonic", lambda: clock[0])
     monkeypatch.setattr(walks, "walk", walk)
-    monkeypatch.setattr(walks, "stream", stream)
+    monkeypatch.setattr(gather, "stream", stream)
     monkeypatch.setattr(walks, "shortened", shorten)
     monkeypatch.setattr(CodeSearchPlan, "simulation", lambda self: contextlib.nullcontext())
     monkeypatch.setattr(CodeSearchPlan, "playing", lambda *given, **named: SimpleNamespace(dead=False))
