@@ -9,8 +9,8 @@ from rebalance_verifier.explore.random.judge import Broken, Judge, quiet
 from rebalance_verifier.model.machine import Event, Outcome, State
 
 
-class ModelStep(NamedTuple):
-    """A step that is possible, and one of its outcomes."""
+class ModelChoice(NamedTuple):
+    """A step that is possible, with what it does."""
 
     event: Event
     outcome: Outcome
@@ -32,13 +32,13 @@ class ModelSystem:
         *,
         mild: frozenset[str] = frozenset(),
         loose: bool = False,
-        looks: Callable[[State, Sequence[ModelStep], int], None] | None = None,
+        looks: Callable[[State, Sequence[ModelChoice], int], None] | None = None,
         takes: Callable[[Event, Outcome], None] = lambda event, outcome: None,
     ) -> None:
         self.judge, self.machine = judge, judge.machine
         self.initial, self.mild, self.loose = initial, mild, loose
         self.looks, self.takes = looks, takes
-        self._possible: Sequence[ModelStep] | None = None
+        self._possible: Sequence[ModelChoice] | None = None
         self.begin()
 
     def begin(self) -> None:
@@ -49,22 +49,22 @@ class ModelSystem:
         self.over = False
         self._arrive(())
 
-    def possible(self) -> Sequence[ModelStep]:
+    def possible(self) -> Sequence[ModelChoice]:
         if self._possible is None:
-            self._possible = [ModelStep(*one) for one in self.machine.outcomes(self.state)]
+            self._possible = [ModelChoice(*one) for one in self.machine.outcomes(self.state)]
         return self._possible
 
-    def is_fault(self, choice: ModelStep) -> bool:
+    def is_fault(self, choice: ModelChoice) -> bool:
         return self.machine.by_name[choice.event.action, choice.event.who].fault
 
-    def found(self, event: Event) -> ModelStep | None:
+    def found(self, event: Event) -> ModelChoice | None:
         outcome = self.machine.outcome(self.state, event)
         if outcome is None and self.loose:
             action = self.machine.by_name[event.action, event.who]
             outcome = next(iter(self.machine.outcomes_of(action, self.state)), None)
-        return None if outcome is None else ModelStep(event._replace(choice=outcome.choice), outcome)
+        return None if outcome is None else ModelChoice(event._replace(choice=outcome.choice), outcome)
 
-    def step(self, choice: ModelStep) -> bool:
+    def step(self, choice: ModelChoice) -> bool:
         event, outcome = choice
         self.takes(event, outcome)
         before, self.state = self.state, self.machine.normal(self.machine.apply(self.state, event, outcome))

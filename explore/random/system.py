@@ -15,7 +15,7 @@ from rebalance_verifier.explore.random.swarm_config import SwarmConfig
 from rebalance_verifier.model.machine import NOBODY, Event
 
 
-class Choice(Protocol):
+class SystemChoice(Protocol):
     """Something that can happen in a system now."""
 
     @property
@@ -24,7 +24,7 @@ class Choice(Protocol):
         ...
 
 
-C = TypeVar("C", bound=Choice)
+C = TypeVar("C", bound=SystemChoice)
 
 
 class System(Protocol[C]):
