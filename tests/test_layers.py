@@ -85,7 +85,7 @@ ORDER = {
         *("live", "live.artifacts", "live.code", "live.clients", "live.clients.clusters"),
         *("live.conformance.clients", "live.clients.consumers.clients", "live.clients.consumers"),
         *("live.clients.proxy", "live.clients.leaders.clients", "live.clients.leaders"),
-        *("live.clients.record", "live.clients.replay", "live.code.replay", "live.code.migration"),
+        *("live.clients.record", "live.clients.replay", "live.code.replay"),
         *("live.code.search", "live.code.lockstep", "live.conformance", "live.conformance.wire"),
     ),
     "gate": (

@@ -32,7 +32,7 @@ BY_HAND = ("model/bugs/catalogue.toml", "model/bugs/explained.toml", "tools/log_
 catalogue does not say, and that its messages are listed."""
 
 MEASURED = (
-    *("tools/benchmarks/", "tools/mutation/", "tools/migration.md", "tests/pipeline/audit/logs/"),
+    *("tools/benchmarks/", "tools/mutation/", "tools/migration/page.md", "tests/pipeline/audit/logs/"),
     *("tests/pipeline/audit/test_migration_logs.py", "tests/live/conformance/test_messages_conform.py"),
     *("tests/live/clients/record/test_coordinator_log.py", "docs/reference/log-messages.md"),
 )

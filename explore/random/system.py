@@ -49,14 +49,6 @@ class System(Protocol[C]):
         """Begin a new run."""
         ...
 
-    def possible(self) -> Sequence[C]:
-        """Return all that can happen now, in a fixed order."""
-        ...
-
-    def is_fault(self, choice: C) -> bool:
-        """Check whether a choice is something that goes wrong."""
-        ...
-
     def found(self, event: Event) -> C | None:
         """Return the choice that an event is now; None where it cannot happen."""
         ...
@@ -70,6 +62,18 @@ class System(Protocol[C]):
         ...
 
 
+class ListedSystem(System[C], Protocol):
+    """A system that lists its possible steps, so that any random walk can draw one of them."""
+
+    def possible(self) -> Sequence[C]:
+        """Return all that can happen now, in a fixed order."""
+        ...
+
+    def is_fault(self, choice: C) -> bool:
+        """Check whether a choice is something that goes wrong."""
+        ...
+
+
 def walk(system: System[C], choices: Iterator[C], steps: int) -> None:
     """Play a run of at most ``steps`` steps that count, as ``choices`` draws them."""
     system.begin()
@@ -78,7 +82,7 @@ def walk(system: System[C], choices: Iterator[C], steps: int) -> None:
     system.rest()
 
 
-def drawn(system: System[C], config: SwarmConfig, random: Random) -> Iterator[C]:
+def drawn(system: ListedSystem[C], config: SwarmConfig, random: Random) -> Iterator[C]:
     """Yield one of the possible choices after the other, while there is any."""
     while options := system.possible():
         faults = [system.is_fault(one) for one in options] if config.rare else ()

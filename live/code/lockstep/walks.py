@@ -302,17 +302,11 @@ class InStep:
     def begin(self) -> None:
         self.disagreement = self.lockstep.begin()
 
-    def possible(self) -> list[StepInBoth]:
-        return [*self.among(faults=False), *self.among(faults=True)]
-
     def among(self, *, faults: bool) -> Iterator[StepInBoth]:
         """Yield the steps that can be taken and are not known to be unforced, all faults or all others."""
         for event, outcome in self.lockstep.possible().among(faults=faults):
             if event not in self._unforced and event.action not in BY_ITSELF:
                 yield StepInBoth(event, outcome)
-
-    def is_fault(self, choice: StepInBoth) -> bool:
-        return self.lockstep.built.by_name[choice.event.action, choice.event.who].fault
 
     def found(self, event: Event) -> StepInBoth | None:
         if event.action in NO_STEPS:

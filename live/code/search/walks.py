@@ -220,7 +220,7 @@ def ordinary(playing: CodePlaying) -> PlayedOnCode:
         memory.over -= {slot}
         playing.gather()
     for slot in slots[:-1]:
-        playing.play([Event("close", slot)])
+        systems.play(playing, [Event("close", slot)])
         memory.over |= {slot}
         playing.gather()
     playing.rest()

@@ -20,9 +20,10 @@ from rebalance_verifier.live.code.answers import (
     SimulationState,
     SimulationThrown,
 )
-from rebalance_verifier.live.code.migration.played import PlayedConsumer
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationMember
 from rebalance_verifier.model.bugs.releases import NEWEST
+
+from tools.migration.played import PlayedConsumer
 
 BROKER: Mapping[str, object] = {
     "group.initial.rebalance.delay.ms": 0,

@@ -1,6 +1,6 @@
 """``python -m tools.migration``: what conversions between the protocols break, docs/results/migration.md.
 
-Each finding of live/code/migration/findings.toml is played on the unchanged coordinators of ``--releases``,
+Each finding of findings.toml is played on the unchanged coordinators of ``--releases``,
 and written up as one would report it. ``--search RUNS`` plays as many drawn runs on the newest of them
 instead, makes small what breaks something, and prints it."""
 
@@ -11,21 +11,21 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from rebalance_verifier.live.code.migration.findings import (
+from rebalance_verifier.live.code.simulation import Simulation
+from rebalance_verifier.model.bugs.releases import NEWEST
+from rebalance_verifier.report.markup import table
+
+from tools.arguments import writable
+from tools.migration.findings import (
     RELEASES,
     MigrationFinding,
     ShownFinding,
     findings,
     shown,
 )
-from rebalance_verifier.live.code.migration.search import PLANS, drawn, plan_of, smaller
-from rebalance_verifier.live.code.simulation import Simulation
-from rebalance_verifier.model.bugs.releases import NEWEST
-from rebalance_verifier.report.markup import table
+from tools.migration.search import PLANS, drawn, plan_of, smaller
 
-from tools.arguments import writable
-
-PAGE = Path(__file__).parents[1] / "docs" / "results" / "migration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "migration.md"
 
 CONSUMERS = NEWEST
 """The release of the classic consumers."""
@@ -41,7 +41,7 @@ BREAKS = {
     "thrown": "a consumer that throws",
 }
 
-TEMPLATE = Path(__file__).with_name("migration.md")
+TEMPLATE = Path(__file__).with_name("page.md")
 """The page around what is made."""
 
 

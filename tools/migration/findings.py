@@ -5,13 +5,14 @@ from __future__ import annotations
 import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
+from pathlib import Path
 
-from rebalance_verifier.live.code.migration.group import MigrationGroup
-from rebalance_verifier.live.code.migration.search import TWICE, MigrationRun, plan_of, play
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.profiles import CONSUMER_SINCE
 from rebalance_verifier.model.bugs.releases import KAFKA, dotted, newest_of_minors
+
+from tools.migration.group import MigrationGroup
+from tools.migration.search import TWICE, MigrationRun, plan_of, play
 
 RELEASES = newest_of_minors(KAFKA, dotted(CONSUMER_SINCE))
 """The coordinators on which each is tried: the newest of each minor release."""
@@ -55,9 +56,7 @@ class ShownFinding:
 @cache
 def findings() -> tuple[MigrationFinding, ...]:
     """Return all of them, in the order of the file."""
-    text = (
-        resources.files("rebalance_verifier.live.code.migration").joinpath("findings.toml").read_text("utf-8")
-    )
+    text = Path(__file__).with_name("findings.toml").read_text("utf-8")
     return tuple(MigrationFinding(**one) for one in tomllib.loads(text)["finding"])
 
 

@@ -7,15 +7,17 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from rebalance_verifier.live.code.migration.findings import (
+from rebalance_verifier.live.code.simulation import Simulation
+
+from tools.migration.findings import (
     RELEASES,
     MigrationFinding,
     findings,
     readable,
     shown,
 )
-from rebalance_verifier.live.code.migration.group import MigrationGroup
-from rebalance_verifier.live.code.migration.search import (
+from tools.migration.group import MigrationGroup
+from tools.migration.search import (
     FAULTS,
     NOBODY,
     OVERLAP,
@@ -27,10 +29,9 @@ from rebalance_verifier.live.code.migration.search import (
     play,
     smaller,
 )
-from rebalance_verifier.live.code.simulation import Simulation
 
 NEWEST = RELEASES[-1]
-PAGE = Path(__file__).parents[4] / "docs" / "results" / "migration.md"
+PAGE = Path(__file__).parents[2] / "docs" / "results" / "migration.md"
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.live.code.answers import SimulationResponse
-from rebalance_verifier.live.code.migration.played import PlayedConsumer
+
+from tools.migration.played import PlayedConsumer
 
 BOTH = frozenset({"t-0", "t-1"})
 
