@@ -89,7 +89,10 @@ def headline(result: Result) -> str:
     """Return the verdict and what it rests on, in one line."""
     stale = len({row.note for row in having(result, Status.FIXED)}) + len(result.stale_known)
     more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
-    return f"{verdict_word(result)}  {label(result.target)} {_because(result)}{more}{_unasked(result)}"
+    judged = f" ({clean(result.target.interface)})" if result.target.interface else ""
+    also = f"; it is also a {clean(result.target.also)}" if result.target.also else ""
+    named = label(result.target) + judged
+    return f"{verdict_word(result)}  {named} {_because(result)}{more}{_unasked(result)}{also}"
 
 
 def _unasked(result: Result) -> str:

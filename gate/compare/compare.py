@@ -28,7 +28,7 @@ from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.scenarios.probes import Probe, ProbeOutcome, probes
 from rebalance_verifier.gate.search import counterexamples
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
-from rebalance_verifier.gate.search.result import ClauseResult, Finding, Status, TargetInfo
+from rebalance_verifier.gate.search.result import MAYBE_UNSAID, ClauseResult, Finding, Status, TargetInfo
 from rebalance_verifier.gate.search.search import check, describe
 from rebalance_verifier.gate.search.subject import Subject, TargetSession
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
@@ -421,7 +421,7 @@ def to_json_of(one: Judged) -> dict[str, Any]:
         "client": one.column.client,
         "assignor": one.column.assignor,
         "spec": one.column.spec,
-        "target": codec.to_json(one.info),
+        "target": codec.to_json(one.info, MAYBE_UNSAID),
         "error": one.error,
         "scenarios": one.scenarios,
         "clauses": _cells_out(one.clauses),

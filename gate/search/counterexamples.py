@@ -19,7 +19,7 @@ from rebalance_verifier.base.processes.failure import HARMFUL
 from rebalance_verifier.base.saved import FAILURES, SUITE, TraceError, dump, make_root
 from rebalance_verifier.base.text import clean, fold
 from rebalance_verifier.gate.scenarios.player import Found
-from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result, TargetInfo
+from rebalance_verifier.gate.search.result import MAYBE_UNSAID, ClauseResult, Finding, Result, TargetInfo
 from rebalance_verifier.gate.targets import trust
 from rebalance_verifier.model import codec
 from rebalance_verifier.model.values import NO_GENERATION, Partitions, RebalanceProtocol
@@ -175,7 +175,7 @@ def to_text(trace: Trace) -> str:
         "level": clause.level.value,
         "rule": clause.rule,
         "link": clause.link,
-        "target": codec.to_json(trace.target),
+        "target": codec.to_json(trace.target, MAYBE_UNSAID),
         "protocol": trace.protocol.value,
     }
     return dump(head | codec.to_json(plain, left_out=("path",))) + "\n"

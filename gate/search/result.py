@@ -40,6 +40,13 @@ class TargetInfo:
     promises: tuple[str, ...] = ()
     homepage: str = ""
     issues: str = ""
+    interface: str = ""
+    """Of Kafka, by which it is judged, and in ``also`` others that it has, with what to type."""
+    also: str = ""
+
+
+MAYBE_UNSAID = ("interface", "also")
+"""Fields that files of many traces leave out where a target does not say them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -445,6 +445,8 @@ def describe(spec: str, hello: Hello) -> TargetInfo:
         promises=tuple(sorted(str(p) for p in hello.promises)),
         homepage=hello.homepage or "",
         issues=hello.issues or "",
+        interface=hello.interface or "",
+        also=hello.also or "",
     )
 
 

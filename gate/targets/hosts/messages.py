@@ -83,7 +83,8 @@ class Hello:
 
     ``promises_assumed``: it declares none, and is held to these. ``user_data`` says whether its members write
     user data, that is, whether it must be asked for it; ``one_process`` that they are consumers of one
-    process, which have what they remember in common.
+    process, which have what they remember in common. ``interface``: of Kafka, by which it is judged, and
+    ``also``: others that it has, with what to type.
 
     Of version 2: ``user_data_from``: which of owned partitions and generation alone it follows from, whoever
     writes it and whatever else happened, so that it need be asked once. ``metadata_only``: of a member it
@@ -104,6 +105,8 @@ class Hello:
     metadata_only: bool = False
     histories: int = 1
     one_process: bool = False
+    interface: str | None = None
+    also: str | None = None
 
 
 class RefusalReply(NamedTuple):
@@ -264,7 +267,7 @@ def _excerpt(value: object, *where: str) -> str:
     return to_text(value, *where, limit=None)[:MAX_TEXT]
 
 
-_OPTIONAL = ("version", "language", "homepage", "issues")
+_OPTIONAL = ("version", "language", "homepage", "issues", "interface", "also")
 _FLAGS = ("user_data", "metadata_only", "one_process", "promises_assumed")
 
 

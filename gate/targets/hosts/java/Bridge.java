@@ -7,6 +7,7 @@ import java.io.InputStreamReader;
 import java.io.OutputStream;
 import java.io.PrintWriter;
 import java.io.StringWriter;
+import java.lang.reflect.InvocationTargetException;
 import java.lang.reflect.Modifier;
 import java.nio.ByteBuffer;
 import java.nio.charset.StandardCharsets;
@@ -24,6 +25,7 @@ import java.util.Optional;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.atomic.AtomicLong;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
@@ -40,7 +42,10 @@ import org.apache.kafka.common.TopicPartition;
 /**
  * A Java assignor as a program that speaks the stdio protocol (protocol.schema.json).
  *
- * <pre>java -cp BRIDGE:JARS Bridge CLASS PROMISE,... [KEY VALUE ...]</pre>
+ * <pre>java -cp BRIDGE:JARS Bridge CLASS PROMISE,... HARNESS PROTOCOL INTERFACE OTHERS [KEY VALUE ...]</pre>
+ *
+ * HARNESS answers for an assignor that is no ConsumerPartitionAssignor: a class beside this one, made of a
+ * supplier of new instances, the promises and the PROTOCOL. INTERFACE and OTHERS are told back.
  *
  * Compiled against whatever kafka-clients from 2.4 on is judged; what differs between the releases is asked
  * by reflection, what is no public API through KafkaInternals. Like ConsumerCoordinator it hands the assignor
@@ -99,6 +104,10 @@ public final class Bridge {
 
     private final String className;
     private final List<String> promises;
+    private final String harness;
+    private final String protocol;
+    private final String judged;
+    private final String others;
     private final Map<String, Object> configs = new HashMap<>();
     private KafkaInternals.Codec codec;
     private Function<Map<String, Object>, Map<String, Object>> server; // of an assignor of a coordinator
@@ -113,8 +122,12 @@ public final class Bridge {
     private Bridge(String[] arguments) {
         className = arguments[0];
         promises = arguments[1].isEmpty() ? List.of() : Arrays.asList(arguments[1].split(","));
+        harness = arguments[2];
+        protocol = arguments[3];
+        judged = arguments[4];
+        others = arguments[5];
         configs.put("group.id", "rebalance");
-        for (int index = 2; index < arguments.length; index += 2) { // a key may have any character in it
+        for (int index = 6; index < arguments.length; index += 2) { // a key may have any character in it
             configs.put(arguments[index], arguments[index + 1]);
         }
     }
@@ -194,9 +207,14 @@ public final class Bridge {
 
     private Map<String, Object> result(Map<String, Object> request) {
         if (request.get("cmd").equals("hello")) {
-            Object made = made();
-            server = made instanceof ConsumerPartitionAssignor ? null : serverSide(made);
-            return server != null ? server.apply(request) : hello((Long) request.getOrDefault("newest", 1L));
+            server = harness.isEmpty() ? null : serverSide();
+            Map<String, Object> hello =
+                server != null ? server.apply(request) : hello((Long) request.getOrDefault("newest", 1L));
+            hello.put("interface", judged);
+            if (!others.isEmpty()) {
+                hello.put("also", others);
+            }
+            return hello;
         }
         if (server != null) {
             return server.apply(request);
@@ -269,18 +287,27 @@ public final class Bridge {
     }
 
     private ConsumerPartitionAssignor instance() {
-        return (ConsumerPartitionAssignor) made();
+        Object made = made();
+        if (made instanceof ConsumerPartitionAssignor) {
+            return (ConsumerPartitionAssignor) made;
+        }
+        throw new Refused(className + " is no ConsumerPartitionAssignor", null);
     }
 
-    /** What answers for an assignor of a coordinator: ServerSide, which is there where its interface is. */
+    /** What answers for an assignor that no consumer calls. */
     @SuppressWarnings("unchecked")
-    private Function<Map<String, Object>, Map<String, Object>> serverSide(Object made) {
+    private Function<Map<String, Object>, Map<String, Object>> serverSide() {
         try {
-            Object side = Class.forName("ServerSide").getDeclaredConstructor(Object.class, List.class)
-                .newInstance(made, promises);
+            Object side = Class.forName(harness).getDeclaredConstructor(Supplier.class, List.class, String.class)
+                .newInstance((Supplier<Object>) this::made, promises, protocol);
             return (Function<Map<String, Object>, Map<String, Object>>) side;
-        } catch (ReflectiveOperationException | ClassCastException other) {
-            throw new Refused(className + " is no ConsumerPartitionAssignor", null);
+        } catch (InvocationTargetException error) {
+            if (error.getCause() instanceof Refused) {
+                throw (Refused) error.getCause();
+            }
+            throw new Refused(className + " cannot be made: " + error.getCause(), error.getCause());
+        } catch (ReflectiveOperationException error) {
+            throw new Refused("the bridge has no " + harness + ": " + error, error);
         }
     }
 

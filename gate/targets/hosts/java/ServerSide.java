@@ -13,28 +13,31 @@ import java.util.TreeMap;
 import java.util.TreeSet;
 import java.util.UUID;
 import java.util.function.Function;
+import java.util.function.Supplier;
 import org.apache.kafka.common.Uuid;
-import org.apache.kafka.coordinator.group.api.assignor.ConsumerGroupPartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.GroupSpec;
 import org.apache.kafka.coordinator.group.api.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.assignor.MemberSubscription;
+import org.apache.kafka.coordinator.group.api.assignor.PartitionAssignor;
 import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 
 /**
- * A server-side assignor (KIP-848) behind {@link Bridge}: it is given what TargetAssignmentBuilder gives it. What
+ * An assignor of a broker, of consumer groups (KIP-848) or share groups (KIP-932), behind {@link Bridge}: it is given what TargetAssignmentBuilder gives it. What
  * members of the request own is the target of the group before. Everything is in maps by hash, as there, and was put into
  * them in an order of its own, so that how the request is ordered decides nothing.
  */
 final class ServerSide implements Function<Map<String, Object>, Map<String, Object>> {
     private static final int HISTORIES = 64;
 
-    private final ConsumerGroupPartitionAssignor assignor;
+    private final PartitionAssignor assignor;
     private final List<String> promises;
+    private final String protocol;
 
-    ServerSide(Object assignor, List<String> promises) {
-        this.assignor = (ConsumerGroupPartitionAssignor) assignor;
+    ServerSide(Supplier<Object> made, List<String> promises, String protocol) {
+        this.assignor = (PartitionAssignor) made.get(); // one for each broker
         this.promises = promises;
+        this.protocol = protocol;
     }
 
     @Override
@@ -57,7 +60,7 @@ final class ServerSide implements Function<Map<String, Object>, Map<String, Obje
         hello.put("version", kafkas || own == null ? KafkaInternals.version() : own);
         hello.put("language", "Java " + System.getProperty("java.version")
             + (kafkas ? "" : ", kafka-group-coordinator-api " + KafkaInternals.version()));
-        hello.put("protocols", List.of("consumer"));
+        hello.put("protocols", List.of(protocol));
         hello.put("promises", promises);
         hello.put("histories", HISTORIES);
         if (kafkas) {

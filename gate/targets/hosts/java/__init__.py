@@ -1,8 +1,8 @@
-"""Java assignors as targets: any ``ConsumerPartitionAssignor``, or ``ConsumerGroupPartitionAssignor`` of a
-coordinator, with the jars that it lives in.
+"""Java assignors as targets: what Kafka lets people plug in (``interfaces``), with the jars that it lives in.
 
-    java:CLASS@WHERE[,WHERE...][?KEY=VALUE[,KEY=VALUE...]][#PROMISE[,PROMISE...]]
+    java:CLASS[/KIND]@WHERE[,WHERE...][?KEY=VALUE[,KEY=VALUE...]][#PROMISE[,PROMISE...]]
 
+KIND is needed where a class implements several of the interfaces, and another than the first is meant.
 A WHERE is Maven coordinates (``org.apache.kafka:kafka-clients:4.1.0``) or a path (a jar, a directory of
 classes, ``lib/*``). KEY=VALUE goes to ``Configurable.configure``; ``%2C`` is a comma in a value, and so on
 for whatever would end it. The one string names the target fully: a trace that holds it can be replayed.
@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from rebalance_verifier.base.processes.tools import ToolError
+from rebalance_verifier.gate.targets.hosts.java.interfaces import chosen, kind_named
 from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.live.artifacts.maven import CLIENTS
 from rebalance_verifier.model.assignor import Promise
@@ -27,8 +28,6 @@ from rebalance_verifier.model.assignors.promises import JAVA as JAVA_PROMISES
 JAVA = "java:"
 """How the spec of a Java assignor begins."""
 
-_SERVER_SIDE = "org/apache/kafka/coordinator/group/api/assignor/ConsumerGroupPartitionAssignor.class"
-
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
 _FORM = (
     "java:CLASS@WHERE, WHERE being a jar or Maven coordinates such as org.apache.kafka:kafka-clients:4.1.0"
@@ -36,7 +35,7 @@ _FORM = (
 _SAFE = "/:+@ "  # in a value, beside letters, digits and _.-~
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class JavaTarget:
     """What a ``java:`` spec says; ``str()`` is the spec again."""
 
@@ -44,12 +43,15 @@ class JavaTarget:
     where: tuple[str, ...]
     config: tuple[tuple[str, str], ...] = ()
     promises: tuple[Promise, ...] = ()
+    kind: str = ""
+    """By which of its interfaces it is judged, a name of ``interfaces.KINDS``; "": by the first."""
 
     def __str__(self) -> str:
         config = ",".join(
             f"{quote(key, safe=_SAFE)}={quote(value, safe=_SAFE)}" for key, value in self.config
         )
-        text = f"{JAVA}{self.class_name}@{','.join(self.where)}"
+        kind = f"/{self.kind}" if self.kind else ""
+        text = f"{JAVA}{self.class_name}{kind}@{','.join(self.where)}"
         return (
             text + (f"?{config}" if config else "") + (f"#{','.join(self.promises)}" if self.promises else "")
         )
@@ -91,11 +93,11 @@ def spelled(
         if any(mark in path for mark in ",?#"):
             raise ToolError(f"--classpath {path!r}: a path with a comma, ? or # cannot be named")
     return str(
-        JavaTarget(
-            target.class_name,
-            (*target.where, *coordinates, *paths),
-            (*target.config, *pairs),
-            (*target.promises, *_promises(promises, "--promise")),
+        replace(
+            target,
+            where=(*target.where, *coordinates, *paths),
+            config=(*target.config, *pairs),
+            promises=(*target.promises, *_promises(promises, "--promise")),
         )
     )
 
@@ -105,12 +107,17 @@ def command(spec: str) -> tuple[str, ...]:
     that was not done before, and loads nothing of the target's. Raises ToolError."""
     target = parse(spec)
     jars = maven.class_path(target.where)
-    sources = ["Bridge.java", *(["ServerSide.java"] if jvm.holds(jars, _SERVER_SIDE) else [])]
+    judged, others = chosen(target.class_name, target.kind, jars)
+    sources = ["Bridge.java", *([f"{judged.harness}.java"] if judged.harness else [])]
     return (
         # SIGQUIT writes all stacks there, and not between the replies.
         *jvm.command(__name__, sources, jars, "-XX:+DisplayVMOutputToStderr"),
         target.class_name,
         ",".join(target.promised),
+        judged.harness,
+        judged.protocol or "",
+        judged.label,
+        "; ".join(f"{one.label} (java:{target.class_name}/{one.kind})" for one in others),
         *(word for pair in target.config for word in pair),
     )
 
@@ -118,7 +125,10 @@ def command(spec: str) -> tuple[str, ...]:
 def _parsed(spec: str) -> JavaTarget:
     text, _, promises = spec.removeprefix(JAVA).partition("#")
     text, _, config = text.partition("?")
-    name, _, where = text.partition("@")
+    named, _, where = text.partition("@")
+    name, slash, kind = named.partition("/")
+    if slash:
+        kind = kind_named(kind).kind
     if not _CLASS.match(name):
         raise ToolError(f"{spec!r}: {name!r} is no name of a Java class", f"write {_FORM}")
     written = [
@@ -127,7 +137,8 @@ def _parsed(spec: str) -> JavaTarget:
     ]
     pairs = tuple((unquote(key), unquote(value)) for key, value in written)
     found = _promises(filter(None, promises.split(",")), f"{spec!r}")
-    return JavaTarget(name, tuple(filter(None, where.split(","))), pairs, found)
+    places = tuple(filter(None, where.split(",")))
+    return JavaTarget(class_name=name, where=places, config=pairs, promises=found, kind=kind)
 
 
 def _pair(text: str, wrong: str) -> tuple[str, str]:

@@ -1,4 +1,5 @@
-"""What a compiled class says of its source: the file's name, and the line where a method begins.
+"""What a compiled class says of itself: its supertypes, the file of its source, and the line where a method
+begins.
 
 The form is that of chapter 4 of the Java Virtual Machine Specification; nothing of the class is run.
 """
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from zipfile import BadZipFile, ZipFile
@@ -18,7 +20,9 @@ WIDTHS = {
     **dict.fromkeys((3, 4, 9, 10, 11, 12, 17, 18), 4),
     **dict.fromkeys((5, 6), 8),
 }
-"""Tag of a constant -> the bytes that follow it; that of text, 1, says itself how many."""
+"""Tag of a constant -> the bytes that follow it; text says itself how many."""
+
+TEXT, CLASS = 1, 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,19 +44,68 @@ def source_of(class_bytes: bytes, method: str) -> ClassSource:
         raise ValueError("this is no class file") from error
 
 
+class ClassPath:
+    """Directories and jars that classes are looked up in; use as a context manager, each jar is opened
+    once."""
+
+    def __init__(self, where: Iterable[Path]) -> None:
+        self._where = list(where)
+        self._jars: list[ZipFile | Path] = []
+        self._open = ExitStack()
+
+    def __enter__(self) -> ClassPath:
+        for path in self._where:
+            if path.is_dir():
+                self._jars.append(path)
+            elif path.is_file():
+                with suppress(BadZipFile, OSError):
+                    self._jars.append(self._open.enter_context(ZipFile(path)))
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._open.close()
+
+    def bytes_of(self, name: str) -> bytes | None:
+        """Return the class ``name``, with dots, in the first of the directories and jars that has it."""
+        inside = f"{name.replace('.', '/')}.class"
+        for place in self._jars:
+            if isinstance(place, ZipFile):
+                if inside in place.NameToInfo:
+                    return place.read(inside)
+            elif (place / inside).is_file():
+                return (place / inside).read_bytes()
+        return None
+
+
 def class_bytes(name: str, where: Iterable[Path]) -> bytes | None:
     """Return the class ``name``, with dots, in the first of the directories and jars that has it."""
-    inside = f"{name.replace('.', '/')}.class"
-    for path in where:
-        if path.is_dir() and (path / inside).is_file():
-            return (path / inside).read_bytes()
-        if path.is_file():
-            try:
-                with ZipFile(path) as jar:
-                    return jar.read(inside)
-            except (BadZipFile, KeyError):
-                continue
-    return None
+    with ClassPath(where) as path:
+        return path.bytes_of(name)
+
+
+def supertypes(name: str, path: ClassPath) -> frozenset[str] | None:
+    """Return the classes and interfaces above a class, with dots, as far as the class path has them; None
+    where it does not have the class. Those of a class that cannot be read are not followed."""
+    found: set[str] = set()
+    first = path.bytes_of(name)
+    if first is None:
+        return None
+    left = [first]
+    while left:
+        with suppress(struct.error, IndexError, KeyError, ValueError):
+            for above in _parents(left.pop()):
+                if above not in found:
+                    found.add(above)
+                    left += filter(None, [path.bytes_of(above)])
+    return frozenset(found)
+
+
+def _parents(data: bytes) -> list[str]:
+    """Return the superclass and the interfaces that a class names, with dots."""
+    read, texts, classes = _opened(data)
+    read.bytes(4)  # access, this class
+    numbers = [read.number("H"), *(read.number("H") for _ in range(read.number("H")))]
+    return [texts[classes[number]].replace("/", ".") for number in numbers if number]
 
 
 class _Bytes:
@@ -73,12 +126,17 @@ class _Bytes:
         return self._data[self._at - count : self._at]
 
 
-def _source(data: bytes, method: str) -> ClassSource:
+def _opened(data: bytes) -> tuple[_Bytes, dict[int, str], dict[int, int]]:
+    """Return a class behind its constants, with those that are text and those that name a class."""
     read = _Bytes(data)
     if read.number("I") != MAGIC:
         raise ValueError("this is no class file")
     read.bytes(4)  # the version
-    texts = _texts(read)
+    return read, *_constants(read)
+
+
+def _source(data: bytes, method: str) -> ClassSource:
+    read, texts, _ = _opened(data)
     read.bytes(6)  # access, this class, its super class
     read.bytes(2 * read.number("H"))  # interfaces
     line = first = 0
@@ -97,17 +155,19 @@ def _source(data: bytes, method: str) -> ClassSource:
     return ClassSource(texts[struct.unpack(">H", file)[0]] if file else "", line or first)
 
 
-def _texts(read: _Bytes) -> dict[int, str]:
-    """Return the constants that are text, by number."""
-    texts, number, count = {}, 1, read.number("H")
+def _constants(read: _Bytes) -> tuple[dict[int, str], dict[int, int]]:
+    """Return the constants that are text, by number, and those of classes: the number of their name."""
+    texts, classes, number, count = dict[int, str](), dict[int, int](), 1, read.number("H")
     while number < count:
         tag = read.number("B")
-        if tag == 1:
+        if tag == TEXT:
             texts[number] = read.bytes(read.number("H")).decode("utf-8", "replace")
+        elif tag == CLASS:
+            classes[number] = read.number("H")
         else:
             read.bytes(WIDTHS[tag])
         number += 2 if tag in (5, 6) else 1  # long and double count twice
-    return texts
+    return texts, classes
 
 
 def _attributes(read: _Bytes, texts: dict[int, str]) -> Iterator[tuple[str, bytes]]:
