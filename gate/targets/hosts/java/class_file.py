@@ -68,12 +68,12 @@ class ClassPath:
     def bytes_of(self, name: str) -> bytes | None:
         """Return the class ``name``, with dots, in the first of the directories and jars that has it."""
         inside = f"{name.replace('.', '/')}.class"
-        for place in self._jars:
-            if isinstance(place, ZipFile):
-                if inside in place.NameToInfo:
-                    return place.read(inside)
-            elif (place / inside).is_file():
-                return (place / inside).read_bytes()
+        for jar in self._jars:
+            if isinstance(jar, ZipFile):
+                if inside in jar.NameToInfo:
+                    return jar.read(inside)
+            elif (jar / inside).is_file():
+                return (jar / inside).read_bytes()
         return None
 
 
