@@ -32,17 +32,23 @@ _GENERATED = re.compile(r"<!-- generated from here on.*?(?=<!-- to here -->|\Z)"
 _TABLE = re.compile(r"^\|.*$|^#+ .*$", re.M)
 _LINK = re.compile(r"!?\[((?:[^\]\\]|\\.)*)\]\([^)]*\)")
 _CODE = re.compile(r"(`+).+?\1")
+_NAMES = re.compile(r"[\w.\\-]*\d(?:[\w.-]*\w)?(?:, [\w.\\-]*\d(?:[\w.-]*\w)?)+")
+"""Partitions, members or releases in a row: people look one up, and read none."""
+
 _ABBREVIATIONS = re.compile(r"\b(e\.g|i\.e|etc|vs|cf|no|fig)\.", re.I)
 
 
 def sentences(text: str, tables: bool = False) -> Iterator[str]:
-    """Yield the sentences of a page: no headings, code blocks, tables, generated parts. Code is a word."""
+    """Yield the sentences of a page: no headings, code blocks, tables, generated parts.
+
+    Code counts as one word, and so does a list of names.
+    """
     text = _GENERATED.sub("\n", text)
     text = _COMMENT.sub("", _FENCE.sub("\n\n", text))
     if not tables:
         text = _TABLE.sub("\n", text)
     text = _CODE.sub("CODE", _LINK.sub(r"\1", text))
-    text = _ABBREVIATIONS.sub(r"\1", text)
+    text = _NAMES.sub("NAMES", _ABBREVIATIONS.sub(r"\1", text))
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*] |\d+\. |#|>))|(?<=\|)\n", text):
         plain = re.sub(r"^[\s>#*-]+|^\s*\d+\. ", "", paragraph)
         plain = " ".join(re.sub(r"[*_]{1,2}(?=\S)|(?<=\S)[*_]{1,2}(?=\W|$)", "", plain).split())

@@ -263,15 +263,15 @@ def page(
 
 _HEAD = """# A random hour of recorded runs per client
 
-Made by `make hour` (`python -m tools.hour`): three consumers, `--scenario random` with 16 steps a run, on librdkafka's mock cluster and on Apache Kafka 4.1.0, for the minutes that the table says. Each recording was judged by [`rebalance record`](../how-to/record-real-clients.md) and asked of the model by [`rebalance conform`](../explanation/conformance.md). The steps of a seed are always the same; what clients make of them is not, so a violation that is a race may take several runs to come again.
+Made by `make hour` (`python -m tools.hour`): three consumers run `--scenario random` with 16 steps a run. They run on librdkafka's mock cluster and on Apache Kafka 4.1.0, for the minutes in the table. Each recording was judged by [`rebalance record`](../how-to/record-real-clients.md) and asked of the model by [`rebalance conform`](../explanation/conformance.md). The steps of a seed are always the same, the timing of the clients is not. So a violation that is a race may take several runs to come again.
 
 | client | cluster | runs | minutes | rebalances | runs with violations | explained by the profile | explained with findings | no run of the model | inconclusive |
 |---|---|---|---|---|---|---|---|---|---|"""  # noqa: E501
-_VIOLATIONS = """What `rebalance record` reports as safety or liveness, by kind. The file plays the smallest run of its kind again; `rebalance record --again FILE`.
+_VIOLATIONS = """Violations of safety and liveness that `rebalance record` reports, by kind. The file plays the smallest run of its kind again; `rebalance record --again FILE`.
 
 | client | cluster | check | cause | findings | runs | smallest | file |
 |---|---|---|---|---|---|---|---|"""  # noqa: E501
-_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`live/conformance/clients/`); a run that needs one is explained, and says so.
+_CONFORMANCE = """The model's member is the Java client's. Where a client does something else, `rebalance conform` has it as a step of its own, with its reason (`live/conformance/clients/`). A run that needs one is explained, and says so.
 
 | client | finding | what it does | what shows it | runs | times |
 |---|---|---|---|---|---|"""  # noqa: E501
@@ -347,10 +347,12 @@ def _mismatches(runs: Sequence[HourRun], answered: Mapping[str, Mapping[str, Any
 
 
 def _runs(runs: Iterable[HourRun]) -> Iterator[str]:
+    yield "| run | findings |"
+    yield "|---|---|"
     for run in runs:
         counted = Counter((one["check"], why.id if why else UNEXPLAINED) for one, why in diagnoses(run))
         violations = "; ".join(f"{n} x {check} ({why})" for (check, why), n in sorted(counted.items()))
-        yield f"- `{run.command}`: {violations}"
+        yield f"| `{run.command}` | {violations} |"
 
 
 def write_examples(runs: Sequence[HourRun]) -> None:

@@ -245,11 +245,11 @@ UNREAD = "not read"
 
 HEAD = """# Log messages by release
 
-Made by `python -m tools.log_messages` from the released jars and packages. Of each client and of the broker:
-the messages about groups, in which releases they are (of those that were looked at), and what
-[the audit](log-formats.md) makes of them. *Not read*: nobody has decided yet whether it says something; what
-is left alone on purpose is counted, not listed. A nightly test names the messages of a new release that are
-neither read nor on this page.
+Made by `python -m tools.log_messages` from the released jars and packages. For each client and the broker,
+the tables list the messages about groups, the releases that have them, and what [the audit](log-formats.md)
+makes of them. A release counts only if it was looked at. *Not read*: nobody has decided yet whether the
+message says something. Messages that are ignored on purpose are counted, not listed. A nightly test names
+the messages of a new release that are neither read nor on this page.
 """
 
 
@@ -268,7 +268,7 @@ def _section(logging: Logging, texts: Mapping[str, Sequence[str]]) -> Iterator[s
     yield f"## {logging.name}\n"
     yield (
         f"`{logging.package}` {', '.join(logging.releases)}: {len(every)} messages about groups, "
-        f"{len(every) - sum(counts)} read, {counts[0]} left alone, {counts[1]} not read.\n"
+        f"{len(every) - sum(counts)} read, {counts[0]} ignored, {counts[1]} not read.\n"
     )
     yield "| message | event | releases |"
     yield "|---|---|---|"

@@ -135,8 +135,8 @@ def overview(judged: Sequence[Judged], about: report.About, page: Callable[[Judg
     levels = "Bold clauses are of safety and liveness, the others of quality: a promise not kept."
     played = sum(one.scenarios for one in judged)
     legend = (
-        f"`X` broken; `·` holds: nothing found, in {played:,} scenarios of all targets and in what broke "
-        "others; `-` not promised, or not asked of its protocol; `?` no verdict."
+        "`X` broken; `·` passed; `-` not promised, or not a clause of its protocol; `?` no verdict. "
+        f"The targets ran {played:,} scenarios together, and each the counterexamples of the others."
     )
     unusual = f"{UNUSUAL} its smallest counterexample needs input that is rare in practice, and names it."
     lines = [made, "", *_short(judged, about, page)]
@@ -148,10 +148,9 @@ def overview(judged: Sequence[Judged], about: report.About, page: Callable[[Judg
         f"- [{clause.id}]({clause.link}) ({clause.level}): {escaped(clause.sentence)}" for clause in broken
     ]
     if unsteady := [" ".join(_named(one)) for one in _newest(judged) if report.is_red(one, "assign/6")]:
-        differs = (
-            "Who breaks assign/6 answers one question in several ways, and may be caught by something else"
-        )
-        lines += ["", f"{differs} the next time: {escaped(', '.join(unsteady))}."]
+        differs = "A target that breaks assign/6 answers the same input in several ways"
+        lines += ["", f"{differs}. Its other findings may differ from run to run.", ""]
+        lines += [f"- {escaped(target)}" for target in unsteady]
     if held:
         lines += ["", f"Broken by none of them: {', '.join(clause.id for clause in held)}."]
     return [*lines, ""]

@@ -117,7 +117,7 @@ def report(one: MigrationFinding, played: Mapping[str, ShownFinding], releases: 
         "",
         f"Steps (`{one.plan}`): `{one.steps}`",
         "",
-        f"What is sent, from where the group was last at rest, on {releases[-1]}:",
+        f"Messages since the group was last at rest, on {releases[-1]}:",
         "",
         "```text",
         *log,
