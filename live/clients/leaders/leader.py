@@ -40,6 +40,7 @@ class LossKind(StrEnum):
     SILENT = "silent"
     REFUSED = "refused"
     STALE = "stale"
+    UNREADABLE = "unreadable"
 
 
 class LeaderLost(Exception):
@@ -115,10 +116,17 @@ class LeaderClient:
             self.first = replace(first, topics=tuple(topic for topic in first.topics if topic != BESIDE))
 
     def _joined(self) -> Subscription:
+        """Return the subscription that it has sent. Raises LeaderLost where nobody can read it."""
         assert self._broker.join
         protocol = self._broker.join.fields["protocols"][0]
         self.assignor = protocol["name"]
-        return wire.decode_subscription(protocol["metadata"])
+        try:
+            return wire.decode_subscription(protocol["metadata"])
+        except wire.WireError as error:
+            told = f"its JoinGroup for {self.assignor!r} has a subscription that cannot be read: {error}"
+            if error.field.startswith("owned_partitions"):
+                told += " (as in bug Q1, `rebalance bugs Q1`: which leaders cope with that)"
+            raise LeaderLost(told, kind=LossKind.UNREADABLE) from error
 
     def join_again(self) -> None:
         """Let it join again after it has assigned, so that what that broke is not taken for the next

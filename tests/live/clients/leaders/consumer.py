@@ -2,7 +2,8 @@
 
 HABIT: ``fetches`` the metadata of a group that it leads; ``remembers`` what it fetched before it was the
 leader; ``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there,
-without an answer; ``all``: subscribes to whatever there is, and assigns that.
+without an answer; ``all``: subscribes to whatever there is, and assigns that; ``short``: ends its
+subscription of version 1 where owned partitions should follow.
 """
 
 from __future__ import annotations
@@ -70,12 +71,15 @@ def main() -> None:
             owned_partitions=owned,
             generation_id=generation,
         )
+        metadata = wire.encode_subscription(subscription)
+        if HABIT == "short":
+            metadata = wire.encode_subscription(subscription, 1)[:-4]
         joined = coordinator.ask(
             "JoinGroup",
             group_id="g",
             member_id=member,
             protocol_type="consumer",
-            protocols=[{"name": "mine", "metadata": wire.encode_subscription(subscription)}],
+            protocols=[{"name": "mine", "metadata": metadata}],
         )
         member, generation = joined["member_id"], joined["generation_id"]
         second = joined["members"][1]["member_id"] if len(joined["members"]) > 1 else ""

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 from rebalance_verifier.base.processes.failure import FailureKind
-from rebalance_verifier.gate.search.search import replay
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.resolve import resolve
 from rebalance_verifier.gate.targets.session import Session
@@ -25,8 +24,6 @@ from rebalance_verifier.properties.assignors.calls import (
     Failure,
     Reply,
 )
-from rebalance_verifier.properties.assignors.clauses import CLAUSES
-from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 CONSUMER = Path(__file__).with_name("consumer.py")
@@ -115,6 +112,40 @@ def test_a_client_that_ends_is_the_verdict_and_the_next_question_is_answered():
 
 
 @pytest.mark.slow
+def test_clients_answer_side_by_side_also_where_one_ends():
+    """Each reply is that of its own question, and the process of the target goes on."""
+    command = (sys.executable, str(CONSUMER), "{address}", "crashes")
+    settings: dict[str, object] = {"command": command, "environment": {}, "promises": {}, "hello": {}, "forks": []}
+    settings |= {"steady": True, "pinned": False, "at_once": 2, "anew": False}
+    argv = (sys.executable, "-P", "-m", "rebalance_verifier.live.clients.leaders", json.dumps(settings))
+    subscription = Subscription(topics=("t",))
+    plain = [AssignQuestion(COOPERATIVE, Cluster.of({"t": n}), {"A": subscription}) for n in range(1, 7)]
+    deadly = AssignQuestion(COOPERATIVE, Cluster.of({"t": 1}), dict.fromkeys("AB", subscription))
+    with Session(resolve(None, argv), call_seconds=20.0) as session:
+        assert session.hello.histories > 1
+        questions = [*plain[:2], deadly, *plain[2:4], deadly, *plain[4:]]
+        replies = session.answers(list(enumerate(questions, 1)))
+        for question, reply in zip(questions, replies, strict=True):
+            if question is deadly:
+                assert isinstance(reply, Failure)
+                assert reply.kind is FailureKind.CRASH, reply
+            else:
+                assert isinstance(reply, Answer)
+                assert given(reply) == " ".join(map(str, question.cluster.partitions()))
+        assert session.starts == 1
+
+
+@pytest.mark.slow
+def test_a_subscription_that_nobody_can_read_is_told_as_what_it_is():
+    with pytest.raises(TargetError) as raised, started("short"):
+        pass
+    said = str(raised.value)
+    assert "its JoinGroup for 'mine' has a subscription that cannot be read: owned_partitions" in said
+    assert "rebalance bugs Q1" in said
+    assert "Traceback" not in said
+
+
+@pytest.mark.slow
 def test_a_client_that_subscribes_to_all_topics_knows_those_of_the_question_alone():
     """Its first topic is that of the question, where that of others' own would come first."""
     with started("all") as session:
@@ -150,64 +181,6 @@ def test_a_leader_that_joins_again_is_asked_once_more_and_then_has_no_answer():
 needs_librdkafka = pytest.mark.skipif(
     importlib.util.find_spec("confluent_kafka") is None, reason="needs confluent-kafka"
 )
-
-
-def owner(name: str, topics: str, owned: str = "") -> ScenarioMember:
-    partitions = tuple(
-        TopicPartition(topic, int(index)) for topic, index in (one.split("-") for one in owned.split())
-    )
-    generation = 5 if owned else -1
-    return ScenarioMember(id=name, topics=tuple(topics.split()), owned=partitions, generation=generation)
-
-
-@needs_librdkafka
-@pytest.mark.slow
-def test_librdkafka_dies_on_honest_claims():
-    """2.16.0, in its cooperative-sticky assignor. Without A's claims it answers."""
-    new = owner("B", "t1"), owner("C", "t1"), owner("D", "t0 t2")
-    with Session(resolve("client:confluent-kafka:cooperative-sticky")) as session:
-        for owned, broken in (("t0-0 t1-0 t1-1 t2-0", True), ("", False)):
-            scenario = Scenario(
-                protocol=COOPERATIVE,
-                topics=uniform({"t0": 2, "t1": 2, "t2": 2}),
-                members=(owner("A", "t0 t1 t2", owned), *new),
-                rounds=((),),
-            )
-            found = replay(session, scenario, CLAUSES["assign/4"]).breach_of("assign/4")
-            assert (found is not None) is broken
-            if found:
-                assert "the client was ended by SIGSEGV" in found.breach.summary
-
-
-@needs_librdkafka
-@pytest.mark.slow
-def test_librdkafka_answers_side_by_side_also_where_one_dies():
-    """Each reply is that of its own question, and the process of the target goes on."""
-    group = {one.id: one for one in (owner("A", "t0 t1 t2", "t0-0 t1-0 t1-1 t2-0"), owner("B", "t1"),
-                                     owner("C", "t1"), owner("D", "t0 t2"))}  # fmt: skip
-    deadly = AssignQuestion(
-        COOPERATIVE,
-        Cluster.of({"t0": 2, "t1": 2, "t2": 2}),
-        {
-            name: Subscription(topics=m.topics, owned_partitions=m.owned, generation_id=m.generation)
-            for name, m in group.items()
-        },
-    )
-    plain = [
-        AssignQuestion(COOPERATIVE, Cluster.of({f"t{n}": n}), {"A": Subscription(topics=(f"t{n}",))})
-        for n in range(1, 7)
-    ]
-    with Session(resolve("client:confluent-kafka:cooperative-sticky")) as session:
-        assert session.hello.histories > 1
-        questions = [*plain[:2], deadly, *plain[2:4], deadly, *plain[4:]]
-        replies = session.answers(list(enumerate(questions, 1)))
-        for question, reply in zip(questions, replies, strict=True):
-            if question is deadly:
-                assert isinstance(reply, Failure)
-                assert reply.kind is FailureKind.CRASH, reply
-            else:
-                assert given(reply) == " ".join(map(str, question.cluster.partitions()))  # type: ignore[arg-type]
-        assert session.starts == 1
 
 
 def test_librdkafka_is_asked_once_where_it_takes_long_to_join_again():
