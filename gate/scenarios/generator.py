@@ -301,7 +301,8 @@ def _ghosts(plan: _Plan) -> None:
 
 
 def _hostile(plan: _Plan) -> None:
-    """What no client sends: indexes below 0, generation 0, cut bytes, an instance or a topic twice."""
+    """Indexes below 0, generation 0, cut bytes, an instance twice, which no client sends; a topic twice, which
+    sarama and kafka-go send if the application names it twice."""
     _claims(plan)
     for index, member in enumerate(plan.members):
         below = TopicPartition(plan.pick(member.topics or ("t0",)), -1 - plan.draw.integer(0, 1))
@@ -431,7 +432,7 @@ TOGETHER: tuple[tuple[tuple[str, ...], Size], ...] = (
 """Dimensions that do most together: moving partitions is hard only where not everybody may have them."""
 
 HOSTILE = "hostile"
-"""The dimension of what no client sends, which is never mixed with others."""
+"""The dimension of what hardly a client sends, which is never mixed with others."""
 
 ONE_IN_LARGE = 100
 """How many of the random combinations of a campaign there are for one of the large size."""

@@ -363,7 +363,7 @@ def unusual_preconditions(scenario: Scenario) -> list[str]:
 
 
 def _hostile(scenario: Scenario) -> Iterator[str]:
-    """Yield what no client sends, and whoever speaks the protocol can."""
+    """Yield input that hardly a client sends, but anybody who speaks the protocol can."""
     instances = Counter(member.instance or member.id for member in scenario.members)
     for member in scenario.members:
         if below := sorted({p for p in member.owned if p.partition < 0}):
@@ -373,7 +373,7 @@ def _hostile(scenario: Scenario) -> Iterator[str]:
         if member.user_data is UserData.TRUNCATED:
             yield f"{member.id} has user data that is cut in the middle: no client sends that"
         if len(set(member.topics)) < len(member.topics):
-            yield f"{member.id} subscribes to a topic twice: no client sends that"
+            yield f"{member.id} subscribes to a topic twice: sarama and kafka-go send that if the application names it twice"
         if member.instance and instances[member.instance] > 1:
             yield f"{member.id} has the group.instance.id of another member: no coordinator admits both"
 

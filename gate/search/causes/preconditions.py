@@ -47,7 +47,7 @@ class Realism(IntEnum):
     LATE = 1  # members that missed something
     MIXED = 2  # members of several releases or clients, or of old ones
     SHRINKING = 3  # topics that are deleted, or made again smaller
-    UNREAL = 4  # what no client sends
+    UNREAL = 4  # what hardly a client sends
 
     @property
     def sentence(self) -> str:
@@ -60,7 +60,7 @@ _SENTENCES = {
     Realism.LATE: "input of members that missed something",
     Realism.MIXED: "input of old, or different, clients",
     Realism.SHRINKING: "input about topics that shrink or go",
-    Realism.UNREAL: "input that no client sends",
+    Realism.UNREAL: "input that hardly any client sends",
 }
 
 
