@@ -76,7 +76,7 @@ def test_a_violation_with_its_cause(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert code == 0
     assert "| confluent | kafka | 2 | 3.0 | 2 | 1 | 1 | 1 | 0 | 0 |" in text
     assert "| stranded | loses what it unsubscribed and does not rejoin | 1 | 1 | seed 1000 |" in text
-    assert "--seed 1000 --steps 16`: 1 x stranded" in text
+    assert "--seed 1000 --steps 16` | 1 x stranded" in text
     assert hour.UNEXPLAINED not in text
     again = (tmp_path / "answers" / "confluent-kafka-1000.json").stat().st_mtime_ns
     assert made(tmp_path, monkeypatch)[0] == 0

@@ -63,7 +63,7 @@ def test_the_page_lists_what_is_not_read_and_in_which_releases(monkeypatch):
     mine = replace(BY_NAME["aiokafka"], releases=("1", "2"), texts=lambda _, release: texts[release])
     monkeypatch.setattr(log_messages, "LOGGINGS", (mine,))
     page = log_messages.page()
-    assert "2 messages about groups, 1 read, 0 left alone, 1 not read" in page
+    assert "2 messages about groups, 1 read, 0 ignored, 1 not read" in page
     assert "| `Joined group '{}' (generation {}) with member_id {}` | joined | 1 |" in page
     assert "| `Joined \\| {} by magic 'x'` | not read | 2 |" in page
     assert log_messages.written(texts["2"][0]) in log_messages.listed(page)
