@@ -301,8 +301,10 @@ def _ghosts(plan: _Plan) -> None:
 
 
 def _hostile(plan: _Plan) -> None:
-    """Indexes below 0, generation 0, cut bytes, an instance twice, which no client sends; a topic twice, which
-    sarama and kafka-go send if the application names it twice."""
+    """Draw input that no client sends: indexes below 0, generation 0, cut bytes, an instance twice.
+
+    A topic twice is drawn too: sarama and kafka-go send it if the application names it twice.
+    """
     _claims(plan)
     for index, member in enumerate(plan.members):
         below = TopicPartition(plan.pick(member.topics or ("t0",)), -1 - plan.draw.integer(0, 1))

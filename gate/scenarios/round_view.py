@@ -373,7 +373,10 @@ def _hostile(scenario: Scenario) -> Iterator[str]:
         if member.user_data is UserData.TRUNCATED:
             yield f"{member.id} has user data that is cut in the middle: no client sends that"
         if len(set(member.topics)) < len(member.topics):
-            yield f"{member.id} subscribes to a topic twice: sarama and kafka-go send that if the application names it twice"
+            yield (
+                f"{member.id} subscribes to a topic twice: sarama and kafka-go send that if the application "
+                "names it twice"
+            )
         if member.instance and instances[member.instance] > 1:
             yield f"{member.id} has the group.instance.id of another member: no coordinator admits both"
 

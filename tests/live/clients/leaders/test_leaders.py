@@ -115,7 +115,13 @@ def test_a_client_that_ends_is_the_verdict_and_the_next_question_is_answered():
 def test_clients_answer_side_by_side_also_where_one_ends():
     """Each reply is that of its own question, and the process of the target goes on."""
     command = (sys.executable, str(CONSUMER), "{address}", "crashes")
-    settings: dict[str, object] = {"command": command, "environment": {}, "promises": {}, "hello": {}, "forks": []}
+    settings: dict[str, object] = {
+        "command": command,
+        "environment": {},
+        "promises": {},
+        "hello": {},
+        "forks": [],
+    }
     settings |= {"steady": True, "pinned": False, "at_once": 2, "anew": False}
     argv = (sys.executable, "-P", "-m", "rebalance_verifier.live.clients.leaders", json.dumps(settings))
     subscription = Subscription(topics=("t",))
