@@ -123,10 +123,10 @@ class LeaderClient:
         try:
             return wire.decode_subscription(protocol["metadata"])
         except wire.WireError as error:
-            told = f"its JoinGroup for {self.assignor!r} has a subscription that cannot be read: {error}"
+            reason = f"its JoinGroup for {self.assignor!r} has a subscription that cannot be read: {error}"
             if error.field.startswith("owned_partitions"):
-                told += " (as in bug Q1, `rebalance bugs Q1`: which leaders cope with that)"
-            raise LeaderLost(told, kind=LossKind.UNREADABLE) from error
+                reason += " (as in bug Q1, `rebalance bugs Q1`: which leaders cope with that)"
+            raise LeaderLost(reason, kind=LossKind.UNREADABLE) from error
 
     def join_again(self) -> None:
         """Let it join again after it has assigned, so that what that broke is not taken for the next
