@@ -28,6 +28,7 @@ def check(
     protocols: Sequence[str] = (),
     time_limit: float | None = None,
     fail_fast: bool = False,
+    without: Sequence[str] = (),
     known_failing: Sequence[str] = (),
     known_flaky: Sequence[str] = (),
     jobs: int = 1,
@@ -52,6 +53,7 @@ def check(
         protocols: only these of eager, cooperative and consumer.
         time_limit: seconds after which the search stops, inconclusive.
         fail_fast: stop at the first violation.
+        without: kinds of input that the assignor is not made for, such as "unequal" or "racks".
         known_failing: violations to expect, as patterns or "@FILE"; one that is gone fails.
         known_flaky: violations to accept, in the same form.
         jobs: how many processes search; the answer is the same.
@@ -62,6 +64,7 @@ def check(
 
     Nothing is printed or written; `JudgedFinding.save` writes a counterexample. Raises CannotJudge.
     """
+    from rebalance_verifier.gate.scenarios.exclusions import excluded
     from rebalance_verifier.gate.search import known
     from rebalance_verifier.gate.search.judgement import allow
     from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
@@ -73,6 +76,7 @@ def check(
         failing = known.read(several(known_failing), "known_failing")
         flaky = known.read(several(known_flaky), "known_flaky")
         chosen = tuple(select(several(clauses)))
+        left_out = excluded(several(without))
     names = [one_of("protocols", name, RebalanceProtocol) for name in several(protocols)]
     plan = CheckPlan(
         clauses=chosen,
@@ -82,6 +86,7 @@ def check(
         level=Level(one_of("level", level, Level)),
         budget=time_limit,
         fail_fast=fail_fast,
+        without=left_out,
         expected=lambda key: known.match((*failing, *flaky), key, today) is not None,
     )
     limits = {"call_seconds": call_seconds, "memory_mib": memory_mib}

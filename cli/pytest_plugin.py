@@ -35,6 +35,7 @@ OPTIONS = {
     "profile": "smoke, ci, nightly or deep (default: smoke)",
     "seed": "seed of the search (default: 0)",
     "level": "weakest level that fails a test: safety, liveness or quality (default: liveness)",
+    "without": "kinds of input that the assignor is not made for, such as unequal,racks",
     "known-failing": "violations to expect: PATTERN, or @FILE (written with an equals sign: =@FILE)",
     "report-dir": "where counterexamples are saved (default: .rebalance)",
 }
@@ -175,6 +176,7 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
 def _plan(config: pytest.Config) -> CheckPlan:
     """Return the plan that the options ask for. Raises ``pytest.UsageError``."""
     from rebalance_verifier.base.verdict import Level
+    from rebalance_verifier.gate.scenarios.exclusions import excluded
     from rebalance_verifier.gate.search.known import match
     from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
 
@@ -189,10 +191,15 @@ def _plan(config: pytest.Config) -> CheckPlan:
         seed = int(_option(config, "seed"))
     except ValueError:
         raise pytest.UsageError(f"--rebalance-seed: {_option(config, 'seed')!r} is no number") from None
+    try:
+        left_out = excluded(name.strip() for name in _option(config, "without").split(",") if name.strip())
+    except ValueError as error:
+        raise pytest.UsageError(f"--rebalance-without: {error}") from None
     return CheckPlan(
         profile=PROFILES[_option(config, "profile")],
         seed=seed,
         level=Level(_option(config, "level")),
+        without=left_out,
         expected=lambda key: match(failing, key, today) is not None,
     )
 

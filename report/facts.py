@@ -91,8 +91,8 @@ def headline(result: Result) -> str:
     more = f"; known list out of date, {count(stale, 'line')} to remove" if stale else ""
     judged = f" ({clean(result.target.interface)})" if result.target.interface else ""
     also = f"; it is also a {clean(result.target.also)}" if result.target.also else ""
-    named = label(result.target) + judged
-    return f"{verdict_word(result)}  {named} {_because(result)}{more}{_unasked(result)}{also}"
+    named = f"{verdict_word(result)}  {label(result.target)}{judged}"
+    return f"{named} {_because(result)}{more}{_unasked(result)}{_left_out(result)}{also}"
 
 
 def _unasked(result: Result) -> str:
@@ -102,6 +102,11 @@ def _unasked(result: Result) -> str:
         return f"; less is asked of it, which promises to be {', '.join(less)}"
     unasked = {c.clause.id for c in having(result, Status.UNSUPPORTED) if c.clause.promises}
     return "" if promised or not unasked else f"; promises nothing: {count(len(unasked), 'clause')} not asked"
+
+
+def _left_out(result: Result) -> str:
+    """Return what was not played, since its author says that it is not made for it."""
+    return f"; without {', '.join(result.without)}, of which nothing was played" if result.without else ""
 
 
 def undeclared(result: Result) -> str:

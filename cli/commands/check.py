@@ -59,6 +59,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(
         parser, "--clause", "--protocol", "--level", "--profile", "--seed", "--time-limit", profile="ci"
     )
+    add_options(parser, "--without")
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
                         help="expect these violations; fail on an entry that is not needed")  # fmt: skip
@@ -194,8 +195,16 @@ def _plan(options: argparse.Namespace, expected: Sequence[KnownFailure]) -> Chec
         budget=options.time_limit,
         began=options.began,
         fail_fast=options.fail_fast,
+        without=_without(options.without),
         expected=lambda key: match(expected, key, today) is not None,
     )
+
+
+def _without(given: Sequence[str]) -> tuple[str, ...]:
+    from rebalance_verifier.gate.scenarios.exclusions import excluded
+
+    with usage_errors(ValueError, option="--without"):
+        return excluded(given)
 
 
 def _known(given: list[str], name: str) -> tuple[KnownFailure, ...]:

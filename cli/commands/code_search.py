@@ -37,7 +37,7 @@ WALKS = {"smoke": 10, "ci": 100, "nightly": 3_000, "deep": 1_000_000}
 
 OF_ASSIGNOR = (
     "--clause", "--protocol", "--level", "--fail-fast", "--known-failing", "--known-flaky", "--write-known",
-    "--report", "--report-dir", "--ci", "--resume", "--validate",
+    "--without", "--report", "--report-dir", "--ci", "--resume", "--validate",
 )  # fmt: skip
 """Options of ``check`` that are about the assignor alone."""
 

@@ -100,7 +100,11 @@ SHARED: dict[str, Option] = {
         "weakest level that fails the run (liveness)",
         "liveness",
     ),
-    "--without": _several("CLAUSE", "drop this clause of the assignor's contract and show the consequences"),
+    "--without": _several(
+        "NAME",
+        "do without this: a kind of input that the assignor is not made for, as "
+        "`unequal` (check); a clause of the assignor's contract (prove)",
+    ),
     "--group": _several("NAME", "only this group of a log"),
     "--settle": _value(duration, "TIME", "time that a rebalance may take to settle (%(default)g s)"),
     "--on": _value(

@@ -100,9 +100,10 @@ def attribution(
         nonlocal used
         began, patient, first = used, session.call_seconds, session.history
         session.call_seconds = min(patient, IMPATIENT) if FailureKind.TIMEOUT in failures else patient
-        numbers = range(first, first + len(scenarios))
+        played = [scenario for scenario in scenarios if plan.plays(scenario)]
+        numbers = range(first, first + len(played))
         try:
-            records = [*hasty.plays(numbers, lambda number: scenarios[number - first], (clause,))]
+            records = [*hasty.plays(numbers, lambda number: played[number - first], (clause,))]
             session.history = numbers.stop
             if subject.alike is False:
                 records = [subject.lasting(record, clause, PLAYS) for record in records]
@@ -110,7 +111,8 @@ def attribution(
             session.call_seconds = patient
         used = 0.0 if plan.repeatable else session.cpu_seconds
         seconds = 0.0 if plan.repeatable else (used - began) / len(scenarios)
-        return [(r, 1 + _lost(r, seconds) / patience * plan.profile.shrink) for r in records]
+        costs = [(r, 1 + _lost(r, seconds) / patience * plan.profile.shrink) for r in records]
+        return costs if len(played) == len(scenarios) else _filled(scenarios, costs)
 
     return Attribution(
         clause=clause,
@@ -121,6 +123,15 @@ def attribution(
         most=plan.causes,
         late=lambda: time.monotonic() >= until,
     )
+
+
+def _filled(
+    scenarios: Sequence[Scenario], costs: Sequence[tuple[PlayedHistory, float]]
+) -> list[tuple[PlayedHistory, float]]:
+    """Return the same for all ``scenarios``: one that was not played, since the search is without its kind,
+    breaks nothing."""
+    found = {id(record.scenario): (record, cost) for record, cost in costs}
+    return [found.get(id(one), (PlayedHistory(scenario=one, calls=()), 1.0)) for one in scenarios]
 
 
 def _lost(record: PlayedHistory, seconds: float) -> float:

@@ -83,8 +83,8 @@ def _check_cause(cause: str, *, raises: bool) -> None:
     """Raise ValueError for a cause that no report can name. The first part may be the name of an exception
     where a target ``raises`` it."""
     from rebalance_verifier.base.processes.failure import FailureKind
+    from rebalance_verifier.gate.scenarios.preconditions import BY_NAME
     from rebalance_verifier.gate.search.causes.attribution import Cause
-    from rebalance_verifier.gate.search.causes.preconditions import BY_NAME
     from rebalance_verifier.properties.assignors.settling import KINDS
 
     first, *features = parts = cause.split("+")

@@ -8,6 +8,7 @@ from functools import cache
 
 from rebalance_verifier.base.draws import Seeded
 from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.scenarios.exclusions import not_drawn, without
 from rebalance_verifier.gate.scenarios.generator import LARGE, SMALL, Size, along, crowd, generate, some
 from rebalance_verifier.gate.search.causes.attribution import MAX_CAUSES
 from rebalance_verifier.model.values import RebalanceProtocol
@@ -58,10 +59,16 @@ class CheckPlan:
     fail_fast: bool = False
     expected: Callable[[str], bool] = lambda key: False
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
+    without: tuple[str, ...] = ()
+    """Dimensions that the assignor is not made for: nothing of their kind is played."""
     causes: int = MAX_CAUSES
     """So many causes of one clause are made small and shown, the most real ones."""
     repeatable: bool = False
     """Minimising does not look at the clock: what it comes to is the same everywhere."""
+
+    def plays(self, scenario: Scenario) -> bool:
+        """Check whether a scenario has nothing in it that the search is without."""
+        return not self.without or without(scenario, self.without) == scenario
 
 
 FLOORS_FROM = 20
@@ -79,35 +86,48 @@ def slices(total: int) -> list[range]:
 
 def numbered(plan: CheckPlan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
     """Yield all scenarios of a plan in order."""
-    return (scenario_at(plan, protocols, number) for number in range(count(plan.profile, protocols)))
+    return (
+        scenario_at(plan, protocols, number) for number in range(count(plan.profile, protocols, plan.without))
+    )
 
 
 def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number: int) -> Scenario:
     """Return the scenario with this number, which depends on the seed and the number alone. The dimensions
     come in turn, so that a short run is broad; then random combinations, then the crowd."""
     profile, seed = plan.profile, plan.seed
-    systematic = _systematic(tuple(protocols))
+    systematic = _systematic(tuple(protocols), plan.without)
     index, which = divmod(number, len(systematic))
     if index < profile.each:
         protocol, names, size = systematic[which]
         draw = Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{size.members[1]}/{index}")
-        return generate(draw, protocol, names, size)
+        return without(generate(draw, protocol, names, size), plan.without)
     index, which = divmod(number - profile.each * len(systematic), len(protocols))
     protocol = protocols[which]
     if index < profile.mixed + profile.large:
         draw = Seeded(f"{seed}/{protocol}/mixed/{index}")
-        return generate(draw, protocol, some(draw), SMALL if index < profile.mixed else LARGE)
-    return crowd(protocol, profile.crowd)
+        left_out = not_drawn(plan.without)
+        names = tuple(name for name in some(draw) if name not in left_out)
+        made = generate(draw, protocol, names, SMALL if index < profile.mixed else LARGE)
+        return without(made, plan.without)
+    return without(crowd(protocol, profile.crowd), plan.without)
 
 
 @cache
 def _systematic(
-    protocols: tuple[RebalanceProtocol, ...],
+    protocols: tuple[RebalanceProtocol, ...], leaving: tuple[str, ...]
 ) -> list[tuple[RebalanceProtocol, tuple[str, ...], Size]]:
-    return [(protocol, *one) for protocol in protocols for one in along(protocol)]
+    left_out = not_drawn(leaving)
+    return [
+        (protocol, names, size)
+        for protocol in protocols
+        for names, size in along(protocol)
+        if left_out.isdisjoint(names)
+    ]
 
 
-def count(profile: SearchProfile, protocols: Sequence[RebalanceProtocol]) -> int:
-    """Return how many scenarios ``numbered`` yields."""
-    systematic = profile.each * sum(len(along(p)) for p in protocols)
+def count(
+    profile: SearchProfile, protocols: Sequence[RebalanceProtocol], leaving: tuple[str, ...] = ()
+) -> int:
+    """Return how many scenarios ``numbered`` yields, without what is left out."""
+    systematic = profile.each * len(_systematic(tuple(protocols), leaving))
     return systematic + len(protocols) * (profile.mixed + profile.large + bool(profile.crowd))

@@ -108,6 +108,8 @@ class ClauseResult:
     """One for each other cause, the most real first."""
     note: str = ""
     """Why it is unsupported or untested; the issue link of a known failure."""
+    hint: str = ""
+    """What the author of the target is to read, where that is known."""
 
     @property
     def id(self) -> str:
@@ -181,6 +183,8 @@ class Result:
     """Lines of the known list that match nothing that was run."""
     assumed: bool = False
     """The target declares no promises: those that it is held to are assumed."""
+    without: tuple[str, ...] = ()
+    """Kinds of input that were not played, as its author wants it."""
     interrupted: bool = False
     verdict: Verdict = Verdict.INCONCLUSIVE
     exit: Exit = Exit.INCONCLUSIVE

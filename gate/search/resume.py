@@ -39,6 +39,7 @@ def key(target: TargetInfo, plan: CheckPlan) -> str:
         plan.seed,
         [str(p) for p in plan.protocols or ()],
         [c.id for c in plan.clauses],
+        *([plan.without] if plan.without else []),
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 
@@ -46,7 +47,7 @@ def key(target: TargetInfo, plan: CheckPlan) -> str:
 def unfinished(progress: CheckProgress, plan: CheckPlan, target: TargetInfo) -> bool:
     """Check whether scenarios of the plan are left to play."""
     protocols = [p for p in RebalanceProtocol if p in target.protocols and p in (plan.protocols or [p])]
-    return progress.done < count(plan.profile, protocols)
+    return progress.done < count(plan.profile, protocols, plan.without)
 
 
 def save(path: Path, progress: CheckProgress) -> None:

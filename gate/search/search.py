@@ -15,9 +15,11 @@ from typing import TypeVar
 
 from rebalance_verifier.base.processes.workers import CannotStart, stream
 from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.scenarios.exclusions import not_reached
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, CROWD
 from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.search.findings import IMPATIENT, PATIENCE, findings, unconfirmed
+from rebalance_verifier.gate.search.hints import hint
 from rebalance_verifier.gate.search.judgement import judge
 from rebalance_verifier.gate.search.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance_verifier.gate.search.progress import CheckProgress, ReportProgress, along_key, judged_keys
@@ -71,7 +73,7 @@ def search(
     number of jobs; only time is what it is.
     Raises CannotStart.
     """
-    total = count(plan.profile, protocols)
+    total = count(plan.profile, protocols, plan.without)
     began, before = time.monotonic(), progress.seconds
     every = EVERY if jobs > 1 or enter else 0.0
     latest, session.latest = limits.search, limits.cut
@@ -277,7 +279,7 @@ def check(
     for key, broken in whole.breaking.items():
         shown.setdefault(key, (unconfirmed(plan, broken[0]),))
     promises = tuple(Promise(p) for p in target.promises)
-    cut = interrupted and whole.done < count(plan.profile, protocols)
+    cut = interrupted and whole.done < count(plan.profile, protocols, plan.without)
     rows = tuple(
         _row(
             clause,
@@ -289,6 +291,7 @@ def check(
             promises,
             cut,
             late,
+            target.spec,
         )
         for clause in plan.clauses
         for protocol in clause.protocols
@@ -312,6 +315,7 @@ def check(
         quality=1 - whole.moved / whole.claims if whole.claims else None,
         interrupted=interrupted,
         assumed=session.hello.promises_assumed,
+        without=plan.without,
     )
     return judge(result)
 
@@ -344,6 +348,7 @@ def _row(
     promises: Sequence[Promise],
     cut: bool,
     late: bool,
+    spec: str,
 ) -> ClauseResult:
     row = partial(ClauseResult, clause=clause.under(protocol), protocol=protocol)
     key = f"{clause.id}-{protocol}"
@@ -353,6 +358,7 @@ def _row(
         status = Status.VIOLATED if first.confirmed else Status.UNCONFIRMED
         note = "not again in the time there was" if late and status is Status.UNCONFIRMED else ""
         row = partial(row, scenarios=judged, broken=progress.broken[key], searched=progress.done, note=note)
+        row = partial(row, hint=hint(clause.id, spec))
         return row(status=status, finding=first, others=tuple(others))
     if protocol not in declared:
         return row(status=Status.UNSUPPORTED, note=f"the target does not support {protocol}")
@@ -373,7 +379,7 @@ def _row(
 def _missed(
     plan: CheckPlan, protocols: Sequence[RebalanceProtocol], progress: CheckProgress, stopped: str | None
 ) -> tuple[str, ...]:
-    total = count(plan.profile, protocols)
+    total = count(plan.profile, protocols, plan.without)
     if not protocols:
         return ("the target supports none of the protocols that were asked for",)
     if progress.done and progress.skipped.total() == progress.done:
@@ -391,7 +397,10 @@ def _missed(
 def _floors(
     plan: CheckPlan, protocols: Sequence[RebalanceProtocol]
 ) -> dict[RebalanceProtocol, tuple[str, ...]]:
-    return {p: FLOORS[p] for p in protocols} if plan.profile.each >= FLOORS_FROM else {}
+    if plan.profile.each < FLOORS_FROM:
+        return {}
+    beyond = not_reached(plan.without)
+    return {p: tuple(one for one in FLOORS[p] if one not in beyond) for p in protocols}
 
 
 def _keys(protocols: Sequence[RebalanceProtocol]) -> Iterator[tuple[RebalanceProtocol, str, str]]:

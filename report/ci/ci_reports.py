@@ -55,6 +55,7 @@ def result(checked: Result) -> CiReport:
             *([("promises", facts.undeclared(checked))] if checked.assumed else []),
             ("profile", checked.profile),
             ("seed", str(checked.seed)),
+            *([("without", ", ".join(checked.without))] if checked.without else []),
             ("played", f"{count(checked.scenarios, 'scenario')}, {checked.seconds:.1f} s"),
         ),
         properties=(
@@ -64,6 +65,7 @@ def result(checked: Result) -> CiReport:
             ("profile", checked.profile),
             ("level", checked.level),
             ("seed", str(checked.seed)),
+            *([("without", ", ".join(checked.without))] if checked.without else []),
         ),
         stale=checked.stale_known,
         missed=checked.doubts,
@@ -113,7 +115,7 @@ def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
 
 
 def _outcomes(row: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
-    outcomes = [("expected", finding.breach.expected), ("actual", finding.breach.actual)]
+    outcomes = [("expected", finding.breach.expected), ("actual", finding.breach.actual), ("hint", row.hint)]
     return facts.cause_facts(row, finding) + outcomes
 
 

@@ -135,6 +135,7 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("protocols", ", ".join(target.protocols)),
         ("promises", undeclared(result) or ", ".join(target.promises)),
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
+        ("without", ", ".join(result.without)),
         ("ran", played(result)),
         (
             f"{kept_noun(result)} kept",
@@ -203,6 +204,7 @@ def _explained(result: Result, row: ClauseResult, finding: Finding) -> Iterator[
             ("expected", text(breach.expected, 600)),
             ("actual", text(breach.actual, 600)),
             ("rule", _rule(row)),
+            ("hint", row.hint),
         ]
     )
     yield page.figure(f"Who owned what: {row.id}", partial(of_finding, finding), name)

@@ -96,6 +96,7 @@ def block(word: str, clause: ClauseResult, unicode: bool = True, brief: bool = F
     lines.append(f"  {clause.clause.link}")
     if finding is None:
         return lines + (_labelled("note", clause.note) if clause.note else [])
+    lines += _labelled("hint", clause.hint) if clause.hint else []
     lines += _counterexample(clause, finding, unicode)
     for number, other in enumerate(() if brief else clause.others, 2):
         title = f"  CAUSE {number}{mark(other, unicode)}  {clean(other.breach.summary, unicode)}"

@@ -17,7 +17,7 @@ from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.minimise import minimise
 from rebalance_verifier.gate.scenarios.player import Found, PlayedHistory, from_round
-from rebalance_verifier.gate.search.causes.preconditions import (
+from rebalance_verifier.gate.scenarios.preconditions import (
     BY_NAME,
     TABLE,
     Realism,

@@ -17,11 +17,11 @@ import pytest
 from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.scenarios.player import Found
+from rebalance_verifier.gate.scenarios.preconditions import present
 from rebalance_verifier.gate.search import findings, resume
 from rebalance_verifier.gate.search import plan as planning
 from rebalance_verifier.gate.search import search as searching
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario, plainest, realism
-from rebalance_verifier.gate.search.causes.preconditions import present
 from rebalance_verifier.gate.search.findings import IMPATIENT, PATIENCE, attribution
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
 from rebalance_verifier.gate.search.progress import CheckProgress

@@ -9,6 +9,7 @@ from rebalance_verifier.base.draws import Seeded
 from rebalance_verifier.gate.scenarios.generator import generate
 from rebalance_verifier.gate.scenarios.minimise import deletions
 from rebalance_verifier.gate.scenarios.player import PlayedHistory, play
+from rebalance_verifier.gate.scenarios.preconditions import Realism
 from rebalance_verifier.gate.search.causes.attribution import (
     MAX_CAUSES,
     Attribution,
@@ -17,7 +18,6 @@ from rebalance_verifier.gate.search.causes.attribution import (
     CauseFound,
     realism,
 )
-from rebalance_verifier.gate.search.causes.preconditions import Realism
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched

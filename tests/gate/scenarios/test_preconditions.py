@@ -8,8 +8,7 @@ import pytest
 from rebalance_verifier.base.draws import Seeded
 from rebalance_verifier.gate.scenarios.generator import BY_NAME as DIMENSIONS
 from rebalance_verifier.gate.scenarios.generator import generate
-from rebalance_verifier.gate.search.causes.attribution import realism
-from rebalance_verifier.gate.search.causes.preconditions import (
+from rebalance_verifier.gate.scenarios.preconditions import (
     BY_NAME,
     TABLE,
     Realism,
@@ -18,6 +17,7 @@ from rebalance_verifier.gate.search.causes.preconditions import (
     present,
     reduced,
 )
+from rebalance_verifier.gate.search.causes.attribution import realism
 from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,

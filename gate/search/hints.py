@@ -1,0 +1,32 @@
+"""How to mend a clause that is broken, in the terms of who wrote the target."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+JAVA, PYTHON, LINES, WIRE = "Java", "Python", "JSON lines", "the wire"
+"""What an author sees of a member: an object of Java or Python, a line of JSON, or the bytes of JoinGroup."""
+
+_GENERATION = {
+    JAVA: "Subscription.generationId() has the generation of a claim (kafka-clients 3.4.0 or newer)",
+    PYTHON: "group[member].generation_id has the generation of a claim, -1 where there is none",
+    LINES: "`generation` of a member in the request has that of its claims, -1 where there is none",
+    WIRE: "GenerationId of ConsumerProtocolSubscription, version 2 or newer, has that of a claim",
+}
+
+_HINTS: Mapping[str, Mapping[str, str]] = {"kip792/claim/1": _GENERATION, "kip792/claim/2": _GENERATION}
+
+
+def seen_by(spec: str) -> str:
+    """Return as what the author of a target sees a member, by how the target is named."""
+    if spec.startswith("java:"):
+        return JAVA
+    if spec.startswith("-- "):
+        return LINES
+    prefix, colon, _ = spec.partition(":")
+    return WIRE if spec.startswith(("client:", "wire -- ")) or (colon and "-" in prefix) else PYTHON
+
+
+def hint(clause_id: str, spec: str) -> str:
+    """Return what to read, where a broken clause means that it was not; "" where there is nothing to say."""
+    return _HINTS.get(clause_id, {}).get(seen_by(spec), "")
