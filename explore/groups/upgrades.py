@@ -29,11 +29,7 @@ from rebalance_verifier.explore.liveness.lasso import Lasso
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, consumer_protocol_trouble
 from rebalance_verifier.model.classic.group import MAX_NAMINGS
 from rebalance_verifier.model.consumer.state import ConsumerGroup, GroupKind
-from rebalance_verifier.model.group.parts import (
-    Error,
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import CONSUMER, Consumer, Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, State
 from rebalance_verifier.model.protocols import machine
@@ -149,8 +145,8 @@ def setup(
     trouble = consumer_protocol_trouble(broker(broker_profile))
     if trouble and any(stage.group_protocol == CONSUMER for stage in path.stages):
         raise ScenarioError(f"--broker: {trouble}")
-    consumer = Consumer(path.stages, (Topics(1),))
-    topic = Parts((1 << partitions) - 1)
+    consumer = Consumer(path.stages, (p.Topics(1),))
+    topic = p.Parts((1 << partitions) - 1)
     return Setup(
         consumers=(consumer,) * members,
         topics=(topic,),
@@ -207,7 +203,7 @@ def judge(
     if broken:
         report_stage("making the shortest counterexample")
         first = broken[0]
-        turned_away = first.clause == "poll/throws" and Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
+        turned_away = first.clause == "poll/throws" and p.Error.INCONSISTENT_GROUP_PROTOCOL in first.sentence
         refused = turned_away or first.clause == "member/ends"
         return replace(
             outcome,
@@ -318,11 +314,11 @@ def _new_target(built: Machine, before: State, after: State) -> bool:
     return served and now.assigned != was.assigned
 
 
-def unowned(built: Machine, group: Setup, state: State) -> Parts:
+def unowned(built: Machine, group: Setup, state: State) -> p.Parts:
     """Return the partitions that no member owns."""
     owned = 0
     for slot in group.slots:
         mine = built.look(state, f"held {letter(slot)}")
         assert isinstance(mine, int)
         owned |= mine
-    return Parts(group.exist & ~owned)
+    return p.Parts(group.exist & ~owned)

@@ -18,11 +18,7 @@ from rebalance_verifier.model.classic.state import (
     Member,
     SyncOk,
 )
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    MemberState,
-    Slot,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Action, Machine, Outcome, Value
 
@@ -43,7 +39,7 @@ def with_deviations(
     actions = list(built.actions)
     components, initial = built.components, built.initial
     for slot, client in enumerate(clients):
-        me = MemberContext(Slot(slot), setup)
+        me = MemberContext(p.Slot(slot), setup)
         if client.closes_midway:
             actions = [_closing(me, action) if action.who == slot else action for action in actions]
         if client.subscribes_again:
@@ -72,9 +68,9 @@ def _closing(me: MemberContext, action: Action) -> Action:
     def run(*values: Any) -> Iterator[Outcome]:
         yield from action.run(*values)
         member = values[index]
-        under_way = member.state in (MemberState.PREPARING, MemberState.COMPLETING)
+        under_way = member.state in (p.MemberState.PREPARING, p.MemberState.COMPLETING)
         if member.stuck or under_way:
-            state = MemberState.UNJOINED if member.generation == NONE else MemberState.STABLE
+            state = p.MemberState.UNJOINED if member.generation == p.NONE else p.MemberState.STABLE
             there = member._replace(stuck=False, state=state)
             yield from action.run(*values[:index], there, *values[index + 1 :])
 

@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.coordinator import join_phase_ends
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Refused,
-    SyncOk,
-)
 from rebalance_verifier.model.group.parts import Error
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import NOBODY, Action, Machine, Outcome, Value
@@ -44,10 +40,10 @@ def mock(setup: Setup, findings: bool = True) -> Machine:
         coordinator=setup.coordinator | {"silent_static_claims_stale"},
     )
 
-    def ends(group: Group, *rest: Any) -> Iterator[Outcome]:
+    def ends(group: s.Group, *rest: Any) -> Iterator[Outcome]:
         return join_phase_ends(static, group._replace(leader=None), *rest)
 
-    def ends_unheard(group: Group, *rest: Any) -> Iterator[Outcome]:
+    def ends_unheard(group: s.Group, *rest: Any) -> Iterator[Outcome]:
         records = rest[: len(setup.slots)]
         inside = [
             (slot, n) for slot in setup.slots for n, r in enumerate(records[slot]) if r.meta is not None
@@ -85,6 +81,6 @@ def _refusing(action: Action) -> Callable[..., Iterator[Outcome]]:
 
 
 def _refused(value: Value) -> Value:
-    if isinstance(value, SyncOk):
-        return Refused("sync", Error.REBALANCE_IN_PROGRESS, value.id, value.generation)
+    if isinstance(value, s.SyncOk):
+        return s.Refused("sync", Error.REBALANCE_IN_PROGRESS, value.id, value.generation)
     return value

@@ -7,17 +7,9 @@ from typing import Any, cast
 
 from rebalance_verifier.live.conformance.clients.traits import HEARD
 from rebalance_verifier.live.conformance.observed import INPUTS, LogCapabilities, Observable
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-    SyncOk,
-)
+from rebalance_verifier.model.classic import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call, Callback, Threw
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    MemberState,
-)
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import NOBODY, Action, Outcome
 
@@ -44,13 +36,13 @@ def observables_of(
     then = dict(zip(action.writes, outcome.values, strict=True)).get(f"member {name}")
     observables = [*_answered(action, member, wire, then, outcome), *_noticed(member, outcome)]
     if action.name in _JOINS:
-        again = isinstance(member, Member) and member.id != NO_ID and member.generation == NONE
+        again = isinstance(member, s.Member) and member.id != p.NO_ID and member.generation == p.NONE
         if not (again and capabilities.once):
             observables.append(Observable("joining"))
     if is_input:
         kind, choice = INPUTS[action.name], outcome.choice
         if kind in ("started", "subscribed"):
-            choice = choice or f"topics {cast(Member, then).topics}"
+            choice = choice or f"topics {cast(s.Member, then).topics}"
         observables.append(Observable(kind, choice=choice))
     return tuple(
         one
@@ -61,11 +53,11 @@ def observables_of(
 
 def _answered(action: Action, member: Any, wire: Any, then: Any, outcome: Outcome) -> Iterator[Observable]:
     """Yield the answer of the group that the step takes."""
-    if isinstance(member, Member) and isinstance(wire, JoinOk):
+    if isinstance(member, s.Member) and isinstance(wire, s.JoinOk):
         heard = HEARD in outcome.seen or action.name in _RECEIVES_JOIN
-        if member.state is MemberState.PREPARING and heard:
+        if member.state is p.MemberState.PREPARING and heard:
             yield Observable("joined", generation=wire.generation)
-    elif isinstance(wire, SyncOk) and isinstance(then, Member) and then.state is MemberState.STABLE:
+    elif isinstance(wire, s.SyncOk) and isinstance(then, s.Member) and then.state is p.MemberState.STABLE:
         yield Observable("synced", generation=wire.generation)
 
 
@@ -74,7 +66,7 @@ def _noticed(member: Any, outcome: Outcome) -> Iterator[Observable]:
     for seen in outcome.seen:
         if isinstance(seen, Callback):
             generation = None
-            if seen.call is Call.ASSIGNED and isinstance(member, Member) and member.generation != NONE:
+            if seen.call is Call.ASSIGNED and isinstance(member, s.Member) and member.generation != p.NONE:
                 generation = member.generation
             yield Observable(seen.call.value, seen.parts, generation)
         elif isinstance(seen, Threw) and seen.error != "listener":

@@ -21,16 +21,8 @@ from rebalance_verifier.model.classic.state import (
     Sync,
     generations,
 )
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Decided
-from rebalance_verifier.model.group.parts import (
-    Generation,
-    Grant,
-    Life,
-    Parts,
-    Topics,
-    each,
-    relabel,
-)
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import NOBODY, Action, Event, Outcome, State, Value, dense
 from rebalance_verifier.properties.group.clauses import rules
@@ -78,7 +70,7 @@ class CachedAction:
 AGAINST = " against "
 """In the choice of a leader's step: before the clause that the leader breaks."""
 
-Candidates = Callable[[int, Member], tuple[set[Parts], Topics]]
+Candidates = Callable[[int, Member], tuple[set[p.Parts], p.Topics]]
 """Slot and its member -> what it may be assigned, and what it subscribes to when the answer comes."""
 
 Numbers = tuple[int, ...]
@@ -159,7 +151,7 @@ class StateSpace:
         """Return the value of one component."""
         return self.values[index].values[self._at(node)[0][index]]
 
-    def number(self, node: int, label: Generation) -> int | None:
+    def number(self, node: int, label: p.Generation) -> int | None:
         """Return the number of a generation's label."""
         ids, anchors = self._at(node)
         group = self._group_of(ids)
@@ -191,7 +183,7 @@ class StateSpace:
         found = self._renamed.get(key)
         if found is None:
             found = self._renamed[key] = self.values[index].id(
-                relabel(self.values[index].values[number], names)
+                p.relabel(self.values[index].values[number], names)
             )
         return found
 
@@ -236,7 +228,7 @@ class StateSpace:
                 yield self._move(ids, anchors, cached, step)
         if kind in ("closed", "killed") and who != NOBODY:
             life = self.value(node, self.member[who]).life
-            if life is Life.FAILED or (life is Life.DOWN and kind == "killed"):
+            if life is p.Life.FAILED or (life is p.Life.DOWN and kind == "killed"):
                 yield SpaceMove(who, (Observable(kind),), None, None)
 
     def _steps(self, cached: CachedAction, key: tuple[int, ...]) -> tuple[ModelStep, ...]:
@@ -310,10 +302,10 @@ class StateSpace:
             here = grant.id.incarnation in (member.id, self._under_way(node, grant.id.slot))
             several, changed = candidates(grant.id.slot, member)
             several |= self._ignored(node, grant.id.slot, changed)
-            choices.append(sorted(several) if here else [Parts(0)])
+            choices.append(sorted(several) if here else [p.Parts(0)])
         moves = []
         for shares in product(*choices):
-            grants = tuple(Grant(g.id, Parts(s)) for g, s in zip(decided.grants, shares, strict=True))
+            grants = tuple(p.Grant(g.id, p.Parts(s)) for g, s in zip(decided.grants, shares, strict=True))
             seen = (decided._replace(grants=grants),)
             broken = next((rule.clause for rule in self._judges if rule.breach(step.event, seen)), None)
             if broken is not None and move.who not in self._lenient:
@@ -332,12 +324,12 @@ class StateSpace:
             )
         return moves
 
-    def _ignored(self, node: int, slot: int, topics: Topics) -> set[Parts]:
+    def _ignored(self, node: int, slot: int, topics: p.Topics) -> set[p.Parts]:
         """Return an assignment of which nothing is seen: its member subscribes to ``topics`` when it
         arrives."""
         member = cast(Member, self.value(node, self.member[slot]))
         old = self.setup.parts(member.joined_topics) & ~self.setup.parts(topics)
-        return {Parts(1 << partition) for partition in each(Parts(old))}
+        return {p.Parts(1 << partition) for partition in p.each(p.Parts(old))}
 
     def _under_way(self, node: int, slot: int) -> int:
         wire = self.value(node, self.wire[slot])

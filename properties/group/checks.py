@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import (
     Admitted,
     Answered,
@@ -24,12 +25,6 @@ from rebalance_verifier.model.group.observations import (
     Seen,
     Threw,
 )
-from rebalance_verifier.model.group.parts import (
-    Error,
-    GroupState,
-    Life,
-    Parts,
-)
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event
 
@@ -43,8 +38,8 @@ def commit(setup: Setup, a: str, b: str, x: int, y: int) -> str | None:
     return f"{a} can commit for {setup.spell(x & y)}, which {b} owns" if x & y else None
 
 
-def size(limit: int, group: GroupState, *sizes: int) -> str | None:
-    if group not in (GroupState.COMPLETING, GroupState.STABLE):
+def size(limit: int, group: p.GroupState, *sizes: int) -> str | None:
+    if group not in (p.GroupState.COMPLETING, p.GroupState.STABLE):
         return None  # who is too many is turned away before the join phase ends
     return f"{sum(sizes)} members, the limit is {limit}" if sum(sizes) > limit else None
 
@@ -53,14 +48,14 @@ def instance(a: str, size: int) -> str | None:
     return f"{size} members of the group have the instance id of {a}" if size > 1 else None
 
 
-def listener(setup: Setup, a: str, view: tuple[Parts, Parts, Life]) -> str | None:
+def listener(setup: Setup, a: str, view: tuple[p.Parts, p.Parts, p.Life]) -> str | None:
     believed, owned, life = view
     if believed == owned:
         return None
     return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(believed)}"
 
 
-def fetch(setup: Setup, a: str, view: tuple[bool, bool, Parts]) -> str | None:
+def fetch(setup: Setup, a: str, view: tuple[bool, bool, p.Parts]) -> str | None:
     eager, committing, reads = view
     return f"{a} commits and still reads {setup.spell(reads)}" if eager and committing and reads else None
 
@@ -118,30 +113,30 @@ def grant(setup: Setup, decided: Decided) -> str | None:
     return None
 
 
-def log(a: str, group: GroupState, unlogged: int) -> str | None:
-    if group is not GroupState.STABLE or not unlogged:
+def log(a: str, group: p.GroupState, unlogged: int) -> str | None:
+    if group is not p.GroupState.STABLE or not unlogged:
         return None
     return f"the group is stable, and its log does not know the member id of {a}"
 
 
 # -- at every step: what it changes --------------------------------------------------------------------
 
-Reads = tuple[bool, bool, Parts]
+Reads = tuple[bool, bool, p.Parts]
 """EAGER, committing, and what is read."""
 
 
-def runs(a: str, event: Event, life: tuple[Life, Life]) -> str | None:
-    return None if life[0] is Life.UP else f"{a} is {life[0]} and takes part: {event.action}"
+def runs(a: str, event: Event, life: tuple[p.Life, p.Life]) -> str | None:
+    return None if life[0] is p.Life.UP else f"{a} is {life[0]} and takes part: {event.action}"
 
 
 def reads_on(
-    setup: Setup, a: str, event: Event, reads: tuple[Reads, Reads], kept: tuple[Parts, Parts]
+    setup: Setup, a: str, event: Event, reads: tuple[Reads, Reads], kept: tuple[p.Parts, p.Parts]
 ) -> str | None:
     (eager, _, before), (_, _, after) = reads
     stopped = before & kept[1] & ~after
     if eager or not stopped:
         return None
-    return f"COOPERATIVE {a} stops to read {setup.spell(Parts(stopped))}, which it keeps: {event.action}"
+    return f"COOPERATIVE {a} stops to read {setup.spell(p.Parts(stopped))}, which it keeps: {event.action}"
 
 
 def enforced(a: str, event: Event, wants: tuple[object, object]) -> str | None:
@@ -218,7 +213,7 @@ def leave_sent(setup: Setup, left: Left) -> str | None:
     return f"{letter(left.who)} leaves without LeaveGroup" if left.ought and not left.sent else None
 
 
-_GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION)
+_GONE = (p.Error.UNKNOWN_MEMBER_ID, p.Error.ILLEGAL_GENERATION)
 
 
 def retriable(setup: Setup, answer: Answered) -> str | None:
@@ -241,12 +236,12 @@ def old(setup: Setup, answer: Answered) -> str | None:
 
 
 def keeps_id(setup: Setup, answer: Answered) -> str | None:
-    if answer.error is not Error.ILLEGAL_GENERATION or not answer.reset or answer.keeps_id:
+    if answer.error is not p.Error.ILLEGAL_GENERATION or not answer.reset or answer.keeps_id:
         return None
     return f"{letter(answer.who)} forgets its member id on {answer.api} ILLEGAL_GENERATION"
 
 
-_RIGHTLY = (Error.GROUP_MAX_SIZE_REACHED, "listener")
+_RIGHTLY = (p.Error.GROUP_MAX_SIZE_REACHED, "listener")
 """Thrown where the KIPs say so: a full group, and what the application itself throws. No two consumers of a
 setup share an instance id, so none may be fenced."""
 
@@ -280,12 +275,12 @@ def repeat(setup: Setup, item: Repeated) -> str | None:
 
 def static(setup: Setup, item: Replaced) -> str | None:
     who = letter(item.who)
-    if item.state is GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
+    if item.state is p.GroupState.STABLE and item.rebalances is not (item.changed or item.owed):
         same = "another" if item.changed else "the same"
         same += " subscription, a revocation pending," if item.owed else " subscription"
         then = "starts" if item.rebalances else "starts no"
         return f"{who} returns with {same} and {then} rebalance"
-    if item.state is GroupState.COMPLETING and not item.rebalances:
+    if item.state is p.GroupState.COMPLETING and not item.rebalances:
         return f"{who} returns between join and sync, the leader decides for the id that is gone"
     return None
 

@@ -16,23 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from rebalance_verifier.model.classic.state import Group, Member
-from rebalance_verifier.model.consumer.state import (
-    ClassicMember,
-    ClientState,
-    ConsumerGroup,
-    ConsumerMember,
-    GroupKind,
-    RecordState,
-)
+from rebalance_verifier.model.consumer import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call, Callback
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    GroupState,
-    Life,
-    MemberState,
-    Parts,
-    each,
-)
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, Outcome, State
 from rebalance_verifier.model.protocols import machine
@@ -45,9 +31,9 @@ _SENDS = ("join", "join late", "join lost", "join unanswered")
 _LEAVES = (*_ENDS, "max poll", "poll interval", "leave lost")
 """Steps by which a member of the consumer protocol gives up its membership by itself, which is no failure."""
 
-_JOINS = (MemberState.PREPARING, MemberState.COMPLETING)
+_JOINS = (p.MemberState.PREPARING, p.MemberState.COMPLETING)
 
-_AnyMember = Member | ClassicMember | ConsumerMember
+_AnyMember = Member | s.ClassicMember | s.ConsumerMember
 
 
 @dataclass
@@ -155,7 +141,7 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
                 began[slot] = None
         if counts:
             _count_callbacks(members, outcome)
-            waiting = len(each(_unread(setup, group, state)))
+            waiting = len(p.each(_unread(setup, group, state)))
             busy = _rebalancing(setup, group, state)
             rebalancing, paused, idle = (
                 rebalancing + busy,
@@ -183,9 +169,9 @@ def _member(group: Machine, state: State, slot: int) -> _AnyMember:
     return member
 
 
-def _group(group: Machine, state: State) -> Group | ConsumerGroup:
+def _group(group: Machine, state: State) -> Group | s.ConsumerGroup:
     value = state[group.position["group"]]
-    assert isinstance(value, Group | ConsumerGroup)
+    assert isinstance(value, Group | s.ConsumerGroup)
     return value
 
 
@@ -195,34 +181,38 @@ def _progress(
     """Check whether a rebalance of ``slot`` begins; and whether one has succeeded (True), or failed (False);
     None: neither."""
     was, now = _member(group, before, slot), _member(group, after, slot)
-    if isinstance(was, ConsumerMember):
+    if isinstance(was, s.ConsumerMember):
         return _reconciled(was, now, event) if event.who == slot else (False, None)
     wires = tuple(state[group.position[f"wire {letter(slot)}"]] for state in (before, after))
-    if event.who != slot or event.action in _ENDS or isinstance(now, ConsumerMember):
+    if event.who != slot or event.action in _ENDS or isinstance(now, s.ConsumerMember):
         return False, None
     sends = event.action in _SENDS
     if wires[1] is not None or (wires[0] is None and not sends):
         return sends, None
-    if was.state is MemberState.COMPLETING and now.state is not MemberState.COMPLETING:
-        return sends, now.state is MemberState.STABLE or (isinstance(now, Member) and now.stuck)
+    if was.state is p.MemberState.COMPLETING and now.state is not p.MemberState.COMPLETING:
+        return sends, now.state is p.MemberState.STABLE or (isinstance(now, Member) and now.stuck)
     return sends, False
 
 
-def _reconciled(was: ConsumerMember, now: _AnyMember, event: Event) -> tuple[bool, bool | None]:
+def _reconciled(was: s.ConsumerMember, now: _AnyMember, event: Event) -> tuple[bool, bool | None]:
     """Check the progress of a member of the consumer protocol, by its state alone."""
-    if was.state is not ClientState.RECONCILING:
-        return now.state is ClientState.RECONCILING, None
-    if event.action in _LEAVES or now.state is ClientState.RECONCILING:
+    if was.state is not s.ClientState.RECONCILING:
+        return now.state is s.ClientState.RECONCILING, None
+    if event.action in _LEAVES or now.state is s.ClientState.RECONCILING:
         return False, None
-    return False, now.state in (ClientState.STABLE, ClientState.ACKNOWLEDGING)
+    return False, now.state in (s.ClientState.STABLE, s.ClientState.ACKNOWLEDGING)
 
 
-def _counts(was: Group | ConsumerGroup, event: Event, now: Group | ConsumerGroup) -> bool:
+def _counts(was: Group | s.ConsumerGroup, event: Event, now: Group | s.ConsumerGroup) -> bool:
     """Check whether a join phase has ended with members, or a target was computed."""
-    if isinstance(now, ConsumerGroup) and isinstance(was, ConsumerGroup) and now.kind is GroupKind.CONSUMER:
+    if (
+        isinstance(now, s.ConsumerGroup)
+        and isinstance(was, s.ConsumerGroup)
+        and now.kind is s.GroupKind.CONSUMER
+    ):
         return now.assigned != was.assigned
     ended = event.action == "join phase ends"
-    return ended and (isinstance(now, ConsumerGroup) or now.leader is not None)
+    return ended and (isinstance(now, s.ConsumerGroup) or now.leader is not None)
 
 
 def _count_callbacks(members: Sequence[Metrics], outcome: Outcome) -> None:
@@ -230,23 +220,23 @@ def _count_callbacks(members: Sequence[Metrics], outcome: Outcome) -> None:
         if isinstance(seen, Callback):
             metrics = members[seen.who]
             kinds = {Call.REVOKED: metrics.revoked, Call.ASSIGNED: metrics.assigned, Call.LOST: metrics.lost}
-            kinds[seen.call].add(len(each(seen.parts)))
+            kinds[seen.call].add(len(p.each(seen.parts)))
 
 
-def _unread(setup: Setup, group: Machine, state: State) -> Parts:
+def _unread(setup: Setup, group: Machine, state: State) -> p.Parts:
     """Return the partitions that exist, are subscribed to by a process that runs, and are read by nobody."""
     cluster = state[group.position["cluster"]]
-    assert isinstance(cluster, ClusterState)
+    assert isinstance(cluster, p.ClusterState)
     wanted = read = 0
     for slot in setup.slots:
         member = _member(group, state, slot)
-        if member.life not in (Life.DOWN, Life.FAILED):
+        if member.life not in (p.Life.DOWN, p.Life.FAILED):
             wanted |= setup.parts(member.topics)
-        if member.life is Life.UP and not (isinstance(member, Member) and member.stuck):
+        if member.life is p.Life.UP and not (isinstance(member, Member) and member.stuck):
             held = group.look(state, f"held {letter(slot)}")
             assert isinstance(held, int)
             read |= held & ~(member.unfetched if isinstance(member, Member) else 0)
-    return Parts(cluster.parts & wanted & ~read)
+    return p.Parts(cluster.parts & wanted & ~read)
 
 
 def _rebalancing(setup: Setup, group: Machine, state: State) -> bool:
@@ -256,8 +246,8 @@ def _rebalancing(setup: Setup, group: Machine, state: State) -> bool:
         return True
     members = (_member(group, state, slot) for slot in setup.slots)
     return any(
-        member.state in (ClientState.JOINING, ClientState.RECONCILING)
-        if isinstance(member, ConsumerMember)
+        member.state in (s.ClientState.JOINING, s.ClientState.RECONCILING)
+        if isinstance(member, s.ConsumerMember)
         else member.state in _JOINS or (isinstance(member, Member) and member.received is not None)
         for member in members
     )
@@ -267,13 +257,13 @@ def _moves(setup: Setup, group: Machine, state: State) -> bool:
     """Check whether the coordinator is between two stable groups; a consumer group is in Assigning then, or
     in Reconciling (``ConsumerGroup.maybeUpdateGroupState``)."""
     value = _group(group, state)
-    if not isinstance(value, ConsumerGroup):
-        return value.state in (GroupState.PREPARING, GroupState.COMPLETING)
-    if value.kind is not GroupKind.CONSUMER:
-        return value.phase in (GroupState.PREPARING, GroupState.COMPLETING)
+    if not isinstance(value, s.ConsumerGroup):
+        return value.state in (p.GroupState.PREPARING, p.GroupState.COMPLETING)
+    if value.kind is not s.GroupKind.CONSUMER:
+        return value.phase in (p.GroupState.PREPARING, p.GroupState.COMPLETING)
     books = (state[group.position[f"record {letter(slot)}"]] for slot in setup.slots)
     records = [record for book in books for record in book]  # type: ignore[attr-defined]
-    reached = all(r.state is RecordState.STABLE and r.epoch == value.assigned for r in records)
+    reached = all(r.state is s.RecordState.STABLE and r.epoch == value.assigned for r in records)
     return bool(records) and (value.epoch > value.assigned or not reached)
 
 

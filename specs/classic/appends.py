@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.coordinator import decides, log_decision, log_return, log_sent, returns
-from rebalance_verifier.specs.classic.vocabulary import (
-    IN_PROGRESS,
-    JOIN_PARKED,
-    JOIN_REFUSED,
-    PREPARING,
-    RETRIABLE,
-    SYNC_REFUSED,
-    of,
-)
 from rebalance_verifier.specs.classic.wire import refuse
 from rebalance_verifier.specs.logic.language import After, State, Term
 
 
 def append_fails(s: State, t: After, c: Term, m: Term) -> None:
     """The append to the log takes too long, and a JoinGroup is told to try again (KAFKA-10870)."""
-    t.when(s.wire(c) == JOIN_PARKED, of(m) == c, s.names(m))
+    t.when(s.wire(c) == v.JOIN_PARKED, v.of(m) == c, s.names(m))
     t.joined[m] = False
-    refuse(s, t, c, JOIN_REFUSED, IN_PROGRESS)
+    refuse(s, t, c, v.JOIN_REFUSED, v.IN_PROGRESS)
 
 
 def sync_not_stored(s: State, t: After, c: Term, m: Term) -> None:
@@ -29,8 +21,8 @@ def sync_not_stored(s: State, t: After, c: Term, m: Term) -> None:
     Those that wait for it are turned away.
     """
     decides(s, t, c, m)
-    t.group = PREPARING
-    refuse(s, t, c, SYNC_REFUSED, RETRIABLE)
+    t.group = v.PREPARING
+    refuse(s, t, c, v.SYNC_REFUSED, v.RETRIABLE)
 
 
 def sync_stored_in_vain(s: State, t: After, c: Term, m: Term) -> None:
@@ -47,4 +39,4 @@ def return_stored_in_vain(s: State, t: After, c: Term, m: Term, n: Term) -> None
     returns(s, t, c, m, n)
     log_return(s, t, m, n)
     log_sent(s, t, c, m)
-    refuse(s, t, c, JOIN_REFUSED, RETRIABLE)
+    refuse(s, t, c, v.JOIN_REFUSED, v.RETRIABLE)

@@ -23,22 +23,9 @@ from functools import partial
 
 import z3
 from rebalance_verifier.specs.classic import gate
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
 from rebalance_verifier.specs.classic.steps import displaced
-from rebalance_verifier.specs.classic.vocabulary import (
-    COMPLETING,
-    VOCABULARY,
-    C,
-    M,
-    Member,
-    N,
-    P,
-    Partition,
-    honest,
-    lt,
-    none,
-    of,
-)
 from rebalance_verifier.specs.logic.language import NEXT, Term, symbols_of
 from rebalance_verifier.specs.logic.specification import (
     ASSUMPTIONS,
@@ -50,27 +37,29 @@ from rebalance_verifier.specs.logic.specification import (
 from rebalance_verifier.specs.logic.theorems import INVARIANTS, kept_by
 from z3 import And, Exists, Implies, Not
 
-_offered = z3.Function("offered", Member, Partition, z3.BoolSort())
-_s = VOCABULARY.state()
-_exists = z3.Function("exists", Partition, z3.BoolSort())
+_offered = z3.Function("offered", v.Member, v.Partition, z3.BoolSort())
+_s = v.VOCABULARY.state()
+_exists = z3.Function("exists", v.Partition, z3.BoolSort())
 _call = replace(gate.call_of(_s, _offered), exists=_exists)
 
-_TIE = And(_s.member(M), _s.member(N), _s.claim(M, P) != none, _s.claim(M, P) == _s.claim(N, P))
+_TIE = And(
+    _s.member(v.M), _s.member(v.N), _s.claim(v.M, v.P) != v.none, _s.claim(v.M, v.P) == _s.claim(v.N, v.P)
+)
 
 GIVEN: Mapping[str, Mapping[str, Term]] = {
-    "newest_claim": {"no two claims are of one generation": Implies(_TIE, M == N)},
-    "complete": {"the leader knows every partition": _exists(P)},
+    "newest_claim": {"no two claims are of one generation": Implies(_TIE, v.M == v.N)},
+    "complete": {"the leader knows every partition": _exists(v.P)},
     "stays": {
-        "a leader asks": _s.group == COMPLETING,
-        "everybody is honest": honest(C),
-        "nobody is silent": Not(_s.silent(M)),
+        "a leader asks": _s.group == v.COMPLETING,
+        "everybody is honest": v.honest(v.C),
+        "nobody is silent": Not(_s.silent(v.M)),
     },
 }
 """What a clause of the contract needs besides; what is given for the last two is so in calm groups."""
 
 AMONG_HONEST = {
     "no two claims of honest members are of one generation": Implies(
-        And(_TIE, honest(of(M)), honest(of(N))), M == N
+        And(_TIE, v.honest(v.of(v.M)), v.honest(v.of(v.N))), v.M == v.N
     )
 }
 
@@ -107,7 +96,7 @@ def _decision(spec: Specification) -> ProofCase:
     """Return the leader's step, of an assignor of which the gate's clauses are known and nothing else."""
     lead = spec.action("lead")
     case = kept_by(spec, lead, {name: symbols_of(formula) for name, formula in spec.invariants.items()})
-    older = And(displaced(_s, VOCABULARY.state(NEXT)), lt(_s.claim(N, P), _s.since(of(M), P)))
+    older = And(displaced(_s, v.VOCABULARY.state(NEXT)), v.lt(_s.claim(v.N, v.P), _s.since(v.of(v.M), v.P)))
     displaces = partial(lead.across, spec.vocabulary, spec.vocabulary.close(Not(older)))
     return replace(case, goals={**case.goals, "no older claim displaces an owner": displaces})
 
@@ -117,5 +106,5 @@ def _possible(spec: Specification) -> ProofCase:
     close = spec.vocabulary.close
     facts = {name: close(formula(_call)) for name, formula in gate.FORMULAS.items()}
     facts["a leader asks"] = spec.action("lead").guard
-    goal = {"they can be kept, and something be offered": lambda: Exists([M, P], _offered(M, P))}
+    goal = {"they can be kept, and something be offered": lambda: Exists([v.M, v.P], _offered(v.M, v.P))}
     return spec.case(ASSUMPTIONS, goal, name="the gate", facts=facts, possible=True)

@@ -2,30 +2,8 @@
 
 from __future__ import annotations
 
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.coordinator import log_nobody
-from rebalance_verifier.specs.classic.vocabulary import (
-    EMPTY,
-    IN_PROGRESS,
-    JOIN,
-    JOIN_NEW,
-    JOIN_PARKED,
-    JOIN_REFUSED,
-    PREPARING,
-    RETRIABLE,
-    SETTLED,
-    SYNC,
-    SYNC_PARKED,
-    SYNC_REFUSED,
-    A,
-    C,
-    G,
-    M,
-    P,
-    none,
-    of,
-    static,
-    zero,
-)
 from rebalance_verifier.specs.classic.wire import refuse
 from rebalance_verifier.specs.logic.language import After, State, Term
 from z3 import And, Exists, If, Not, Or
@@ -35,21 +13,21 @@ def load(s: State, t: After) -> None:
     """Another broker knows what is in the log. As specified a static id that was removed stays so (U8)."""
 
     def known(m: Term) -> Term:
-        return And(s.log_member(m), Or(Not(static(of(m))), s.member(m)))
+        return And(s.log_member(m), Or(Not(v.static(v.of(m))), s.member(m)))
 
-    purged = Exists([M], And(s.log_member(M), static(of(M)), Not(s.member(M))))
-    t.group = If(purged, PREPARING, s.log_group)
+    purged = Exists([v.M], And(s.log_member(v.M), v.static(v.of(v.M)), Not(s.member(v.M))))
+    t.group = If(purged, v.PREPARING, s.log_group)
     t.current = s.log_current
-    t.leads[M] = s.log_leads(M)
-    t.chosen[A] = s.log_chosen(A)
-    t.member[M] = known(M)
-    t.synced[M] = known(M)
+    t.leads[v.M] = s.log_leads(v.M)
+    t.chosen[v.A] = s.log_chosen(v.A)
+    t.member[v.M] = known(v.M)
+    t.synced[v.M] = known(v.M)
     for relation in ("pending", "joined", "silent", "given_up"):
-        getattr(t, relation)[M] = False
-    t.claim[M, P] = If(known(M), s.log_claim(M, P), none)
-    t.supports[M, A] = And(known(M), s.log_supports(M, A))
-    t.topics[M, P] = And(known(M), s.log_topics(M, P))
-    t.assigned[M, P] = And(known(M), s.log_assigned(M, P))
+        getattr(t, relation)[v.M] = False
+    t.claim[v.M, v.P] = If(known(v.M), s.log_claim(v.M, v.P), v.none)
+    t.supports[v.M, v.A] = And(known(v.M), s.log_supports(v.M, v.A))
+    t.topics[v.M, v.P] = And(known(v.M), s.log_topics(v.M, v.P))
+    t.assigned[v.M, v.P] = And(known(v.M), s.log_assigned(v.M, v.P))
 
 
 def _cut(s: State, t: After) -> None:
@@ -57,13 +35,13 @@ def _cut(s: State, t: After) -> None:
 
     As specified what a leader decided and left behind decides nothing when its generation comes again (U12).
     """
-    joins, syncs = s.wire(C) == JOIN_PARKED, s.wire(C) == SYNC_PARKED
-    of_cut = Or(s.wire(of(M)) == JOIN_PARKED, s.wire(of(M)) == SYNC_PARKED)
-    t.wire[C] = If(joins, JOIN_REFUSED, If(syncs, SYNC_REFUSED, s.wire(C)))
-    t.error[C] = If(Or(joins, syncs), RETRIABLE, s.error(C))
-    t.names[M] = And(s.names(M), Not(of_cut))
-    t.wire_generation[C] = If(Or(joins, syncs), none, s.wire_generation(C))
-    t.left_decision[M, G] = False
+    joins, syncs = s.wire(v.C) == v.JOIN_PARKED, s.wire(v.C) == v.SYNC_PARKED
+    of_cut = Or(s.wire(v.of(v.M)) == v.JOIN_PARKED, s.wire(v.of(v.M)) == v.SYNC_PARKED)
+    t.wire[v.C] = If(joins, v.JOIN_REFUSED, If(syncs, v.SYNC_REFUSED, s.wire(v.C)))
+    t.error[v.C] = If(Or(joins, syncs), v.RETRIABLE, s.error(v.C))
+    t.names[v.M] = And(s.names(v.M), Not(of_cut))
+    t.wire_generation[v.C] = If(Or(joins, syncs), v.none, s.wire_generation(v.C))
+    t.left_decision[v.M, v.G] = False
 
 
 def failover(s: State, t: After) -> None:
@@ -79,8 +57,8 @@ def failover(s: State, t: After) -> None:
 
 def over_capacity(s: State, t: After) -> None:
     """A group that was loaded has more members than its broker allows, and rebalances."""
-    t.when(Or(s.group == SETTLED, s.group == PREPARING))
-    t.group = PREPARING
+    t.when(Or(s.group == v.SETTLED, s.group == v.PREPARING))
+    t.group = v.PREPARING
 
 
 def turned_away(s: State, t: After, c: Term) -> None:
@@ -88,21 +66,21 @@ def turned_away(s: State, t: After, c: Term) -> None:
 
     So is who waits for a leader whose decision could not be stored.
     """
-    joins = Or(s.wire(c) == JOIN, s.wire(c) == JOIN_NEW)
-    t.when(Or(joins, s.wire(c) == SYNC, s.wire(c) == SYNC_PARKED))
-    refuse(s, t, c, If(joins, JOIN_REFUSED, SYNC_REFUSED), RETRIABLE)
+    joins = Or(s.wire(c) == v.JOIN, s.wire(c) == v.JOIN_NEW)
+    t.when(Or(joins, s.wire(c) == v.SYNC, s.wire(c) == v.SYNC_PARKED))
+    refuse(s, t, c, If(joins, v.JOIN_REFUSED, v.SYNC_REFUSED), v.RETRIABLE)
 
 
 def sync_while_loading(s: State, t: After, c: Term) -> None:
     """A SyncGroup that arrives while the group is loaded is told that it rebalances."""
-    t.when(s.wire(c) == SYNC)
-    refuse(s, t, c, SYNC_REFUSED, IN_PROGRESS)
+    t.when(s.wire(c) == v.SYNC)
+    refuse(s, t, c, v.SYNC_REFUSED, v.IN_PROGRESS)
 
 
 def group_expires(s: State, t: After) -> None:
     """An empty group is deleted, and with it the ids that nobody has joined with; the next one of that name
     starts at the first generation, after a failover too."""
-    t.when(s.group == EMPTY)
-    t.current = zero
-    t.pending[M] = False
-    log_nobody(t, zero)
+    t.when(s.group == v.EMPTY)
+    t.current = v.zero
+    t.pending[v.M] = False
+    log_nobody(t, v.zero)

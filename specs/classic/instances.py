@@ -14,27 +14,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.contract import SAFETY
 from rebalance_verifier.specs.classic.coordinator import await_others, fresh, hand_over, log_members, overtake
 from rebalance_verifier.specs.classic.heartbeats import beats
-from rebalance_verifier.specs.classic.vocabulary import (
-    COMMIT,
-    COMPLETING,
-    HEARTBEAT,
-    JOIN,
-    JOIN_PARKED,
-    SETTLED,
-    SYNC,
-    VOCABULARY,
-    A,
-    M,
-    N,
-    P,
-    cooperative,
-    none,
-    of,
-    static,
-)
 from rebalance_verifier.specs.logic.language import ANY, After, SpecAction, State, Term, symbols_of
 from rebalance_verifier.specs.logic.specification import IMPLIES, STEP, ProofCase, Specification, Theorem
 from rebalance_verifier.specs.logic.theorems import INVARIANTS, inductive, kept_by, taken
@@ -48,48 +31,48 @@ def second_joins(s: State, t: After, c: Term, m: Term, n: Term) -> None:
 
     It owns nothing and claims nothing. That a settled group need not rebalance is left out.
     """
-    t.when(static(c), fresh(s, c, m), of(n) == c, s.member(n))
+    t.when(v.static(c), fresh(s, c, m), v.of(n) == c, s.member(n))
     hand_over(s, t, m, n)
     _parks(s, t, m)
-    t.claim[m, P] = none
+    t.claim[m, v.P] = v.none
 
 
 def second_joins_again(s: State, t: After, c: Term, m: Term) -> None:
     """It joins with the id that it was given, and claims no more than it may have."""
     t.when(_of_second(s, c, m))
     _parks(s, t, m)
-    t.claim[m, P] = ANY
-    had = Or(s.claim(m, P) != none, s.assigned(m, P))
-    t.where(Implies(t.claim(m, P) != none, had))
-    t.where(Implies(And(t.supports(m, A), Not(cooperative(A))), t.claim(m, P) == none))
+    t.claim[m, v.P] = ANY
+    had = Or(s.claim(m, v.P) != v.none, s.assigned(m, v.P))
+    t.where(Implies(t.claim(m, v.P) != v.none, had))
+    t.where(Implies(And(t.supports(m, v.A), Not(v.cooperative(v.A))), t.claim(m, v.P) == v.none))
 
 
 def _parks(s: State, t: After, m: Term) -> None:
     await_others(t, m)
     overtake(s, t, m)
-    t.supports[m, A] = ANY
-    t.topics[m, P] = ANY
+    t.supports[m, v.A] = ANY
+    t.topics[m, v.P] = ANY
 
 
 def _of_second(s: State, c: Term, m: Term) -> Term:
-    return And(static(c), of(m) == c, s.member(m), Not(s.id(m)), Not(s.names(m)))
+    return And(v.static(c), v.of(m) == c, s.member(m), Not(s.id(m)), Not(s.names(m)))
 
 
 def second_leads(s: State, t: After, c: Term, m: Term) -> None:
     """It leads, and its SyncGroup is the first: of the assignment the contract is known."""
-    t.when(_of_second(s, c, m), s.group == COMPLETING, s.leads(m))
-    t.group = SETTLED
+    t.when(_of_second(s, c, m), s.group == v.COMPLETING, s.leads(m))
+    t.group = v.SETTLED
     t.synced[m] = True
-    t.assigned[M, P] = ANY
+    t.assigned[v.M, v.P] = ANY
     for clause in SAFETY.values():
         t.where(clause(s, lambda m, p: t.assigned(m, p)))
     log_members(s, t)
-    t.log_assigned[M, P] = ANY
-    t.where(t.log_assigned(M, P) == t.assigned(M, P))
+    t.log_assigned[v.M, v.P] = ANY
+    t.where(t.log_assigned(v.M, v.P) == t.assigned(v.M, v.P))
 
 
 SECOND: tuple[SpecAction, ...] = tuple(
-    VOCABULARY.action(effect, fault=True) for effect in (second_joins, second_joins_again, second_leads)
+    v.VOCABULARY.action(effect, fault=True) for effect in (second_joins, second_joins_again, second_leads)
 )
 """What a second process of an instance does to the coordinator."""
 
@@ -97,14 +80,14 @@ SECOND: tuple[SpecAction, ...] = tuple(
 
 
 def _invariants(s: State) -> dict[str, Term]:
-    one = And(static(of(M)), of(M) == of(N))
+    one = And(v.static(v.of(v.M)), v.of(v.M) == v.of(v.N))
     return {
-        "an instance is given no id to come with": Not(And(s.pending(M), static(of(M)))),
-        "one record of an instance": Implies(And(one, s.member(M), s.member(N)), M == N),
+        "an instance is given no id to come with": Not(And(s.pending(v.M), v.static(v.of(v.M)))),
+        "one record of an instance": Implies(And(one, s.member(v.M), s.member(v.N)), v.M == v.N),
     }
 
 
-INVARIANTS_OF_INSTANCES: Mapping[str, Term] = _invariants(VOCABULARY.state())
+INVARIANTS_OF_INSTANCES: Mapping[str, Term] = _invariants(v.VOCABULARY.state())
 
 SERVES = (
     "join_with_given_id", "join_of_member", "join_again", "join_answered", "sync_parks", "sync_of_settled",
@@ -116,12 +99,12 @@ SERVES = (
 
 def _fencing(s: State) -> dict[str, tuple[Term, tuple[Term, ...]]]:
     """Return the action by which each request is fenced, and when such a request is there."""
-    c, m, n = (VOCABULARY.parameter(letter) for letter in "cmn")
-    late = And(Or(s.stray(c) == HEARTBEAT, s.stray(c) == COMMIT), s.stray_names(m))
+    c, m, n = (v.VOCABULARY.parameter(letter) for letter in "cmn")
+    late = And(Or(s.stray(c) == v.HEARTBEAT, s.stray(c) == v.COMMIT), s.stray_names(m))
     return {
-        "join_of_fenced": (And(s.wire(c) == JOIN, s.names(m)), (c, m)),
-        "join_of_replaced": (And(s.wire(c) == JOIN_PARKED, s.names(m)), (c, m)),
-        "sync_of_fenced": (And(s.wire(c) == SYNC, s.names(m)), (c, m)),
+        "join_of_fenced": (And(s.wire(c) == v.JOIN, s.names(m)), (c, m)),
+        "join_of_replaced": (And(s.wire(c) == v.JOIN_PARKED, s.names(m)), (c, m)),
+        "sync_of_fenced": (And(s.wire(c) == v.SYNC, s.names(m)), (c, m)),
         "late_request_of_fenced": (late, (c, m)),
         "heartbeat_of_fenced": (And(beats(s, c), s.id(m)), (c, m, n)),
     }
@@ -158,9 +141,9 @@ def _safe(spec: Specification) -> Iterator[ProofCase]:
 def _served(spec: Specification, own: Mapping[str, Term]) -> Iterator[ProofCase]:
     """State that the sender of a served request is the one member of its instance."""
     s = spec.vocabulary.state()
-    m, record = spec.vocabulary.parameter("m"), And(static(of(N)), s.member(N))
+    m, record = spec.vocabulary.parameter("m"), And(v.static(v.of(v.N)), s.member(v.N))
     for name in SERVES:
-        goal = Implies(And(record, of(N) == of(m)), m == N)
+        goal = Implies(And(record, v.of(v.N) == v.of(m)), m == v.N)
         wanted = {"no other id of the instance is a member": partial(spec.vocabulary.close, goal)}
         yield spec.case(STEP, wanted, action=spec.action(name), given={**spec.invariants, **own})
 
@@ -169,7 +152,7 @@ def _fenced(spec: Specification, own: Mapping[str, Term]) -> ProofCase:
     """Return who comes with another id of an instance that has a member is fenced."""
     s = spec.vocabulary.state()
     c, m, n = (spec.vocabulary.parameter(letter) for letter in "cmn")
-    other = And(static(c), of(m) == c, Not(s.member(m)), of(n) == c, s.member(n))
+    other = And(v.static(c), v.of(m) == c, Not(s.member(m)), v.of(n) == c, s.member(n))
     goals = {}
     for name, (there, who) in _fencing(s).items():
         guard = spec.action(name).guard_of(*who)

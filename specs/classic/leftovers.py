@@ -16,25 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import z3
-from rebalance_verifier.specs.classic.vocabulary import (
-    ANSWER,
-    COMMIT,
-    DOWN,
-    FATAL,
-    HEARTBEAT,
-    HUNG,
-    ILLEGAL,
-    IN_PROGRESS,
-    NO_STRAY,
-    PAUSED,
-    UNKNOWN,
-    UP,
-    VOCABULARY,
-    C,
-    G,
-    M,
-    of,
-)
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.zombies import INVARIANTS_OF_ZOMBIES
 from rebalance_verifier.specs.logic.language import SpecAction, State, Term, symbols_of
 from rebalance_verifier.specs.logic.specification import PROGRESS, STEP, ProofCase, Specification, Theorem
@@ -45,51 +27,51 @@ from z3 import And, Exists, Implies, Not, Or
 def _leftovers(s: State) -> dict[str, tuple[Term, ...]]:
     """Return each as sets, the weightiest first."""
     return {
-        "late": (Or(s.stray(C) == HEARTBEAT, s.stray(C) == COMMIT), s.stray(C) != NO_STRAY),
-        "left behind with an id": (s.left(M),),
-        "left behind without one": (s.left_new(C),),
-        "SyncGroup left behind": (s.left_sync(M, G),),
-        "decision left behind": (s.left_decision(M, G),),
-        "paused": (s.life(C) == PAUSED,),
-        "hung": (s.life(C) == HUNG,),
-        "without a subscription": (And(s.life(C) != DOWN, Not(s.subscribes(C))),),
-        "metadata out of date": (s.unseen(C), s.outdated(C)),
+        "late": (Or(s.stray(v.C) == v.HEARTBEAT, s.stray(v.C) == v.COMMIT), s.stray(v.C) != v.NO_STRAY),
+        "left behind with an id": (s.left(v.M),),
+        "left behind without one": (s.left_new(v.C),),
+        "SyncGroup left behind": (s.left_sync(v.M, v.G),),
+        "decision left behind": (s.left_decision(v.M, v.G),),
+        "paused": (s.life(v.C) == v.PAUSED,),
+        "hung": (s.life(v.C) == v.HUNG,),
+        "without a subscription": (And(s.life(v.C) != v.DOWN, Not(s.subscribes(v.C))),),
+        "metadata out of date": (s.unseen(v.C), s.outdated(v.C)),
     }
 
 
-LEFTOVERS: Mapping[str, tuple[Term, ...]] = _leftovers(VOCABULARY.state())
+LEFTOVERS: Mapping[str, tuple[Term, ...]] = _leftovers(v.VOCABULARY.state())
 """What faults leave: tuples of capital letters of which a formula holds."""
 
 
 def _known(s: State) -> dict[str, Term]:
-    errors = Or(*(s.stray_error(C) == error for error in (UNKNOWN, ILLEGAL, IN_PROGRESS, FATAL)))
+    errors = Or(*(s.stray_error(v.C) == error for error in (v.UNKNOWN, v.ILLEGAL, v.IN_PROGRESS, v.FATAL)))
     return {
         "what is late has a name": Implies(
-            s.stray(C) != NO_STRAY, Exists([M], And(of(M) == C, s.stray_names(M)))
+            s.stray(v.C) != v.NO_STRAY, Exists([v.M], And(v.of(v.M) == v.C, s.stray_names(v.M)))
         ),
-        "a late answer is an error": Implies(s.stray(C) == ANSWER, errors),
+        "a late answer is an error": Implies(s.stray(v.C) == v.ANSWER, errors),
     }
 
 
-INVARIANTS_OF_LEFTOVERS: Mapping[str, Term] = _known(VOCABULARY.state())
+INVARIANTS_OF_LEFTOVERS: Mapping[str, Term] = _known(v.VOCABULARY.state())
 """What it takes that a late request can be answered, and its answer heard."""
 
 
 def _ends(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
     """Return where there is such a leftover, and the steps of which one is possible and makes less of it."""
-    c, m = VOCABULARY.parameter("c"), VOCABULARY.parameter("m")
-    late = Or(s.stray(c) == HEARTBEAT, s.stray(c) == COMMIT)
+    c, m = v.VOCABULARY.parameter("c"), v.VOCABULARY.parameter("m")
+    late = Or(s.stray(c) == v.HEARTBEAT, s.stray(c) == v.COMMIT)
     return {
         "a late request arrives": (
-            And(late, of(m) == c, s.stray_names(m)),
+            And(late, v.of(m) == c, s.stray_names(m)),
             {f"late_request_{what}": (c, m) for what in ("accepted", "of_unknown", "of_old", "in_rebalance")},
         ),
         "a late answer arrives": (
-            And(s.stray(c) == ANSWER, Or(s.life(c) == UP, s.life(c) == HUNG)),
+            And(s.stray(c) == v.ANSWER, Or(s.life(c) == v.UP, s.life(c) == v.HUNG)),
             dict.fromkeys(("late_answer", "late_answer_expels", "late_answer_fails"), (c,)),
         ),
-        "who is paused goes on": (s.life(c) == PAUSED, {"resume": (c,)}),
-        "metadata is refreshed": (And(s.unseen(c), s.life(c) == UP), {"refresh": (c,)}),
+        "who is paused goes on": (s.life(c) == v.PAUSED, {"resume": (c,)}),
+        "metadata is refreshed": (And(s.unseen(c), s.life(c) == v.UP), {"refresh": (c,)}),
     }
 
 
@@ -133,6 +115,6 @@ def _no_more(spec: Specification, action: SpecAction, sets: tuple[Term, ...], nu
 
 
 def _ended(spec: Specification, given: Mapping[str, Term]) -> Iterator[ProofCase]:
-    for name, (there, steps) in _ends(VOCABULARY.state()).items():
+    for name, (there, steps) in _ends(v.VOCABULARY.state()).items():
         goal = partial(z3.Or, *(spec.action(step).guard_of(*who) for step, who in steps.items()))
         yield spec.case(PROGRESS, {name: goal}, name=name, facts={"given": there}, given=given)

@@ -5,19 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import z3
-from rebalance_verifier.specs.classic.vocabulary import (
-    IDLE,
-    IN_PROGRESS,
-    NO_ERROR,
-    NO_STRAY,
-    RETRIABLE,
-    SYNC_REFUSED,
-    A,
-    M,
-    P,
-    none,
-    of,
-)
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.logic.language import After, State, Term
 
 
@@ -27,8 +15,8 @@ def wire_in(s: State, c: Term, *kinds: Term) -> Term:
 
 
 def put(
-    s: State, t: After, c: Term, kind: Term, *, names: Any = False, generation: Term = none,
-    error: Term = NO_ERROR, leading: Any = False, sent: Any = none, sent_list: Any = False,
+    s: State, t: After, c: Term, kind: Term, *, names: Any = False, generation: Term = v.none,
+    error: Term = v.NO_ERROR, leading: Any = False, sent: Any = v.none, sent_list: Any = False,
     sent_topics: Any = False, offer: Any = False, granted: Any = False,
 ) -> None:  # fmt: skip
     """``kind`` is under way for ``c`` from now on, and nothing else.
@@ -37,20 +25,20 @@ def put(
     of P, ``sent_list`` of A, ``offer`` of M and P.
     """
     t.wire[c] = kind
-    t.names[M] = z3.If(of(M) == c, names, s.names(M))
+    t.names[v.M] = z3.If(v.of(v.M) == c, names, s.names(v.M))
     t.wire_generation[c] = generation
     t.error[c] = error
     t.leading[c] = leading
-    t.sent[c, P] = sent
-    t.sent_list[c, A] = sent_list
-    t.sent_topics[c, P] = sent_topics
-    t.offer[c, M, P] = offer
-    t.granted[c, P] = granted
+    t.sent[c, v.P] = sent
+    t.sent_list[c, v.A] = sent_list
+    t.sent_topics[c, v.P] = sent_topics
+    t.offer[c, v.M, v.P] = offer
+    t.granted[c, v.P] = granted
 
 
 def clear(s: State, t: After, c: Term) -> None:
     """Nothing is under way for ``c``."""
-    put(s, t, c, IDLE)
+    put(s, t, c, v.IDLE)
 
 
 def refuse(s: State, t: After, c: Term, kind: Term, error: Term) -> None:
@@ -58,23 +46,23 @@ def refuse(s: State, t: After, c: Term, kind: Term, error: Term) -> None:
 
     Of which member id and generation it speaks matters only where it may cost a membership.
     """
-    speaks = z3.And(error != RETRIABLE, error != IN_PROGRESS)
-    generation = z3.If(z3.And(speaks, kind == SYNC_REFUSED), s.wire_generation(c), none)
-    put(s, t, c, kind, names=z3.And(speaks, s.names(M)), generation=generation, error=error)
+    speaks = z3.And(error != v.RETRIABLE, error != v.IN_PROGRESS)
+    generation = z3.If(z3.And(speaks, kind == v.SYNC_REFUSED), s.wire_generation(c), v.none)
+    put(s, t, c, kind, names=z3.And(speaks, s.names(v.M)), generation=generation, error=error)
 
 
 def put_stray(
-    s: State, t: After, c: Term, kind: Term, *, names: Any = False, generation: Term = none,
-    error: Term = NO_ERROR, committed: Any = False,
+    s: State, t: After, c: Term, kind: Term, *, names: Any = False, generation: Term = v.none,
+    error: Term = v.NO_ERROR, committed: Any = False,
 ) -> None:  # fmt: skip
     """The late heartbeat or commit of ``c``, or the late answer to one."""
     t.stray[c] = kind
-    t.stray_names[M] = z3.If(of(M) == c, names, s.stray_names(M))
+    t.stray_names[v.M] = z3.If(v.of(v.M) == c, names, s.stray_names(v.M))
     t.stray_generation[c] = generation
     t.stray_error[c] = error
-    t.committed[c, P] = committed
+    t.committed[c, v.P] = committed
 
 
 def clear_stray(s: State, t: After, c: Term) -> None:
     """Nothing late is under way for ``c``."""
-    put_stray(s, t, c, NO_STRAY)
+    put_stray(s, t, c, v.NO_STRAY)

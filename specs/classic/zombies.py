@@ -19,37 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 
 import z3
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.convergence import calm
 from rebalance_verifier.specs.classic.heartbeats import accepts, beats
 from rebalance_verifier.specs.classic.member import owns, participates
 from rebalance_verifier.specs.classic.protocol import MEMBER, MEMBER_FAULTS
-from rebalance_verifier.specs.classic.vocabulary import (
-    HUNG,
-    ID_REQUIRED,
-    IDLE,
-    ILLEGAL,
-    JOIN,
-    JOIN_NEW,
-    JOIN_OK,
-    JOIN_PARKED,
-    JOIN_REFUSED,
-    JOINING,
-    NO_ERROR,
-    PAUSED,
-    SYNC,
-    SYNC_OK,
-    SYNC_PARKED,
-    SYNC_REFUSED,
-    UNJOINED,
-    UNKNOWN,
-    UP,
-    VOCABULARY,
-    C,
-    M,
-    P,
-    none,
-    of,
-)
 from rebalance_verifier.specs.classic.wire import wire_in
 from rebalance_verifier.specs.logic.language import NEXT, State, Term, symbols_of
 from rebalance_verifier.specs.logic.specification import (
@@ -69,66 +43,75 @@ EFFECT = "effect"
 
 
 def _invariants(s: State) -> dict[str, Term]:
-    named = Exists([M], And(of(M) == C, s.names(M)))
-    speaks = Or(*(s.error(C) == error for error in (ID_REQUIRED, UNKNOWN, ILLEGAL)))
+    named = Exists([v.M], And(v.of(v.M) == v.C, s.names(v.M)))
+    speaks = Or(*(s.error(v.C) == error for error in (v.ID_REQUIRED, v.UNKNOWN, v.ILLEGAL)))
     return {
         **{name: calm(s)[name] for name in ("who has an id has one", "joining means to")},
         "what is under way has a name": Implies(
-            wire_in(s, C, JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK), named
+            wire_in(s, v.C, v.JOIN, v.JOIN_PARKED, v.JOIN_OK, v.SYNC, v.SYNC_PARKED, v.SYNC_OK), named
         ),
-        "what is refused has a name": Implies(And(s.wire(C) == JOIN_REFUSED, speaks), named),
+        "what is refused has a name": Implies(And(s.wire(v.C) == v.JOIN_REFUSED, speaks), named),
         "refused under its id": Implies(
-            And(s.state(of(M)) == JOINING, s.identified(of(M)), s.names(M), s.wire(of(M)) == JOIN_REFUSED),
-            s.id(M),
+            And(
+                s.state(v.of(v.M)) == v.JOINING,
+                s.identified(v.of(v.M)),
+                s.names(v.M),
+                s.wire(v.of(v.M)) == v.JOIN_REFUSED,
+            ),
+            s.id(v.M),
         ),
-        "a refusal has an error": Implies(wire_in(s, C, JOIN_REFUSED, SYNC_REFUSED), s.error(C) != NO_ERROR),
-        "not joined has no generation": Implies(s.state(C) == UNJOINED, s.generation(C) == none),
+        "a refusal has an error": Implies(
+            wire_in(s, v.C, v.JOIN_REFUSED, v.SYNC_REFUSED), s.error(v.C) != v.NO_ERROR
+        ),
+        "not joined has no generation": Implies(s.state(v.C) == v.UNJOINED, s.generation(v.C) == v.none),
         "JoinGroup while joining": Implies(
-            s.state(C) == JOINING, wire_in(s, C, IDLE, JOIN_NEW, JOIN, JOIN_PARKED, JOIN_OK, JOIN_REFUSED)
+            s.state(v.C) == v.JOINING,
+            wire_in(s, v.C, v.IDLE, v.JOIN_NEW, v.JOIN, v.JOIN_PARKED, v.JOIN_OK, v.JOIN_REFUSED),
         ),
-        "lost means to rejoin": Implies(s.generation(C) == none, s.rejoin(C)),
-        "who takes part subscribes": Implies(s.state(C) != UNJOINED, s.subscribes(C)),
-        "who owns subscribes": Implies(owns(s, C, P), s.subscribes(C)),
+        "lost means to rejoin": Implies(s.generation(v.C) == v.none, s.rejoin(v.C)),
+        "who takes part subscribes": Implies(s.state(v.C) != v.UNJOINED, s.subscribes(v.C)),
+        "who owns subscribes": Implies(owns(s, v.C, v.P), s.subscribes(v.C)),
     }
 
 
-INVARIANTS_OF_ZOMBIES: Mapping[str, Term] = _invariants(VOCABULARY.state())
+INVARIANTS_OF_ZOMBIES: Mapping[str, Term] = _invariants(v.VOCABULARY.state())
 """What every consumer keeps besides; safety does without it."""
 
 
 def unaware(s: State, m: Term) -> Term:
     """State that the consumer of ``m`` takes itself for that member of the group, and the coordinator does
     not."""
-    return And(s.id(m), Not(s.member(m)), s.generation(of(m)) != none)
+    return And(s.id(m), Not(s.member(m)), s.generation(v.of(m)) != v.none)
 
 
 def _facts(s: State) -> dict[str, Term]:
     """Of every state."""
-    out = And(owns(s, C, P), Not(Exists([M], And(of(M) == C, participates(s, M)))))
-    joins = And(s.state(C) == JOINING, Or(s.life(C) == UP, s.life(C) == HUNG))
+    out = And(owns(s, v.C, v.P), Not(Exists([v.M], And(v.of(v.M) == v.C, participates(s, v.M)))))
+    joins = And(s.state(v.C) == v.JOINING, Or(s.life(v.C) == v.UP, s.life(v.C) == v.HUNG))
     return {
         "it is a member of nothing and does not know, or it knows": Implies(
-            out, Or(s.generation(C) == none, Exists([M], And(of(M) == C, unaware(s, M))))
+            out, Or(s.generation(v.C) == v.none, Exists([v.M], And(v.of(v.M) == v.C, unaware(s, v.M))))
         ),
         "it beats, joins, hangs in joining, or is paused": Implies(
-            And(owns(s, C, P), of(M) == C, unaware(s, M)), Or(beats(s, C), joins, s.life(C) == PAUSED)
+            And(owns(s, v.C, v.P), v.of(v.M) == v.C, unaware(s, v.M)),
+            Or(beats(s, v.C), joins, s.life(v.C) == v.PAUSED),
         ),
         "no commit of it is accepted": Implies(
-            And(s.id(M), Not(participates(s, M))), Not(accepts(s, M, s.generation(of(M))))
+            And(s.id(v.M), Not(participates(s, v.M))), Not(accepts(s, v.M, s.generation(v.of(v.M))))
         ),
     }
 
 
 def _situations(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]]:
     """Return where a zombie may be, and of the steps that lead out of there one is possible."""
-    c, m, p = (VOCABULARY.parameter(letter) for letter in "cmp")
-    zombie = And(owns(s, c, p), of(m) == c, unaware(s, m))
-    refused = And(s.wire(c) == JOIN_REFUSED, s.error(c) == UNKNOWN)
-    knows = And(owns(s, c, p), s.generation(c) == none)
+    c, m, p = (v.VOCABULARY.parameter(letter) for letter in "cmp")
+    zombie = And(owns(s, c, p), v.of(m) == c, unaware(s, m))
+    refused = And(s.wire(c) == v.JOIN_REFUSED, s.error(c) == v.UNKNOWN)
+    knows = And(owns(s, c, p), s.generation(c) == v.none)
     return {
         "it beats": (And(zombie, beats(s, c)), {"heartbeat_of_unknown": (c, m)}),
         "it joins": (
-            And(zombie, s.life(c) == UP, s.state(c) == JOINING),
+            And(zombie, s.life(c) == v.UP, s.state(c) == v.JOINING),
             {
                 "partitions_revoked_to_join": (c,), "join": (c,), "join_with_any_claim": (c,),
                 "join_of_unknown": (c, m), "join_of_removed": (c, m), "follow": (c,), "lead": (c,),
@@ -136,37 +119,41 @@ def _situations(s: State) -> dict[str, tuple[Term, Mapping[str, Sequence[Term]]]
                 "expelled": (c,), "fails": (c,),
             },
         ),
-        "it is told": (And(zombie, s.life(c) == UP, s.state(c) == JOINING, refused), {"expelled": (c,)}),
-        "it is paused": (And(zombie, s.life(c) == PAUSED), {"resume": (c,)}),
+        "it is told": (And(zombie, s.life(c) == v.UP, s.state(c) == v.JOINING, refused), {"expelled": (c,)}),
+        "it is paused": (And(zombie, s.life(c) == v.PAUSED), {"resume": (c,)}),
         "it knows and waits for nothing": (
-            And(knows, s.life(c) == UP, s.wire(c) == IDLE),
+            And(knows, s.life(c) == v.UP, s.wire(c) == v.IDLE),
             {"partitions_lost": (c,), "complete_after_reset": (c,)},
         ),
     }  # fmt: skip
 
 
-_s, _t = VOCABULARY.state(), VOCABULARY.state(NEXT)
-_c = VOCABULARY.parameter("c")
+_s, _t = v.VOCABULARY.state(), v.VOCABULARY.state(NEXT)
+_c = v.VOCABULARY.parameter("c")
 
 ENDS = ("heartbeat_of_unknown", "heartbeat_of_old", "expelled", "late_answer_expels", "complete_after_reset")
 """The steps by which a consumer learns that it is out."""
 
 EFFECTS: Mapping[str, Mapping[str, Term]] = {
-    **{name: {"it is out, and prepares": And(_t.generation(_c) == none, _t.prepare(_c))} for name in ENDS},
+    **{name: {"it is out, and prepares": And(_t.generation(_c) == v.none, _t.prepare(_c))} for name in ENDS},
     **{
-        name: {"UNKNOWN_MEMBER_ID is under way": And(_t.wire(_c) == JOIN_REFUSED, _t.error(_c) == UNKNOWN)}
+        name: {
+            "UNKNOWN_MEMBER_ID is under way": And(_t.wire(_c) == v.JOIN_REFUSED, _t.error(_c) == v.UNKNOWN)
+        }
         for name in ("join_of_unknown", "join_of_removed")
     },
-    "partitions_lost": {"it owns nothing": Not(owns(_t, _c, P))},
+    "partitions_lost": {"it owns nothing": Not(owns(_t, _c, v.P))},
     **{
-        name: {"it claims nothing of a membership that is lost": Not(And(_s.generation(_c) == none, lost))}
+        name: {"it claims nothing of a membership that is lost": Not(And(_s.generation(_c) == v.none, lost))}
         for name in ("join", "join_with_any_claim")
-        for lost in [owns(_s, _c, P)]
+        for lost in [owns(_s, _c, v.P)]
     },
 }
 """What comes of a step."""
 
-BY_ITSELF = Implies(And(participates(_s, M), Not(participates(_t, M))), _t.generation(of(M)) == none)
+BY_ITSELF = Implies(
+    And(participates(_s, v.M), Not(participates(_t, v.M))), _t.generation(v.of(v.M)) == v.none
+)
 """Who does not take part any more after a step of its own knows it."""
 
 
@@ -193,7 +180,7 @@ def zombies(spec: Specification) -> Theorem:
 
 
 def _there_are(spec: Specification, given: Mapping[str, Term]) -> ProofCase:
-    goal = z3.Exists([M, P], And(owns(_s, of(M), P), unaware(_s, M), _s.life(of(M)) == UP))
+    goal = z3.Exists([v.M, v.P], And(owns(_s, v.of(v.M), v.P), unaware(_s, v.M), _s.life(v.of(v.M)) == v.UP))
     return spec.case(ASSUMPTIONS, {"there are zombies": lambda: goal}, given=given, possible=True)
 
 

@@ -10,23 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from rebalance_verifier.specs.consumer import vocabulary as v
 from rebalance_verifier.specs.consumer.member import NO, put
-from rebalance_verifier.specs.consumer.vocabulary import (
-    ANSWER,
-    BEAT,
-    IDLE,
-    JOIN,
-    OUT,
-    REFUSAL,
-    STABLE,
-    UNRELEASED,
-    UNREVOKED,
-    M,
-    N,
-    P,
-    lt,
-    none,
-)
 from rebalance_verifier.specs.logic.language import ANY, After, State, Term
 from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
@@ -56,29 +41,29 @@ def still(s: State, m: Term, p: Term) -> Term:
 
 def unrevoked(s: State, m: Term) -> Term:
     """It has still to give up what it was to revoke."""
-    return And(s.record(m) == UNREVOKED, Exists([P], And(s.pending(m, P), still(s, m, P))))
+    return And(s.record(m) == v.UNREVOKED, Exists([v.P], And(s.pending(m, v.P), still(s, m, v.P))))
 
 
 def arrived(s: State, m: Term) -> Term:
     """It has reached the target."""
-    return And(s.record(m) == STABLE, s.at(m) == s.target_epoch)
+    return And(s.record(m) == v.STABLE, s.at(m) == s.target_epoch)
 
 
 def known_epoch(s: State, m: Term) -> Term:
     """State that the heartbeat has the epoch of its member, or the one before with what it was given."""
-    only = ForAll([P], Implies(s.sent(m, P), s.assigned(m, P)))
+    only = ForAll([v.P], Implies(s.sent(m, v.P), s.assigned(m, v.P)))
     before = And(s.wire_epoch(m) == s.previous(m), s.carries(m), only)
-    return And(s.wire_epoch(m) != none, Or(s.wire_epoch(m) == s.at(m), before))
+    return And(s.wire_epoch(m) != v.none, Or(s.wire_epoch(m) == s.at(m), before))
 
 
 def accepted(s: State, m: Term) -> Term:
     """Describe a heartbeat that the coordinator takes for one of its member ``m``."""
-    return And(s.member(m), Or(s.wire(m) == JOIN, And(s.wire(m) == BEAT, known_epoch(s, m))))
+    return And(s.member(m), Or(s.wire(m) == v.JOIN, And(s.wire(m) == v.BEAT, known_epoch(s, m))))
 
 
 def stored(s: State, m: Term, g: Term, p: Term) -> Term:
     """State that a commit of ``m`` with epoch ``g`` for ``p`` would be stored (KIP-1251)."""
-    return And(s.member(m), g != none, Not(lt(s.at(m), g)), held(s, m, p))
+    return And(s.member(m), g != v.none, Not(v.lt(s.at(m), g)), held(s, m, p))
 
 
 # -- the group -----------------------------------------------------------------------------------------
@@ -86,7 +71,7 @@ def stored(s: State, m: Term, g: Term, p: Term) -> Term:
 
 def raised(s: State, t: After, g: Term) -> None:
     """The group's epoch grows: a subscription, the metadata of a topic, the members are others."""
-    t.when(lt(s.group_epoch, g))
+    t.when(v.lt(s.group_epoch, g))
     t.group_epoch = g
 
 
@@ -94,33 +79,33 @@ def retargeted(s: State, t: After) -> None:
     """A target is computed. Of the assignor nothing is assumed, but that it assigns to members."""
     t.when(s.target_epoch != s.group_epoch)
     t.target_epoch = s.group_epoch
-    t.target[M, P] = ANY
-    t.where(Implies(t.target(M, P), s.member(M)))
+    t.target[v.M, v.P] = ANY
+    t.where(Implies(t.target(v.M, v.P), s.member(v.M)))
 
 
 def joined(s: State, t: After, m: Term, g: Term) -> None:
     """A new member, and what it subscribes to: its heartbeat is handled by a later step."""
-    t.when(s.wire(m) == JOIN, Not(s.member(m)))
+    t.when(s.wire(m) == v.JOIN, Not(s.member(m)))
     raised(s, t, g)
     t.member[m] = True
-    t.subscribed[m, P] = ANY
+    t.subscribed[m, v.P] = ANY
 
 
 def subscribed(s: State, t: After, m: Term, g: Term) -> None:
     """A heartbeat brings another subscription."""
     t.when(s.member(m))
     raised(s, t, g)
-    t.subscribed[m, P] = ANY
+    t.subscribed[m, v.P] = ANY
 
 
 def gone(s: State, m: Term) -> Term:
     """State that its process has ended, or is in no group."""
-    return Or(Not(s.runs(m)), s.state(m) == OUT)
+    return Or(Not(s.runs(m)), s.state(m) == v.OUT)
 
 
 def expired(s: State, t: After, m: Term, g: Term) -> None:
     """The session ends of a member that is gone, of which nothing is under way."""
-    t.when(gone(s, m), s.wire(m) == IDLE)
+    t.when(gone(s, m), s.wire(m) == v.IDLE)
     removed(s, t, m, g)
 
 
@@ -134,11 +119,11 @@ def removed(s: State, t: After, m: Term, g: Term) -> None:
 def erased(t: After, m: Term) -> None:
     """There is no record of it."""
     t.member[m] = False
-    t.at[m] = none
-    t.previous[m] = none
-    t.record[m] = STABLE
+    t.at[m] = v.none
+    t.previous[m] = v.none
+    t.record[m] = v.STABLE
     for relation in ("assigned", "pending", "target", "subscribed"):
-        getattr(t, relation)[m, P] = False
+        getattr(t, relation)[m, v.P] = False
 
 
 # -- static members (KIP-345) --------------------------------------------------------------------------
@@ -147,33 +132,33 @@ def erased(t: After, m: Term) -> None:
 def goes_away(s: State, t: After, m: Term) -> None:
     """The heartbeat of a static member that leaves with epoch -2: it keeps what it holds, for as long as its
     session lasts. Its client is in no group by then."""
-    t.when(s.member(m), s.epoch(m) == none, s.wire(m) == IDLE)
+    t.when(s.member(m), s.epoch(m) == v.none, s.wire(m) == v.IDLE)
     is_away(t, m)
 
 
 def is_away(t: After, m: Term) -> None:
     """Nobody waits for it to revoke."""
-    t.at[m] = none
-    t.previous[m] = none
-    t.pending[m, P] = NO
+    t.at[m] = v.none
+    t.previous[m] = v.none
+    t.pending[m, v.P] = NO
 
 
 def replaces(s: State, t: After, m: Term, n: Term) -> None:
     """A static member comes back with another id: it has what the one that went away held. That both are of
     one instance is left out."""
-    t.when(s.wire(m) == JOIN, Not(s.member(m)), s.member(n), s.at(n) == none, s.epoch(n) == none)
-    t.when(s.wire(n) == IDLE)
+    t.when(s.wire(m) == v.JOIN, Not(s.member(m)), s.member(n), s.at(n) == v.none, s.epoch(n) == v.none)
+    t.when(s.wire(n) == v.IDLE)
     t.member[m] = True
     t.record[m] = s.record(n)
     for relation in ("assigned", "target", "subscribed"):
-        getattr(t, relation)[m, P] = getattr(s, relation)(n, P)
+        getattr(t, relation)[m, v.P] = getattr(s, relation)(n, v.P)
     erased(t, n)
 
 
 def unreleased(s: State, t: After, m: Term) -> None:
     """Its instance has another member, which has not gone away: it has to try again."""
-    t.when(s.wire(m) == JOIN)
-    put(t, m, IDLE)
+    t.when(s.wire(m) == v.JOIN)
+    put(t, m, v.IDLE)
 
 
 # -- a heartbeat of a member ---------------------------------------------------------------------------
@@ -181,25 +166,25 @@ def unreleased(s: State, t: After, m: Term) -> None:
 
 def answer(s: State, t: After, m: Term, epoch: Term, assigned: Term) -> None:
     """The answer leaves; with the assignment if that is another one now, or the heartbeat asks for it."""
-    changed = Exists([P], s.assigned(m, P) != assigned)
-    news = Or(s.wire(m) == JOIN, s.asks(m), changed)
-    put(t, m, ANSWER, epoch=epoch, carries=news, granted=And(news, assigned))
+    changed = Exists([v.P], s.assigned(m, v.P) != assigned)
+    news = Or(s.wire(m) == v.JOIN, s.asks(m), changed)
+    put(t, m, v.ANSWER, epoch=epoch, carries=news, granted=And(news, assigned))
 
 
 def unknown(s: State, t: After, m: Term) -> None:
     """A heartbeat of nobody that is known, or of an epoch that is not his."""
-    t.when(s.wire(m) == BEAT, Not(accepted(s, m)))
-    put(t, m, REFUSAL)
+    t.when(s.wire(m) == v.BEAT, Not(accepted(s, m)))
+    put(t, m, v.REFUSAL)
 
 
 def nothing_new(s: State, t: After, m: Term) -> None:
     """It has still to revoke, or has reached the target."""
     t.when(accepted(s, m))
     may_keep = ForAll(
-        [P], Implies(s.assigned(m, P), If(unrevoked(s, m), s.subscribed(m, P), wanted(s, m, P)))
+        [v.P], Implies(s.assigned(m, v.P), If(unrevoked(s, m), s.subscribed(m, v.P), wanted(s, m, v.P)))
     )
     t.when(Or(unrevoked(s, m), arrived(s, m)), may_keep)
-    answer(s, t, m, s.at(m), s.assigned(m, P))
+    answer(s, t, m, s.at(m), s.assigned(m, v.P))
 
 
 def dropped(s: State, m: Term, p: Term) -> Term:
@@ -210,20 +195,22 @@ def dropped(s: State, m: Term, p: Term) -> Term:
 def must_drop(s: State, t: After, m: Term) -> None:
     """It has what it does not subscribe to any more, and has to give it up beside what it has to already."""
     t.when(accepted(s, m), Or(unrevoked(s, m), arrived(s, m)))
-    t.when(Exists([P], And(dropped(s, m, P), still(s, m, P))))
-    kept = And(s.assigned(m, P), Not(dropped(s, m, P)))
-    t.assigned[m, P] = kept
-    t.pending[m, P] = Or(s.pending(m, P), dropped(s, m, P))
-    t.record[m] = UNREVOKED
+    t.when(Exists([v.P], And(dropped(s, m, v.P), still(s, m, v.P))))
+    kept = And(s.assigned(m, v.P), Not(dropped(s, m, v.P)))
+    t.assigned[m, v.P] = kept
+    t.pending[m, v.P] = Or(s.pending(m, v.P), dropped(s, m, v.P))
+    t.record[m] = v.UNREVOKED
     answer(s, t, m, s.at(m), kept)
 
 
 def has_dropped(s: State, t: After, m: Term) -> None:
     """The same, and it has given that up."""
     t.when(accepted(s, m), Or(unrevoked(s, m), arrived(s, m)))
-    t.when(Exists([P], dropped(s, m, P)), ForAll([P], Implies(dropped(s, m, P), Not(still(s, m, P)))))
-    kept = And(s.assigned(m, P), Not(dropped(s, m, P)))
-    t.assigned[m, P] = kept
+    t.when(
+        Exists([v.P], dropped(s, m, v.P)), ForAll([v.P], Implies(dropped(s, m, v.P), Not(still(s, m, v.P))))
+    )
+    kept = And(s.assigned(m, v.P), Not(dropped(s, m, v.P)))
+    t.assigned[m, v.P] = kept
     answer(s, t, m, s.at(m), kept)
 
 
@@ -234,36 +221,36 @@ def surplus(s: State, m: Term, p: Term) -> Term:
 
 def free(s: State, m: Term, p: Term) -> Term:
     """No other member holds it, to be revoked or not."""
-    return ForAll([N], Implies(held(s, N, p), m == N))
+    return ForAll([v.N], Implies(held(s, v.N, p), m == v.N))
 
 
 def must_revoke(s: State, t: After, m: Term) -> None:
     """``computeNextAssignment``: first it has to give up; until it has it is given nothing."""
     t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
-    t.when(Exists([P], And(surplus(s, m, P), still(s, m, P))))
-    kept = And(s.assigned(m, P), wanted(s, m, P))
-    t.assigned[m, P] = kept
-    t.pending[m, P] = surplus(s, m, P)
-    t.record[m] = UNREVOKED
+    t.when(Exists([v.P], And(surplus(s, m, v.P), still(s, m, v.P))))
+    kept = And(s.assigned(m, v.P), wanted(s, m, v.P))
+    t.assigned[m, v.P] = kept
+    t.pending[m, v.P] = surplus(s, m, v.P)
+    t.record[m] = v.UNREVOKED
     answer(s, t, m, s.at(m), kept)
 
 
 def given(s: State, t: After, m: Term) -> None:
     """Then it is given what is free, and has the epoch of the target."""
     t.when(accepted(s, m), Not(unrevoked(s, m)), Not(arrived(s, m)))
-    t.when(ForAll([P], Implies(surplus(s, m, P), Not(still(s, m, P)))))
+    t.when(ForAll([v.P], Implies(surplus(s, m, v.P), Not(still(s, m, v.P)))))
     gives(s, t, m)
 
 
 def gives(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], Term] = free) -> None:
     """What ``given`` does, whenever that may be, with this notion of what is free."""
-    gets = And(wanted(s, m, P), Or(s.assigned(m, P), is_free(s, m, P)))
-    waits = Exists([P], And(wanted(s, m, P), Not(s.assigned(m, P)), Not(is_free(s, m, P))))
+    gets = And(wanted(s, m, v.P), Or(s.assigned(m, v.P), is_free(s, m, v.P)))
+    waits = Exists([v.P], And(wanted(s, m, v.P), Not(s.assigned(m, v.P)), Not(is_free(s, m, v.P))))
     t.at[m] = s.target_epoch
     t.previous[m] = If(s.at(m) == s.target_epoch, s.previous(m), s.wire_epoch(m))
-    t.record[m] = If(waits, UNRELEASED, STABLE)
-    t.assigned[m, P] = gets
-    t.pending[m, P] = NO
+    t.record[m] = If(waits, v.UNRELEASED, v.STABLE)
+    t.assigned[m, v.P] = gets
+    t.pending[m, v.P] = NO
     answer(s, t, m, s.target_epoch, gets)
 
 

@@ -6,19 +6,10 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.conversion import may_upgrade
 from rebalance_verifier.model.consumer.member import ACTIVE
 from rebalance_verifier.model.consumer.observations import Committed
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatError,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    ConsumerGroup,
-    ConsumerRecord,
-    find,
-)
 from rebalance_verifier.model.group.parts import (
     Life,
     Topics,
@@ -61,8 +52,8 @@ class ConsumerMove:
     event: Event
     before: tuple[SlotState, ...]
     after: tuple[SlotState, ...]
-    group: ConsumerGroup
-    group_after: ConsumerGroup
+    group: s.ConsumerGroup
+    group_after: s.ConsumerGroup
     seen: tuple[Hashable, ...]
 
     @property
@@ -110,22 +101,22 @@ def steps(move: ConsumerMove) -> Iterator[Step]:
 
 def sent(move: ConsumerMove) -> Iterator[Step]:
     beat = move.new.wire
-    assert isinstance(beat, Beat)
+    assert isinstance(beat, s.Beat)
     steady = "heartbeat" if beat.owned is None else "full_heartbeat"
-    yield ("join" if beat.kind is BeatKind.JOIN else steady,), (move.id(beat.id),)
+    yield ("join" if beat.kind is s.BeatKind.JOIN else steady,), (move.id(beat.id),)
 
 
 def arrives(move: ConsumerMove) -> Iterator[Step]:
     """Yield a heartbeat at the coordinator; a target is one of the epoch that the group has by then."""
     beat = move.old.wire
-    assert isinstance(beat, Beat)
-    m, record, joins = move.id(beat.id), find(move.old.records, beat.id), beat.kind is BeatKind.JOIN
-    if isinstance(move.new.wire, BeatRefused) or not (record is not None or joins):
+    assert isinstance(beat, s.Beat)
+    m, record, joins = move.id(beat.id), s.find(move.old.records, beat.id), beat.kind is s.BeatKind.JOIN
+    if isinstance(move.new.wire, s.BeatRefused) or not (record is not None or joins):
         yield ("unreleased" if joins else "unknown",), (m,)
         return
     before = move.old.records[0] if move.static and move.old.records else None
     if record is None and before is not None:
-        if find(move.new.records, before.id) is not None:  # of a leave that was behind it
+        if s.find(move.new.records, before.id) is not None:  # of a leave that was behind it
             yield ("unreleased",), (m,)
             return
         yield ("replaces",), (m, move.id(before.id))
@@ -133,7 +124,7 @@ def arrives(move: ConsumerMove) -> Iterator[Step]:
     yield from handled(move, m, record, beat.topics)
 
 
-def handled(move: ConsumerMove, m: int, record: ConsumerRecord | None, topics: Topics) -> Iterator[Step]:
+def handled(move: ConsumerMove, m: int, record: s.ConsumerRecord | None, topics: Topics) -> Iterator[Step]:
     """Yield a heartbeat of ``m`` that is accepted, with this subscription; there was this record."""
     group, after = move.group, move.group_after
     epoch = move.map.epoch(after.assigned)
@@ -148,10 +139,10 @@ def handled(move: ConsumerMove, m: int, record: ConsumerRecord | None, topics: T
     yield (*HANDLED, "unknown"), (m,)
 
 
-def _ends(move: ConsumerMove, error: BeatError) -> bool:
+def _ends(move: ConsumerMove, error: s.BeatError) -> bool:
     """Check whether the error is one by which a process ends, as specified, and does."""
-    policy = error is BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(move.map.setup)
-    fatal = error is BeatError.FENCED_INSTANCE_ID or policy
+    policy = error is s.BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(move.map.setup)
+    fatal = error is s.BeatError.FENCED_INSTANCE_ID or policy
     return fatal and move.new.member.life is Life.FAILED
 
 
@@ -159,12 +150,12 @@ def heard(move: ConsumerMove) -> Iterator[Step]:
     wire, me = move.old.wire, move.old.member
     if wire is None or not under_way(wire):
         return
-    if isinstance(wire, BeatRefused) and _ends(move, wire.error):
+    if isinstance(wire, s.BeatRefused) and _ends(move, wire.error):
         yield ("ends",), (move.id(me.id),)
         yield ("unheard",), (move.id(wire.id),)
         return
-    heard = move.new.member != me or (isinstance(wire, BeatOk) and wire.id == me.id)
-    action = "answered" if isinstance(wire, BeatOk) else "refused"
+    heard = move.new.member != me or (isinstance(wire, s.BeatOk) and wire.id == me.id)
+    action = "answered" if isinstance(wire, s.BeatOk) else "refused"
     yield (action if heard else "unheard",), (move.id(wire.id),)
 
 
@@ -181,19 +172,19 @@ def left(
     """A heartbeat before the leave on the same connection is handled before it, unless it is lost."""
     name, old = move.event.action, move.old
     action = LEAVES.get(name) or LEAVES[move.event.choice]
-    before = isinstance(old.wire, Beat) and name not in ("crash", "leave lost")
+    before = isinstance(old.wire, s.Beat) and name not in ("crash", "leave lost")
     first = tuple(arriving(move)) if before else ()
     yield from first
     if old.wire is not None and under_way(old.wire) and not under_way(move.new.wire):
         yield ("disconnected",), (move.id(old.wire.id),)
     yield (action,), (move.id(old.member.id),)
     yield from commits_end(move)
-    away = find(move.new.records, old.member.id)
+    away = s.find(move.new.records, old.member.id)
     if away is not None and away.away and name not in ("crash", "leave lost"):
         yield ("goes_away",), (move.id(old.member.id),)
     joined = any("joined" in names for names, _ in first)
-    if find(move.new.records, old.member.id) is None and (
-        joined or find(old.records, old.member.id) is not None
+    if s.find(move.new.records, old.member.id) is None and (
+        joined or s.find(old.records, old.member.id) is not None
     ):
         yield removal(move, move.id(old.member.id))
 
@@ -215,7 +206,7 @@ def started(move: ConsumerMove) -> Iterator[Step]:
 
 def lost(move: ConsumerMove) -> Iterator[Step]:
     wire = move.old.wire
-    if wire is not None and not (isinstance(wire, BeatRefused) and wire.error is BeatError.DISCONNECT):
+    if wire is not None and not (isinstance(wire, s.BeatRefused) and wire.error is s.BeatError.DISCONNECT):
         yield ("disconnected",), (move.id(wire.id),)
 
 

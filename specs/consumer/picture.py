@@ -10,21 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.member import ACTIVE, FENCING
-from rebalance_verifier.model.consumer.state import (
-    INSIDE,
-    BeatError,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    BeatWire,
-    ClientState,
-    ConsumerGroup,
-    ConsumerMember,
-    ConsumerRecord,
-    ConsumerRecords,
-    LateCommit,
-)
 from rebalance_verifier.model.group.parts import (
     NONE,
     Life,
@@ -35,16 +22,16 @@ from rebalance_verifier.specs.consumer.vocabulary import VOCABULARY
 from rebalance_verifier.specs.logic.universe import Structure, Universe, Value
 
 CLIENT_STATES = {
-    ClientState.UNSUBSCRIBED: "UNSUBSCRIBED",
-    ClientState.JOINING: "JOINING",
-    **dict.fromkeys(INSIDE, "INSIDE"),
-    ClientState.FENCED: "FENCED",
-    ClientState.STALE: "FENCED",
+    s.ClientState.UNSUBSCRIBED: "UNSUBSCRIBED",
+    s.ClientState.JOINING: "JOINING",
+    **dict.fromkeys(s.INSIDE, "INSIDE"),
+    s.ClientState.FENCED: "FENCED",
+    s.ClientState.STALE: "FENCED",
 }
-REFUSALS = (*FENCING, BeatError.GROUP_ID_NOT_FOUND, BeatError.FENCED_INSTANCE_ID)
+REFUSALS = (*FENCING, s.BeatError.GROUP_ID_NOT_FOUND, s.BeatError.FENCED_INSTANCE_ID)
 """Errors by which a client is fenced, or ends."""
 
-UNHEARD = (BeatError.DISCONNECT, BeatError.UNRELEASED_INSTANCE_ID)
+UNHEARD = (s.BeatError.DISCONNECT, s.BeatError.UNRELEASED_INSTANCE_ID)
 """What changes nothing at the client but that it sends again."""
 
 RUNNING = (Life.UP, Life.PAUSED, Life.HUNG)
@@ -57,10 +44,10 @@ Entry = tuple[str, tuple[int, ...], Value]
 class SlotState(NamedTuple):
     """What a state says of one slot."""
 
-    member: ConsumerMember
-    wire: BeatWire
-    stray: LateCommit
-    records: ConsumerRecords
+    member: s.ConsumerMember
+    wire: s.BeatWire
+    stray: s.LateCommit
+    records: s.ConsumerRecords
 
 
 class GroupPicture:
@@ -99,7 +86,7 @@ class GroupPicture:
         """Return the element of an epoch."""
         return 0 if number == NONE else number + 1
 
-    def structure(self, group: ConsumerGroup, slots: tuple[SlotState, ...]) -> Structure:
+    def structure(self, group: s.ConsumerGroup, slots: tuple[SlotState, ...]) -> Structure:
         """Return a whole state. Raises NoCounterpartError for one without a picture."""
         values = {name: dict(entries) for name, entries in self._blank.items()}
         for name, value in self.group(group):
@@ -109,7 +96,7 @@ class GroupPicture:
                 values[name][key] = value
         return tuple(tuple(values[name].values()) for name in self.universe.positions)
 
-    def group(self, group: ConsumerGroup) -> Iterator[tuple[str, Value]]:
+    def group(self, group: s.ConsumerGroup) -> Iterator[tuple[str, Value]]:
         """Yield what there is of the group alone."""
         yield "group_epoch", self.epoch(group.epoch)
         yield "target_epoch", self.epoch(group.assigned)
@@ -139,25 +126,25 @@ class GroupPicture:
             ):  # fmt: skip
             yield from self._parts(name, m, some)
 
-    def _wire(self, slot: int, wire: BeatWire) -> Iterator[Entry]:
+    def _wire(self, slot: int, wire: s.BeatWire) -> Iterator[Entry]:
         assert wire is not None
         m = self.id(slot, wire.id)
-        if isinstance(wire, BeatRefused):
+        if isinstance(wire, s.BeatRefused):
             if wire.error not in REFUSALS:
                 raise NoCounterpartError(f"the logic has no {wire.error}")
             yield "wire", (m,), "refusal"
             return
         yield "wire_epoch", (m,), self.epoch(wire.epoch)
-        if isinstance(wire, BeatOk):
+        if isinstance(wire, s.BeatOk):
             yield "wire", (m,), "answer"
             yield "carries", (m,), wire.parts is not None
             yield from self._parts("granted", m, wire.parts)
             return
-        if wire.kind not in (BeatKind.JOIN, BeatKind.STEADY):
+        if wire.kind not in (s.BeatKind.JOIN, s.BeatKind.STEADY):
             raise NoCounterpartError(f"in the logic a heartbeat that is to {wire.kind} arrives at once")
-        yield "wire", (m,), "join" if wire.kind is BeatKind.JOIN else "heartbeat"
+        yield "wire", (m,), "join" if wire.kind is s.BeatKind.JOIN else "heartbeat"
         yield "carries", (m,), wire.owned is not None
-        yield "asks", (m,), wire.full and wire.kind is BeatKind.STEADY
+        yield "asks", (m,), wire.full and wire.kind is s.BeatKind.STEADY
         yield from self._parts("sent", m, wire.owned)
 
     def _records(self, slot: int, here: SlotState) -> Iterator[Entry]:
@@ -175,7 +162,7 @@ class GroupPicture:
             ):  # fmt: skip
                 yield from self._parts(name, m, some)
 
-    def _covers(self, record: ConsumerRecord) -> None:
+    def _covers(self, record: s.ConsumerRecord) -> None:
         """Raises NoCounterpartError for what the logic does not have."""
         if record.classic or record.unmarked:
             raise NoCounterpartError("the logic has no classic members, and no unmarked parts")
@@ -188,16 +175,16 @@ def _unheard(here: SlotState) -> bool:
     """Check whether the client will notice that its connection broke."""
     member, wire = here.member, here.wire
     return (
-        isinstance(wire, BeatRefused)
-        and wire.error is BeatError.DISCONNECT
+        isinstance(wire, s.BeatRefused)
+        and wire.error is s.BeatError.DISCONNECT
         and wire.id == member.id
         and member.state in ACTIVE
     )
 
 
-def under_way(wire: BeatWire) -> bool:
+def under_way(wire: s.BeatWire) -> bool:
     """Check whether something is under way; that a client will notice a lost connection is nothing."""
-    return wire is not None and not (isinstance(wire, BeatRefused) and wire.error in UNHEARD)
+    return wire is not None and not (isinstance(wire, s.BeatRefused) and wire.error in UNHEARD)
 
 
 def ids_in(here: SlotState) -> int:

@@ -18,16 +18,8 @@ from rebalance_verifier.specs.logic.specification import Specification
 from rebalance_verifier.specs.logic.varying import around, instead_of
 from rebalance_verifier.specs.migration import coordinator as group
 from rebalance_verifier.specs.migration import member as classic
+from rebalance_verifier.specs.migration import vocabulary as v
 from rebalance_verifier.specs.migration.safety import specification
-from rebalance_verifier.specs.migration.vocabulary import (
-    CLASSIC,
-    COMPLETING,
-    CONSUMER,
-    JOIN_GROUP,
-    NOTHING,
-    PREPARING,
-    SETTLED,
-)
 from z3 import And, Exists, Implies, Not
 
 SIZES = {"Member": 3, "Partition": 2, "Generation": 6}
@@ -64,7 +56,7 @@ class MigrationGuard(GuardLeftOut):
 
 @instead_of(group.upgraded)
 def _holds_what_is_stored(s: State, t: After, m: Term, g: Term) -> None:
-    t.when(s.kind == CLASSIC, s.wire(m) == JOIN, Not(s.member(m)))
+    t.when(s.kind == v.CLASSIC, s.wire(m) == JOIN, Not(s.member(m)))
     group.converts(s, t, g, NO)
 
 
@@ -75,19 +67,19 @@ def _to_target(effect: Effect, s: State, t: After, m: Term) -> None:
 
 
 def _may_enter(s: State, m: Term) -> Term:
-    return s.call(m) == JOIN_GROUP
+    return s.call(m) == v.JOIN_GROUP
 
 
 @instead_of(group.presents)
 def _admits_the_unknown(s: State, t: After, m: Term) -> None:
-    t.when(_may_enter(s, m), s.kind == CONSUMER, Not(group.nobody(s)), s.wire(m) == IDLE)
+    t.when(_may_enter(s, m), s.kind == v.CONSUMER, Not(group.nobody(s)), s.wire(m) == IDLE)
     group.shows(s, t, m)
 
 
 @instead_of(group.decides)
 def _gives_what_is_claimed(s: State, t: After) -> None:
-    t.when(s.kind == CLASSIC, s.phase == COMPLETING, Exists([M], group.awaited(s, M)))
-    t.phase = SETTLED
+    t.when(s.kind == v.CLASSIC, s.phase == v.COMPLETING, Exists([M], group.awaited(s, M)))
+    t.phase = v.SETTLED
     t.assigned[M, P] = ANY
     t.where(Implies(t.assigned(M, P), s.member(M)))
     t.where(Implies(And(t.assigned(M, P), t.assigned(N, P)), M == N))
@@ -96,14 +88,14 @@ def _gives_what_is_claimed(s: State, t: After) -> None:
 
 @instead_of(group.phase_ends)
 def _waits_for_nobody(s: State, t: After, g: Term) -> None:
-    t.when(s.kind == CLASSIC, s.phase == PREPARING, lt(s.group_epoch, g), Not(group.nobody(s)))
+    t.when(s.kind == v.CLASSIC, s.phase == v.PREPARING, lt(s.group_epoch, g), Not(group.nobody(s)))
     group.next_generation(s, t, g)
 
 
 @instead_of(classic.join_eager)
 def _claims_nothing(s: State, t: After, m: Term) -> None:
-    t.when(s.runs(m), s.old(m), s.call(m) == NOTHING)
-    classic.calls(t, m, JOIN_GROUP, epoch=s.epoch(m))
+    t.when(s.runs(m), s.old(m), s.call(m) == v.NOTHING)
+    classic.calls(t, m, v.JOIN_GROUP, epoch=s.epoch(m))
 
 
 GUARDS: dict[str, MigrationGuard] = {

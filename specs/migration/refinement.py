@@ -5,21 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.conversion import may_upgrade
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatKind,
-    ClassicMember,
-    ClassicMessage,
-    ClassicStep,
-    GroupKind,
-    find,
-)
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Life,
-    MemberState,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Machine
 from rebalance_verifier.model.migration.group import migration_machine
@@ -48,7 +36,7 @@ def migration_steps(move: ConsumerMove) -> Iterator[Step]:
         yield from _OF_GROUP[name](move)
     elif name in REMOVES:
         yield from correspondence.removed(move, removal)
-    elif isinstance(move.old.member, ClassicMember):
+    elif isinstance(move.old.member, s.ClassicMember):
         if name not in _OF_CLASSIC:
             raise NoCounterpartError(f"the logic has no {name!r} of a classic member")
         yield from _OF_CLASSIC[name](move)
@@ -62,11 +50,11 @@ def migration_steps(move: ConsumerMove) -> Iterator[Step]:
 
 def removal(move: ConsumerMove, m: int) -> Step:
     """A member is removed: of a classic group, of one that becomes a classic one, or of one that does not."""
-    if move.group.kind is GroupKind.CLASSIC and move.group_after.kind is GroupKind.CLASSIC:
-        upgraded = isinstance(move.old.wire, Beat) and find(move.old.records, move.old.wire.id) is None
+    if move.group.kind is s.GroupKind.CLASSIC and move.group_after.kind is s.GroupKind.CLASSIC:
+        upgraded = isinstance(move.old.wire, s.Beat) and s.find(move.old.records, move.old.wire.id) is None
         if not (upgraded and move.event.action in correspondence.LEAVES):
             return ("leaves",), (m,)
-    if move.group_after.kind is GroupKind.CLASSIC:
+    if move.group_after.kind is s.GroupKind.CLASSIC:
         return ("downgraded",), (m,)
     return correspondence.removal(move, m)
 
@@ -77,14 +65,14 @@ def removal(move: ConsumerMove, m: int) -> Step:
 def arrives(move: ConsumerMove) -> Iterator[Step]:
     """Yield a heartbeat at the coordinator; one that joins makes the group one of its protocol."""
     beat = move.old.wire
-    assert isinstance(beat, Beat)
+    assert isinstance(beat, s.Beat)
     m = move.id(beat.id)
-    if beat.kind is BeatKind.JOIN and move.group.kind is GroupKind.CLASSIC:
+    if beat.kind is s.BeatKind.JOIN and move.group.kind is s.GroupKind.CLASSIC:
         if any(here.records for here in move.before) and not may_upgrade(move.map.setup):
             yield ("not_found",), (m,)
             return
         yield ("upgraded",), (m, move.map.epoch(move.group.epoch + 1))
-    elif beat.kind is BeatKind.JOIN and move.group.kind is GroupKind.NONE:
+    elif beat.kind is s.BeatKind.JOIN and move.group.kind is s.GroupKind.NONE:
         yield ("founded",), (m,)
     yield from correspondence.arrives(move)
 
@@ -97,7 +85,7 @@ def _me(move: ConsumerMove) -> int:
 
 
 def _dropped(move: ConsumerMove) -> Iterator[Step]:
-    if isinstance(move.old.wire, ClassicMessage) and move.new.wire is None:
+    if isinstance(move.old.wire, s.ClassicMessage) and move.new.wire is None:
         yield ("dropped",), (move.id(move.old.wire.id),)
 
 
@@ -109,39 +97,39 @@ def _joins(move: ConsumerMove) -> Iterator[Step]:
 
 def _request(move: ConsumerMove) -> Iterator[Step]:
     call, answer = move.old.wire, move.new.wire
-    assert isinstance(call, ClassicMessage)
-    assert isinstance(answer, ClassicMessage)
+    assert isinstance(call, s.ClassicMessage)
+    assert isinstance(answer, s.ClassicMessage)
     m, step = move.id(call.id), answer.step
-    if step is ClassicStep.REFUSED:
+    if step is s.ClassicStep.REFUSED:
         yield ("refuses",), (m,)
         if move.group.kind is not move.group_after.kind:
             yield ("dissolved",), ()
-    elif call.step is ClassicStep.SYNC:
-        settled = "sync_of_epoch" if move.group.kind is GroupKind.CONSUMER else "sync_of_settled"
-        yield ("sync_waits" if step is ClassicStep.SYNC_WAITS else settled,), (m,)
-    elif step is ClassicStep.JOIN_WAITS:
+    elif call.step is s.ClassicStep.SYNC:
+        settled = "sync_of_epoch" if move.group.kind is s.GroupKind.CONSUMER else "sync_of_settled"
+        yield ("sync_waits" if step is s.ClassicStep.SYNC_WAITS else settled,), (m,)
+    elif step is s.ClassicStep.JOIN_WAITS:
         yield ("enters",), (m,)
     else:
         yield ("presents",), (m,)
-        yield from handled(move, m, find(move.old.records, call.id), call.topics)
+        yield from handled(move, m, s.find(move.old.records, call.id), call.topics)
         yield ("returns",), (m,)
 
 
 def _refused(move: ConsumerMove) -> Iterator[Step]:
-    assert isinstance(move.old.wire, ClassicMessage)
+    assert isinstance(move.old.wire, s.ClassicMessage)
     yield ("refuses",), (move.id(move.old.wire.id),)
 
 
 def _response(move: ConsumerMove) -> Iterator[Step]:
     call, old, new = move.old.wire, move.old.member, move.new.member
-    assert isinstance(call, ClassicMessage)
-    assert isinstance(old, ClassicMember)
-    if new.life is Life.FAILED:
+    assert isinstance(call, s.ClassicMessage)
+    assert isinstance(old, s.ClassicMember)
+    if new.life is p.Life.FAILED:
         yield ("ends",), (_me(move),)
-    elif isinstance(move.new.wire, ClassicMessage):
+    elif isinstance(move.new.wire, s.ClassicMessage):
         yield ("join_answered",), (_me(move),)
         return
-    elif call.step is ClassicStep.SYNC_OK and call.id == old.id and old.state is MemberState.COMPLETING:
+    elif call.step is s.ClassicStep.SYNC_OK and call.id == old.id and old.state is p.MemberState.COMPLETING:
         yield ("sync_answered",), (_me(move),)
         return
     else:
@@ -151,9 +139,9 @@ def _response(move: ConsumerMove) -> Iterator[Step]:
 
 def _expelled(move: ConsumerMove) -> Iterator[Step]:
     old, new = move.old.member, move.new.member
-    assert isinstance(old, ClassicMember)
-    assert isinstance(new, ClassicMember)
-    if old.generation != NONE and new.generation == NONE:
+    assert isinstance(old, s.ClassicMember)
+    assert isinstance(new, s.ClassicMember)
+    if old.generation != p.NONE and new.generation == p.NONE:
         yield ("expelled",), (_me(move),)
 
 
@@ -168,8 +156,8 @@ def _ends(move: ConsumerMove) -> Iterator[Step]:
     yield from _dropped(move)
     yield ("ends",), (_me(move),)
     yield from commits_end(move)
-    before = find(move.old.records, move.old.member.id)
-    if before is not None and find(move.new.records, before.id) is None:
+    before = s.find(move.old.records, move.old.member.id)
+    if before is not None and s.find(move.new.records, before.id) is None:
         yield removal(move, _me(move))
 
 
@@ -210,7 +198,7 @@ def _decides(move: ConsumerMove) -> Iterator[Step]:
 
 def _commit_arrives(move: ConsumerMove) -> Iterator[Step]:
     """Yield what the logic leaves open: what a classic group does with it."""
-    if move.group.kind is GroupKind.CLASSIC:
+    if move.group.kind is s.GroupKind.CLASSIC:
         yield from commits_end(move)
     else:
         yield from committed(move)

@@ -16,14 +16,8 @@ from rebalance_verifier.live.clients.proxy.rules import ProxyRule
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.model.classic.errors import FATAL
 from rebalance_verifier.model.classic.state import Refused
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Answered, Call, Callback, Threw
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    Parts,
-    Slot,
-)
 
 TAKEN = ("JoinGroup", "SyncGroup")
 """What the trace's coordinator answers when it is time; the rest of the group protocol at once."""
@@ -32,7 +26,7 @@ AT_ONCE = ("Heartbeat", "LeaveGroup", "OffsetCommit")
 STARTS = 60.0
 """Seconds that a process gets to have a consumer: a JVM on a busy machine is slower than any answer."""
 
-GONE = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
+GONE = (p.Error.UNKNOWN_MEMBER_ID, p.Error.ILLEGAL_GENERATION, p.Error.FENCED_INSTANCE_ID)
 
 
 def thrown(line: JsonLine) -> bool:
@@ -63,7 +57,7 @@ class ReplayClient:
 
     def __init__(
         self,
-        slot: Slot,
+        slot: p.Slot,
         name: str,
         rank: int,
         proxy: Proxy,
@@ -84,8 +78,8 @@ class ReplayClient:
         self.used = dict.fromkeys(TAKEN, 0)
         self.waiting: dict[str, Frame] = {}
         self.believed = self.owned = 0
-        self.own_gen = self.generation = NONE
-        self.incarnation, self.gone = NO_ID, False
+        self.own_gen = self.generation = p.NONE
+        self.incarnation, self.gone = p.NO_ID, False
         self.judged: Refused | None = None
         self.abandoned: Frame | None = None
         self.left_behind: list[Frame | None] = []
@@ -119,8 +113,8 @@ class ReplayClient:
             self.used[api] = len(self.taken[api].matched)
         self.waiting.clear()
         self.believed = self.owned = 0
-        self.own_gen = self.generation = NONE
-        self.incarnation, self.gone, self.judged = NO_ID, False, None
+        self.own_gen = self.generation = p.NONE
+        self.incarnation, self.gone, self.judged = p.NO_ID, False, None
         self.late = self.due = None
         self.commit_done()
 
@@ -272,7 +266,7 @@ class ReplayClient:
         resets = self.resets_so_far() > self.resets
         shown = (frame.fields or {}).get("member_id", "") if frame is not None else ""
         keeps = frame is None or not self.incarnation or shown == self.id(self.incarnation)
-        lost = self.incarnation != NO_ID and not keeps
+        lost = self.incarnation != p.NO_ID and not keeps
         yield Answered(
             who=self.slot,
             api=wire.api,
@@ -330,8 +324,8 @@ class ReplayClient:
             elif kind in calls:
                 parts = self.bits(line["partitions"])
                 yield Callback(
-                    *(calls[kind], self.slot, Parts(parts), self.eager, self.gone),
-                    *(Parts(self.believed | parts if during is None else during), Parts(self.believed)),
+                    *(calls[kind], self.slot, p.Parts(parts), self.eager, self.gone),
+                    *(p.Parts(self.believed | parts if during is None else during), p.Parts(self.believed)),
                 )
                 during = None
                 self.believed = self.believed | parts if kind == "assigned" else self.believed & ~parts

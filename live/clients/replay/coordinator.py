@@ -14,23 +14,10 @@ from rebalance_verifier.live.clients.replay.client import Diverged, ReplayClient
 from rebalance_verifier.live.clients.replay.replay_plan import Decision, ReplayStep, SendTime, alike
 from rebalance_verifier.live.clients.replay.scene import NotForcible, ReplayScene
 from rebalance_verifier.live.clients.replay.verdict import LEADER
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.errors import FATAL, answer_to
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    MemberRecord,
-    Refused,
-    Sync,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Decided
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Error,
-    Generation,
-    Grant,
-    Id,
-    Parts,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import MemberContext, letter
 from rebalance_verifier.model.values import Subscription
 from rebalance_verifier.model.wire import WireError, decode_subscription
@@ -72,11 +59,11 @@ class TraceCoordinator:
                     self.scene.proxy.refuse(client.late, "NONE")
                     client.late = None
 
-    def records(self, step: ReplayStep) -> Iterator[tuple[Slot, MemberRecord]]:
+    def records(self, step: ReplayStep) -> Iterator[tuple[p.Slot, s.MemberRecord]]:
         """Yield what the trace's coordinator knows before a step, in the order of slots."""
         for slot in self.scene.setup.slots:
             for record in step.records(name=letter(slot)):
-                yield Slot(slot), record
+                yield p.Slot(slot), record
 
     # -- JoinGroup ---------------------------------------------------------------------------------------
 
@@ -84,16 +71,16 @@ class TraceCoordinator:
         """The JoinGroup is the coordinator's: it has the metadata from now on."""
         client, wire = self.scene.clients[step.event.who], step.wire(after=True)
         frame = client.waiting.get("JoinGroup")
-        if frame is not None and wire is not None and not isinstance(wire, Refused):
+        if frame is not None and wire is not None and not isinstance(wire, s.Refused):
             self.metas[client.slot, int(wire.id)] = _protocols(frame)
 
     def _abandoned(self, step: ReplayStep, frame: Frame | None) -> None:
         """A JoinGroup arrives whose answer goes nowhere."""
         for record in step.records(after=True):
             if frame is not None and record not in step.records():
-                self.metas[Slot(step.event.who), record.id] = _protocols(frame)
+                self.metas[p.Slot(step.event.who), record.id] = _protocols(frame)
 
-    def answer_join(self, step: ReplayStep, client: ReplayClient, wire: JoinOk) -> None:
+    def answer_join(self, step: ReplayStep, client: ReplayClient, wire: s.JoinOk) -> None:
         """A generation begins; its leader gets the members in the order of their ids."""
         clients, members = self.scene.clients, []
         for slot in self.scene.order if wire.leader else ():
@@ -130,7 +117,7 @@ class TraceCoordinator:
     def assign(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """The leader is answered and decides."""
         wire = step.wire()
-        assert isinstance(wire, JoinOk)
+        assert isinstance(wire, s.JoinOk)
         self.answer_join(step, client, wire)
         if client.late is not None and step.following == "late answer":
             # librdkafka asks for metadata before it decides, and the answer waits behind this one.
@@ -153,7 +140,7 @@ class TraceCoordinator:
         for name in given:
             if name not in back:
                 self.scene.differs(step, f"assigns to {name}, which the group does not have")
-        if isinstance(step.wire(after=True), Sync) and decided is None:
+        if isinstance(step.wire(after=True), s.Sync) and decided is None:
             return  # the group has moved on, and nobody reads what it decides
         yield self._decided(step, client, decided)
 
@@ -164,12 +151,12 @@ class TraceCoordinator:
         for slot, record in self.records(step):
             if record.meta is None:
                 continue
-            key, id_ = (int(slot), record.id), Id(slot, record.id)
-            grants.append(Grant(id_, Parts(scene.assignment(self.grants[client.name].get(key, b"")))))
+            key, id_ = (int(slot), record.id), p.Id(slot, record.id)
+            grants.append(p.Grant(id_, p.Parts(scene.assignment(self.grants[client.name].get(key, b"")))))
             meta = subscription(self.metas.get(key, {}).get(step.group().protocol or "", b""))
             claimed = scene.bits(meta.owned_partitions) if meta else 0
-            assigned_in = Generation(scene.clients[slot].own_gen if claimed else NONE)
-            claims.append((id_, Parts(claimed), assigned_in, scene.setup.parts(record.meta.topics)))
+            assigned_in = p.Generation(scene.clients[slot].own_gen if claimed else p.NONE)
+            claims.append((id_, p.Parts(claimed), assigned_in, scene.setup.parts(record.meta.topics)))
             otherwise |= claimed.bit_count() != record.meta.owned.bit_count()
         modelled = {letter(grant.id.slot): grant.parts for grant in decided.grants} if decided else {}
         self.decisions.append((modelled, {letter(grant.id.slot): grant.parts for grant in grants}))
@@ -202,15 +189,15 @@ class TraceCoordinator:
 
     # -- errors ------------------------------------------------------------------------------------------
 
-    def refuse(self, step: ReplayStep, client: ReplayClient, wire: Refused) -> Iterator[Any]:
+    def refuse(self, step: ReplayStep, client: ReplayClient, wire: s.Refused) -> Iterator[Any]:
         """A JoinGroup or SyncGroup is answered with an error."""
         api = "JoinGroup" if wire.api == "join" else "SyncGroup"
-        if wire.error is Error.DISCONNECT:
+        if wire.error is p.Error.DISCONNECT:
             return
         frame = client.waiting.get(api)
         if frame is None:
             raise Diverged(f"{client.name} has no {api} under way")
-        if wire.error is Error.MEMBER_ID_REQUIRED:
+        if wire.error is p.Error.MEMBER_ID_REQUIRED:
             if frame.version < 4:
                 return  # it stays for the JoinGroup that shows an id, in the trace
             client.incarnation = wire.given
@@ -232,7 +219,7 @@ class TraceCoordinator:
         yield from client.look()
         frame = client.take("Heartbeat")
         yield from self._refuses(
-            step, client, frame, Refused("heartbeat", error, before.id, before.generation)
+            step, client, frame, s.Refused("heartbeat", error, before.id, before.generation)
         )
 
     def late_request(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
@@ -252,13 +239,13 @@ class TraceCoordinator:
         """A request that was taken is answered with an error."""
         answer, frame = step.stray(), client.late
         client.late = None
-        if frame is None or not isinstance(answer, Refused):
+        if frame is None or not isinstance(answer, s.Refused):
             return  # why it was not sent was said before, or it is a request of a process that is gone
         yield from client.look()
         yield from self._refuses(step, client, frame, answer)
 
     def _refuses(
-        self, step: ReplayStep, client: ReplayClient, frame: Frame, answer: Refused
+        self, step: ReplayStep, client: ReplayClient, frame: Frame, answer: s.Refused
     ) -> Iterator[Any]:
         """Answer a heartbeat or a commit with an error. Raises NotForcible when it is not its turn."""
         gone = client.gone

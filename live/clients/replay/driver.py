@@ -14,21 +14,10 @@ from rebalance_verifier.live.clients.replay.coordinator import TraceCoordinator,
 from rebalance_verifier.live.clients.replay.judge import ReplayJudge
 from rebalance_verifier.live.clients.replay.replay_plan import Due, ReplayStep
 from rebalance_verifier.live.clients.replay.scene import NotForcible, ReplayScene
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.errors import answer_to
-from rebalance_verifier.model.classic.state import (
-    Join,
-    JoinOk,
-    Refused,
-    SyncOk,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call, Callback, Claimed, Completed, Left, Threw
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Generation,
-    Life,
-    Parts,
-)
 from rebalance_verifier.model.group.setup import MemberContext
 
 POLLS = 10
@@ -100,7 +89,7 @@ class ClientDriver:
 
     def hang(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """Yield a callback that does not return, as far as the group sees: it is not polled."""
-        if isinstance(step.wire(), JoinOk):
+        if isinstance(step.wire(), s.JoinOk):
             raise NotForcible("an assignor that never returns is not among the clients' commands")
         yield from self._not_polled(client)
 
@@ -112,7 +101,7 @@ class ClientDriver:
         yield from self._not_polled(client)
         client.leaves(before, MAX_POLL + self.scene.patience)
         client.gone = True
-        if step.event.action == "max poll" and step.member().life is Life.UP:
+        if step.event.action == "max poll" and step.member().life is p.Life.UP:
             client.process.command("resume")
 
     def _not_polled(self, client: ReplayClient) -> Iterator[Any]:
@@ -136,15 +125,15 @@ class ClientDriver:
             return
         scene = self.scene
         claims = scene.bits(meta.owned_partitions)
-        if claims and meta.generation_id != NONE:
+        if claims and meta.generation_id != p.NONE:
             yield Claimed(
-                client.slot, Parts(claims), Generation(meta.generation_id), Generation(client.own_gen)
+                client.slot, p.Parts(claims), p.Generation(meta.generation_id), p.Generation(client.own_gen)
             )
         modelled = getattr(getattr(step.wire(after=True), "meta", None), "owned", 0)
         if bool(modelled) != bool(claims):
             scene.differs(step, f"claims {scene.spell(claims)}, in the trace {scene.spell(modelled)}")
         request = step.wire(after=True)
-        had_id, has_id = isinstance(request, Join) and request.id != NO_ID, bool(fields.get("member_id"))
+        had_id, has_id = isinstance(request, s.Join) and request.id != p.NO_ID, bool(fields.get("member_id"))
         if had_id != has_id:
             difference = "shows a member id" if has_id else "shows no member id"
             scene.differs(step, f"{difference}, in the trace {'one' if had_id else 'none'}")
@@ -158,18 +147,18 @@ class ClientDriver:
     def receive(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """Its JoinGroup or SyncGroup is answered."""
         match step.wire():
-            case JoinOk() as wire:
+            case s.JoinOk() as wire:
                 self.coordinator.answer_join(step, client, wire)
                 if step.wire(after=True) is not None:
                     client.request("SyncGroup")
-            case SyncOk(id=incarnation):
+            case s.SyncOk(id=incarnation):
                 does = "pause" if step.following not in ("complete", "") else ""
                 does = "throw" if step.following == "listener throws" else does
                 if does:
                     client.process.command(does)
                     yield from client.look()
                 self.coordinator.answer_sync(step, client, incarnation)
-            case Refused() as wire:
+            case s.Refused() as wire:
                 yield from self.coordinator.refuse(step, client, wire)
 
     def complete(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
@@ -187,16 +176,16 @@ class ClientDriver:
         if client.gone and Call.ASSIGNED not in made:
             return
         given = self.scene.assignment(self.coordinator.assigned.get((client.slot, client.incarnation), b""))
-        client.own_gen = client.generation if client.owned else NONE
+        client.own_gen = client.generation if client.owned else p.NONE
         revoked = Call.REVOKED in made
         yield Completed(
             who=client.slot,
-            assigned=Parts(given),
-            owned=Parts(client.owned),
+            assigned=p.Parts(given),
+            owned=p.Parts(client.owned),
             eager=client.eager,
             revoked=revoked,
             rejoin=client.rejoins() if revoked and not client.eager else True,
-            believed=Parts(client.believed),
+            believed=p.Parts(client.believed),
         )
         if client.owned != given:
             spell = self.scene.spell
@@ -245,14 +234,14 @@ class ClientDriver:
         for api in TAKEN:
             client.used[api] = len(client.taken[api].matched)
         wire = step.wire(after=True)
-        assert isinstance(wire, Refused)
+        assert isinstance(wire, s.Refused)
         client.remember_error(step, wire)
         if not self.scene.proxy.disconnect(client.name):
             raise Diverged(f"{client.name} has no connection to lose")
 
     def leave_behind(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
         """Yield the same, and its JoinGroup or SyncGroup has arrived, or will."""
-        api = "JoinGroup" if isinstance(step.wire(), Join) else "SyncGroup"
+        api = "JoinGroup" if isinstance(step.wire(), s.Join) else "SyncGroup"
         client.left_behind.append(client.waiting.get(api))
         yield from self.disconnect(step, client)
 
@@ -285,9 +274,9 @@ class ClientDriver:
         assert error is not None, "a commit that is accepted is not refused"
         if not client.committing():
             raise Diverged(f"no commit of {client.name} waits for its answer")
-        client.remember_error(step, Refused("commit", error, member.id, member.generation))
+        client.remember_error(step, s.Refused("commit", error, member.id, member.generation))
         client.commit_done(error)
-        sends = isinstance(step.wire(after=True), Join)
+        sends = isinstance(step.wire(after=True), s.Join)
         yield from self.join(step, client) if sends else client.look()
 
     def prepare(self, step: ReplayStep, client: ReplayClient) -> Iterator[Any]:
@@ -340,11 +329,11 @@ class ClientDriver:
             self.judge.judge(step, tuple(completed))
         yield from calls or completed
         sent = proxy.count("LeaveGroup", client.name) > before
-        yield Left(client.slot, Parts(client.believed), sent, ought)
+        yield Left(client.slot, p.Parts(client.believed), sent, ought)
         left_behind = client.waiting.get("JoinGroup")
         if close:
             client.process.end()
-        elif isinstance(step.stray(after=True), Join):  # still on its way when its connection ends
+        elif isinstance(step.stray(after=True), s.Join):  # still on its way when its connection ends
             proxy.disconnect(client.name)
         client.forget()
         client.abandoned = left_behind

@@ -10,11 +10,7 @@ from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.live.clients.replay.scene import ReplayScene
 from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replayed
 from rebalance_verifier.model.classic.describe import event_text, observation_text
-from rebalance_verifier.model.group.parts import (
-    Life,
-    MemberState,
-    Parts,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.clauses import CONVERGES, rules
 
@@ -77,10 +73,10 @@ class ReplayJudge(ClauseJudge):
         inside = client.incarnation in known and not client.gone
         # In the middle of a rebalance some clients still list what the listener was told is gone.
         me = step.member(after=True, name=client.name)
-        settled = me.state is MemberState.STABLE and me.received is None and not client.waiting
+        settled = me.state is p.MemberState.STABLE and me.received is None and not client.waiting
         listed = client.owned if settled else client.believed
         return {
-            f"held {client.name}": Parts(client.owned if inside else 0),
-            f"listener {client.name}": (Parts(client.believed), Parts(listed), Life.UP),
-            f"reads {client.name}": (client.eager, client.commit is not None, Parts(client.reads)),
+            f"held {client.name}": p.Parts(client.owned if inside else 0),
+            f"listener {client.name}": (p.Parts(client.believed), p.Parts(listed), p.Life.UP),
+            f"reads {client.name}": (client.eager, client.commit is not None, p.Parts(client.reads)),
         }

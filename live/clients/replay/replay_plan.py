@@ -15,18 +15,10 @@ from typing import Any, cast
 
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.join_group import connection_of
-from rebalance_verifier.model.classic.state import (
-    Behind,
-    Group,
-    Member,
-    Records,
-    Refused,
-    Stray,
-    Wire,
-)
 from rebalance_verifier.model.group.parts import (
     Life,
     MemberState,
@@ -88,36 +80,36 @@ class ReplayStep:
     def _part(self, state: State, part: str, name: str = "") -> Any:
         return self.built.value(state, part if part == "group" else f"{part} {name or self.name}")
 
-    def member(self, *, after: bool = False, name: str = "") -> Member:
+    def member(self, *, after: bool = False, name: str = "") -> s.Member:
         """Return the member, as the model has it."""
-        return cast(Member, self._part(self.after if after else self.before, "member", name))
+        return cast(s.Member, self._part(self.after if after else self.before, "member", name))
 
-    def wire(self, *, after: bool = False, name: str = "") -> Wire:
+    def wire(self, *, after: bool = False, name: str = "") -> s.Wire:
         """Return what is under way between it and the coordinator."""
-        return cast(Wire, self._part(self.after if after else self.before, "wire", name))
+        return cast(s.Wire, self._part(self.after if after else self.before, "wire", name))
 
-    def records(self, *, after: bool = False, name: str = "") -> Records:
+    def records(self, *, after: bool = False, name: str = "") -> s.Records:
         """Return what the coordinator knows of it."""
-        return cast(Records, self._part(self.after if after else self.before, "record", name))
+        return cast(s.Records, self._part(self.after if after else self.before, "record", name))
 
-    def stray(self, *, after: bool = False) -> Stray:
+    def stray(self, *, after: bool = False) -> s.Stray:
         """Return its heartbeat or commit on the way, or the answer to that."""
-        return cast(Stray, self._part(self.after if after else self.before, "stray"))
+        return cast(s.Stray, self._part(self.after if after else self.before, "stray"))
 
     @property
     def connection(self) -> int:
         """Of several broken connections, the one on which this request was sent: 0 for the oldest."""
         return connection_of(self.event.choice)
 
-    def behind(self, *, after: bool = False) -> Behind:
+    def behind(self, *, after: bool = False) -> s.Behind:
         """Return what it left under way on connections that broke."""
         if f"behind {self.name}" not in self.built.position:
             return ()
-        return cast(Behind, self._part(self.after if after else self.before, "behind"))
+        return cast(s.Behind, self._part(self.after if after else self.before, "behind"))
 
-    def group(self, *, after: bool = False) -> Group:
+    def group(self, *, after: bool = False) -> s.Group:
         """Return the coordinator's group."""
-        return cast(Group, self._part(self.after if after else self.before, "group"))
+        return cast(s.Group, self._part(self.after if after else self.before, "group"))
 
     @property
     def title(self) -> str:
@@ -189,7 +181,7 @@ def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
 def _take(built: Machine, state: State, event: Event, *, only: bool) -> tuple[Event, Outcome] | None:
     name = event.action
     if name == "receive error":
-        if not isinstance(built.value(state, f"wire {letter(event.who)}"), Refused):
+        if not isinstance(built.value(state, f"wire {letter(event.who)}"), s.Refused):
             return None
         name = "receive"
     action = built.by_name[name, event.who]

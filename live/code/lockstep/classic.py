@@ -37,23 +37,9 @@ from rebalance_verifier.live.code.lockstep.steps import LockSteps, can_enforce, 
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeReleases
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
-from rebalance_verifier.model.classic.state import (
-    Join,
-    JoinOk,
-    Metadata,
-    Sync,
-    Wire,
-)
+from rebalance_verifier.model.classic import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Callback, Threw
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Grant,
-    GroupState,
-    Id,
-    Life,
-    Parts,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, State
 
@@ -189,7 +175,7 @@ class Lockstep:
         """Return what can be done to Kafka now although no step of the model is like it: nothing may come of
         it."""
         can = self.possible().can
-        up = [slot for slot in self.setup.slots if self._part(self.state, "member", slot).life is Life.UP]
+        up = [slot for slot in self.setup.slots if self._part(self.state, "member", slot).life is p.Life.UP]
         found = [
             Event(POLL, slot)
             for slot in up
@@ -207,7 +193,7 @@ class Lockstep:
             expires = can("session expires", slot) or can("session timeout", slot)
             if slot != NOBODY and not expires:
                 found.append(Event(SESSION, slot, f"id {number}"))
-        if self.built.value(self.state, "group").state not in (GroupState.EMPTY, GroupState.DEAD):
+        if self.built.value(self.state, "group").state not in (p.GroupState.EMPTY, p.GroupState.DEAD):
             found.append(Event(EXPIRE, NOBODY))
         found += [
             Event(CRASH, slot)
@@ -248,7 +234,7 @@ class Lockstep:
 
     def _polled(self, slot: int) -> list[Any]:
         """The model does what Kafka is known to do in such a poll."""
-        if prepared := prepared_in_flight(self.built, self.state, MemberContext(Slot(slot), self.setup)):
+        if prepared := prepared_in_flight(self.built, self.state, MemberContext(p.Slot(slot), self.setup)):
             self.state, seen = prepared
             self.seen.deviations[PREPARES_IN_FLIGHT.id] += 1
             return list(seen)
@@ -296,7 +282,7 @@ class Lockstep:
         if step.event.action in ("rebalance timeout", "slow member") and not armed_again:
             yield from self._passed_for_others(step, state)
         ended = self.group.state.coordinator.state != "PREPARING_REBALANCE"
-        if group.state is GroupState.PREPARING and (ended or not (group.first or self.memory.full)):
+        if group.state is p.GroupState.PREPARING and (ended or not (group.first or self.memory.full)):
             yield from self._elected(state)
         for slot in self.group.refreshed:
             yield from self._possible("refresh", slot, state)
@@ -304,7 +290,7 @@ class Lockstep:
             member = self.group.members[slot]
             if "OffsetCommit" in member.open and not self._part(state, "member", slot).committing:
                 yield from self._possible("slow commit", slot, state)
-            if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), Join):
+            if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), s.Join):
                 yield from self._refused_within(slot, state)
                 yield from self._possible("join", slot, state)
 
@@ -312,7 +298,7 @@ class Lockstep:
         """Yield the commit before a join, where a poll waited for it and heard that the membership is
         over."""
         mine, member = self.group.state.members[slot], self._part(state, "member", slot)
-        over = mine is not None and mine.generation == NONE != member.generation
+        over = mine is not None and mine.generation == p.NONE != member.generation
         if over and self.group.commits and self.code.waits(self.group.members[slot]):
             yield from self._possible("commit refused" if member.committing else "slow commit", slot, state)
 
@@ -385,31 +371,33 @@ class Lockstep:
         """Return the state with the leader's own decision instead of the model's."""
         wire = step.wire(after=True)
         sync = self.group.members[step.event.who].open.get("SyncGroup")
-        if isinstance(wire, Sync) and sync is None:
+        if isinstance(wire, s.Sync) and sync is None:
             return self._threw(step, after)
         if step.event.choice == "throws" and sync is not None and sync.generation is not None:
             joined = step.wire()
-            assert isinstance(joined, JoinOk)
-            wire = Sync(joined.id, joined.generation, (Grant(Id(Slot(step.event.who), joined.id), Parts(0)),))
+            assert isinstance(joined, s.JoinOk)
+            wire = s.Sync(
+                joined.id, joined.generation, (p.Grant(p.Id(p.Slot(step.event.who), joined.id), p.Parts(0)),)
+            )
             member = self._part(after, "member", step.event.who)
             member = member._replace(rejoin=step.member().rejoin)
             after = self.built.put(after, f"member {step.name}", member)
-        if not isinstance(wire, Sync) or not wire.grants or sync is None:
+        if not isinstance(wire, s.Sync) or not wire.grants or sync is None:
             return after
         grants = []
         for real, parts in sync.assignments.items():
             number = self.ids.number(real)
             if number is None:
                 raise _Disagrees(f"the leader assigns to {real}, which the model does not know")
-            grants.append(Grant(Id(Slot(number[0]), number[1]), Parts(self.group.bits(parts or ()))))
+            grants.append(p.Grant(p.Id(p.Slot(number[0]), number[1]), p.Parts(self.group.bits(parts or ()))))
         grants.sort()
         self.seen.decisions += 1
-        mine = {one.grants for one in self._answers(step) if isinstance(one, Sync) and one.grants}
+        mine = {one.grants for one in self._answers(step) if isinstance(one, s.Sync) and one.grants}
         if tuple(grants) in mine:
             self.seen.predicted += 1
         else:
             mine |= {
-                one.grants for one in self._answers(step, "every") if isinstance(one, Sync) and one.grants
+                one.grants for one in self._answers(step, "every") if isinstance(one, s.Sync) and one.grants
             }
             settled = len(self.setup.topics) == 1 and not self.setup.racks
             settled = settled and not any("topic" in one.action for one in self.events)
@@ -419,23 +407,23 @@ class Lockstep:
                 raise _Disagrees(f"the leader decides {grants}, the model {sorted(mine)}")
         return self.built.put(after, f"wire {step.name}", wire._replace(grants=tuple(grants)))
 
-    def _metas(self) -> dict[Id, Metadata]:
+    def _metas(self) -> dict[p.Id, s.Metadata]:
         """Return what the coordinator knows of its members."""
         return {
-            Id(Slot(slot), record.id): record.meta
+            p.Id(p.Slot(slot), record.id): record.meta
             for slot in self.setup.slots
             for record in records_of(self.built, self.state, slot)
             if record.meta is not None
         }
 
-    def _quality(self, grants: Sequence[Grant]) -> tuple[list[int], int]:
+    def _quality(self, grants: Sequence[p.Grant]) -> tuple[list[int], int]:
         """Return how many partitions members are given, and how many stay with who claims them."""
         metas = self._metas()
         known = [(one.parts, metas[one.id]) for one in grants if one.id in metas]
         stay = sum((parts & (meta.owned | meta.last)).bit_count() for parts, meta in known)
         return sorted(parts.bit_count() for parts, _ in known), stay
 
-    def _answers(self, step: ReplayStep, naming: str = "given") -> Iterator[Wire]:
+    def _answers(self, step: ReplayStep, naming: str = "given") -> Iterator[s.Wire]:
         """Yield what the model's assignor may decide, with members and partitions under the names that they
         have or under any."""
         state, who = step.before, step.event.who

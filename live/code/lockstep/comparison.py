@@ -16,29 +16,8 @@ from rebalance_verifier.live.code.answers import (
     SimulationResponse,
 )
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, told_to_lead
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    JoinOk,
-    JoinParked,
-    Member,
-    MemberRecord,
-    Metadata,
-    Records,
-    Refused,
-    Sync,
-    SyncOk,
-    SyncParked,
-    Wire,
-)
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    GroupState,
-    Life,
-    MemberState,
-)
+from rebalance_verifier.model.classic import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Machine, State
 
@@ -48,15 +27,15 @@ Observed = Mapping[str, str]
 NOBODY_ID = "-"
 
 _GROUP_STATES = {
-    GroupState.EMPTY: "empty",
-    GroupState.PREPARING: "PREPARING_REBALANCE",
-    GroupState.COMPLETING: "COMPLETING_REBALANCE",
-    GroupState.STABLE: "STABLE",
-    GroupState.DEAD: "empty",
+    p.GroupState.EMPTY: "empty",
+    p.GroupState.PREPARING: "PREPARING_REBALANCE",
+    p.GroupState.COMPLETING: "COMPLETING_REBALANCE",
+    p.GroupState.STABLE: "STABLE",
+    p.GroupState.DEAD: "empty",
 }
 """GroupState of the model -> ``ClassicGroupState`` by its Java name; one without members may exist or not."""
 
-_REBALANCING = {MemberState.PREPARING.value, MemberState.COMPLETING.value}
+_REBALANCING = {p.MemberState.PREPARING.value, p.MemberState.COMPLETING.value}
 """What is one state, REBALANCING, before Kafka 2.7."""
 
 
@@ -92,7 +71,7 @@ class IdNames:
 
 def spelled(slot: int, incarnation: int) -> str:
     """Return an id of the model as text."""
-    return f"{letter(slot)}{incarnation}" if incarnation != NO_ID else NOBODY_ID
+    return f"{letter(slot)}{incarnation}" if incarnation != p.NO_ID else NOBODY_ID
 
 
 def differences(model: Observed, code: Observed) -> list[str]:
@@ -114,43 +93,43 @@ def differences(model: Observed, code: Observed) -> list[str]:
 def of_model(setup: Setup, built: Machine, state: State) -> dict[str, str]:
     """Return what can be seen of a state of the model."""
     seen: dict[str, str] = {}
-    group: Group = built.value(state, "group")
+    group: s.Group = built.value(state, "group")
     seen["the group"] = _GROUP_STATES[group.state]
-    if group.state not in (GroupState.DEAD, GroupState.EMPTY):
+    if group.state not in (p.GroupState.DEAD, p.GroupState.EMPTY):
         seen["its generation"] = str(group.generation)
-    if group.state in (GroupState.COMPLETING, GroupState.STABLE):
+    if group.state in (p.GroupState.COMPLETING, p.GroupState.STABLE):
         seen["its leader"] = spelled(*group.leader) if group.leader else NOBODY_ID
         seen["its protocol"] = str(group.protocol)
     for slot in setup.slots:
         name = letter(slot)
-        member: Member = built.value(state, f"member {name}")
+        member: s.Member = built.value(state, f"member {name}")
         for record in records_of(built, state, slot):
             seen |= _record(setup, group, slot, record)
         seen |= _member(setup, slot, member)
-        if member.life not in (Life.DOWN, Life.FAILED):
+        if member.life not in (p.Life.DOWN, p.Life.FAILED):
             seen[f"under way of {name}"] = _wire(
                 setup, slot, member.stage, built.value(state, f"wire {name}")
             )
     return seen
 
 
-def _record(setup: Setup, group: Group, slot: int, record: MemberRecord) -> dict[str, str]:
+def _record(setup: Setup, group: s.Group, slot: int, record: s.MemberRecord) -> dict[str, str]:
     name = f"member id {spelled(slot, record.id)}"
     if record.meta is None:
         return {name: "pending"}
     seen = {name: _claim(setup, record.meta)}
     seen[f"{name} has joined"] = str(record.joined)
     seen[f"{name} is new"] = str(record.new)
-    if group.state is GroupState.COMPLETING:
+    if group.state is p.GroupState.COMPLETING:
         seen[f"{name} has synced"] = str(record.synced)
-    if group.state is GroupState.STABLE:
+    if group.state is p.GroupState.STABLE:
         seen[f"{name} is assigned"] = setup.spell(record.assigned)
     return seen
 
 
-def _claim(setup: Setup, meta: Metadata) -> str:
+def _claim(setup: Setup, meta: s.Metadata) -> str:
     text = f"{_topics(meta.topics)} owning {setup.spell(meta.owned)}"
-    if meta.version >= 2 and meta.label != NONE:
+    if meta.version >= 2 and meta.label != p.NONE:
         text += f" of generation {meta.label}"
     if meta.version < 2 and meta.tells and "cooperative-sticky" in meta.assignors:
         text += f", written in generation {meta.own_gen}"
@@ -161,9 +140,9 @@ def _topics(topics: int) -> str:
     return f"topics {topics:b}"
 
 
-def _member(setup: Setup, slot: int, member: Member) -> dict[str, str]:
+def _member(setup: Setup, slot: int, member: s.Member) -> dict[str, str]:
     name = letter(slot)
-    if member.life in (Life.DOWN, Life.FAILED):
+    if member.life in (p.Life.DOWN, p.Life.FAILED):
         return {name: "down"}
     return {
         name: "up",
@@ -176,25 +155,25 @@ def _member(setup: Setup, slot: int, member: Member) -> dict[str, str]:
     }
 
 
-def _wire(setup: Setup, slot: int, stage: int, wire: Wire) -> str:
+def _wire(setup: Setup, slot: int, stage: int, wire: s.Wire) -> str:
     match wire:
-        case None | Refused(error=Error.DISCONNECT):  # nothing but the client's own knowledge of it
+        case None | s.Refused(error=p.Error.DISCONNECT):  # nothing but the client's own knowledge of it
             return "nothing"
-        case Join(id=id_, meta=meta):
+        case s.Join(id=id_, meta=meta):
             return f"JoinGroup of {spelled(slot, id_)}, {_claim(setup, meta)}"
-        case JoinParked():
+        case s.JoinParked():
             return "JoinGroup, which waits"
-        case JoinOk(id=id_, generation=generation, skip=skip) as answer:
+        case s.JoinOk(id=id_, generation=generation, skip=skip) as answer:
             leads = told_to_lead(setup.consumers[slot].stages[stage], answer)
             role = ("leads, skips" if skip else "leads") if leads else "follows"
             return f"JoinGroup's answer to {spelled(slot, id_)}: generation {generation}, {role}"
-        case Sync(id=id_, generation=generation):
+        case s.Sync(id=id_, generation=generation):
             return f"SyncGroup of {spelled(slot, id_)} in generation {generation}"
-        case SyncParked():
+        case s.SyncParked():
             return "SyncGroup, which waits"
-        case SyncOk(parts=parts):
+        case s.SyncOk(parts=parts):
             return f"SyncGroup's answer: {setup.spell(parts)}"
-        case Refused(api=api, error=error):
+        case s.Refused(api=api, error=error):
             return _refused("JoinGroup" if api == "join" else "SyncGroup", error.value)
     raise TypeError(wire)
 
@@ -203,7 +182,7 @@ def _refused(api: str, error: str) -> str:
     return f"{api}'s answer: {error}"
 
 
-def records_of(built: Machine, state: State, slot: int) -> Records:
+def records_of(built: Machine, state: State, slot: int) -> s.Records:
     """Return what the model's coordinator knows of a slot."""
     return tuple(built.value(state, f"record {letter(slot)}"))
 
@@ -255,7 +234,7 @@ class _CodeSight:
     def _claim(self, claims: Sequence[SimulationClaim]) -> str:
         [first, *_] = claims
         text = f"{self._topics(first.topics)} owning {self._parts(first.owned)}"
-        if first.generation not in (None, NONE):
+        if first.generation not in (None, p.NONE):
             text += f" of generation {first.generation}"
         if first.version < 2 and (
             written := [c.user_generation for c in claims if c.user_generation is not None]

@@ -32,23 +32,10 @@ from rebalance_verifier.live.code.simulation import (
     SimulationDied,
     SimulationMember,
 )
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.connections import LeftBehind, connection_of
 from rebalance_verifier.model.consumer.observations import Committed
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    ConsumerRecord,
-    GroupKind,
-    find,
-)
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Late,
-    Parts,
-    each,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, Options, Outcome, State
 
@@ -95,7 +82,7 @@ class ServedLockstep(RunNames):
         self._started = self._stored = 0
         self._deleted = False
         self._answers: list[SimulationResponse] = []
-        self._overtaken: dict[int, Beat] = {}  # by slot, the last that the model believes nothing of
+        self._overtaken: dict[int, s.Beat] = {}  # by slot, the last that the model believes nothing of
 
     # -- what a walk needs -------------------------------------------------------------------------------
 
@@ -123,7 +110,7 @@ class ServedLockstep(RunNames):
         return [
             Event(LEFT, slot)
             for slot, beat in self._overtaken.items()
-            if find(self._part(self.state, "record", slot), beat.id) is not None
+            if s.find(self._part(self.state, "record", slot), beat.id) is not None
         ]
 
     def try_in_vain(self, event: Event) -> Disagreement | None:
@@ -211,8 +198,8 @@ class ServedLockstep(RunNames):
             raise NotForcible("offsets are stored, which keep the group")
         if event.action == "topic grows" and (self._deleted or not self.are_first(self._exist(after))):
             raise NotForcible("a topic that is made again is another one to Kafka")
-        now = self._lives[-1][0] if self._lives else NONE
-        if event.action == "left heartbeat arrives" and NONE != self._left(event).epoch < now:
+        now = self._lives[-1][0] if self._lives else p.NONE
+        if event.action == "left heartbeat arrives" and p.NONE != self._left(event).epoch < now:
             raise NotForcible("Kafka counts epochs anew since, and would take an old one for one of now")
 
     def _take(self, event: Event, after: State) -> None:
@@ -220,7 +207,7 @@ class ServedLockstep(RunNames):
         who, wire = event.who, None if event.who < 0 else self._part(self.state, "wire", event.who)
         match event.action:
             case "heartbeat arrives":
-                assert isinstance(wire, Beat)
+                assert isinstance(wire, s.Beat)
                 self._sends(who, wire)
             case "left heartbeat arrives":
                 self._sends(who, self._left(event), left=True)
@@ -246,28 +233,28 @@ class ServedLockstep(RunNames):
 
     def _leaves(self, who: int, wire: Any) -> None:
         """What was sent before arrives first, on the same connection."""
-        if isinstance(wire, Beat):
+        if isinstance(wire, s.Beat):
             self._sends(who, wire)
         member = self._part(self.state, "member", who)
-        if member.epoch != NONE or member.state.value == "JOINING":
+        if member.epoch != p.NONE or member.state.value == "JOINING":
             static = self._instance(who) is not None
-            kind = BeatKind.AWAY if static else BeatKind.LEAVE
-            self._sends(who, Beat(kind, member.id, NONE, None, True, member.topics))
+            kind = s.BeatKind.AWAY if static else s.BeatKind.LEAVE
+            self._sends(who, s.Beat(kind, member.id, p.NONE, None, True, member.topics))
 
-    def _left(self, event: Event) -> Beat:
+    def _left(self, event: Event) -> s.Beat:
         """Return the heartbeat of a broken connection that arrives."""
         behind: LeftBehind = self._part(self.state, "behind", event.who)
         return behind[connection_of(event.choice)]
 
-    def _sends(self, who: int, beat: Beat, *, left: bool = False) -> None:
+    def _sends(self, who: int, beat: s.Beat, *, left: bool = False) -> None:
         """``left``: on a connection that broke; it has every field, or no news of the subscription."""
-        epochs = {BeatKind.JOIN: 0, BeatKind.LEAVE: -1, BeatKind.AWAY: -2}
+        epochs = {s.BeatKind.JOIN: 0, s.BeatKind.LEAVE: -1, s.BeatKind.AWAY: -2}
         fields: JsonLine = {
             "member_id": self._real[who, beat.id],
             "generation": epochs[beat.kind] if beat.kind in epochs else self._kafka(beat.epoch),
             "instance": self._instance(who),
         }
-        if beat.kind in (BeatKind.JOIN, BeatKind.STEADY):
+        if beat.kind in (s.BeatKind.JOIN, s.BeatKind.STEADY):
             if beat.full or not left:
                 fields["topics"] = self.names(beat.topics)
             if beat.owned is not None:
@@ -278,7 +265,7 @@ class ServedLockstep(RunNames):
 
     def _commits(self, who: int, commit: Any) -> None:
         """One commit for each partition: Kafka may store some of them only."""
-        assert isinstance(commit, Late)
+        assert isinstance(commit, p.Late)
         for name in self._partitions(commit.parts):
             fields: JsonLine = {
                 "member_id": self._real[who, commit.id],
@@ -333,12 +320,12 @@ class ServedLockstep(RunNames):
             [seen] = [one for one in outcome.seen if isinstance(one, Committed)]
             stored = sum(
                 1 << number
-                for number, code in zip(each(seen.parts), self._answers, strict=True)
+                for number, code in zip(p.each(seen.parts), self._answers, strict=True)
                 if code.error == "NONE"
             )
             self._stored += stored.bit_count()
             commit = self._part(self.state, "stray", event.who)
-            record = find(self._part(self.state, "record", event.who), commit.id)
+            record = s.find(self._part(self.state, "record", event.who), commit.id)
             # Since when a partition is its member's (KIP-1251) the model does not know: it stores more.
             reached = None if record is None else self._reached(record)
             older = reached is not None and commit.generation < reached
@@ -348,14 +335,14 @@ class ServedLockstep(RunNames):
                 ours = self.setup.spell(seen.accepted)
                 yield f"stored are {self.setup.spell(stored)}, the model has {ours}"
 
-    def _reached(self, record: ConsumerRecord) -> int:
+    def _reached(self, record: s.ConsumerRecord) -> int:
         """Return the epoch that a commit of this member has to show."""
         return record.epoch
 
     def _spelled(self, answer: Any) -> str:
-        if isinstance(answer, BeatRefused):
+        if isinstance(answer, s.BeatRefused):
             return str(answer.error)
-        assert isinstance(answer, BeatOk)
+        assert isinstance(answer, s.BeatOk)
         parts = "as before" if answer.parts is None else self.setup.spell(answer.parts)
         return f"epoch {self._kafka(answer.epoch)}, {parts}"
 
@@ -368,11 +355,11 @@ class ServedLockstep(RunNames):
     def _differ(self, after: State) -> list[str]:
         """In what the groups are not alike."""
         group, known = self.built.value(after, "group"), self._code.coordinator.consumer
-        if group.kind is not GroupKind.CONSUMER or known is None:
+        if group.kind is not s.GroupKind.CONSUMER or known is None:
             self._exists = False
             return (
                 []
-                if (group.kind is GroupKind.CONSUMER) is (known is not None)
+                if (group.kind is s.GroupKind.CONSUMER) is (known is not None)
                 else [f"the group of the model is {group.kind}, Kafka's {'consumer' if known else 'none'}"]
             )
         if not self._exists:
@@ -392,8 +379,8 @@ class ServedLockstep(RunNames):
         ours: dict[str, Any],
         theirs: dict[str, Any],
         members: dict[str, _Member],
-        of_model: Callable[[ConsumerRecord], dict[str, Any]],
-        of_kafka: Callable[[_Member, ConsumerRecord], dict[str, Any]],
+        of_model: Callable[[s.ConsumerRecord], dict[str, Any]],
+        of_kafka: Callable[[_Member, s.ConsumerRecord], dict[str, Any]],
     ) -> list[str]:
         """In what the model and Kafka differ: ``ours`` and ``theirs`` of the group, and of each member what
         there is ``of_model`` and ``of_kafka``. ``members``: Kafka's, by their ids."""
@@ -411,7 +398,7 @@ class ServedLockstep(RunNames):
             if ours.get(what) != theirs.get(what)
         ]
 
-    def _record(self, record: ConsumerRecord) -> dict[str, Any]:
+    def _record(self, record: s.ConsumerRecord) -> dict[str, Any]:
         return {
             "epoch": -2 if record.away else self._kafka(record.epoch),
             "previous": 0 if record.away else self._kafka(record.previous),
@@ -421,7 +408,7 @@ class ServedLockstep(RunNames):
             "target": self.setup.spell(record.target),
         }
 
-    def _member(self, one: ServedMember, record: ConsumerRecord) -> dict[str, Any]:
+    def _member(self, one: ServedMember, record: s.ConsumerRecord) -> dict[str, Any]:
         return {
             "epoch": one.epoch,
             "previous": 0 if record.away or one.previous < 0 else one.previous,
@@ -435,7 +422,7 @@ class ServedLockstep(RunNames):
 
     def _kafka(self, epoch: int) -> int:
         """Return an epoch of the model as Kafka counts, which begins anew with each group; 0 for none."""
-        if epoch == NONE:
+        if epoch == p.NONE:
             return 0
         return int(epoch) + next((more for first, more in reversed(self._lives) if epoch >= first), 0)
 
@@ -443,12 +430,12 @@ class ServedLockstep(RunNames):
         instance = self.setup.consumers[who].instance
         return None if instance is None else f"i{instance}"
 
-    def _exist(self, state: State) -> Parts:
-        exist: Parts = self.built.value(state, "cluster").parts
+    def _exist(self, state: State) -> p.Parts:
+        exist: p.Parts = self.built.value(state, "cluster").parts
         return exist
 
     def _partitions(self, parts: int) -> list[str]:
-        return [str(self.setup.partition(number)) for number in each(parts)]
+        return [str(self.setup.partition(number)) for number in p.each(parts)]
 
     def _bits(self, names: Partitions) -> int:
         """As `bits`, of partitions that the run has."""

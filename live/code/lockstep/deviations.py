@@ -15,29 +15,12 @@ from rebalance_verifier.live.code.answers import CoordinatorState
 from rebalance_verifier.live.code.lockstep.steps import COMPLETES, LEAVES, commit_of_no_group
 from rebalance_verifier.live.code.replay.group import CodeGroup
 from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.callbacks import join_prepare, reset
 from rebalance_verifier.model.classic.join_group import prepare
 from rebalance_verifier.model.classic.member import wants_to_join
-from rebalance_verifier.model.classic.state import (
-    Join,
-    JoinParked,
-    Member,
-    MemberRecord,
-    Refused,
-    SyncParked,
-    find,
-    put,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call, Callback, Seen
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    GroupState,
-    Life,
-    MemberState,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import MemberContext, letter
 from rebalance_verifier.model.machine import Machine, State
 
@@ -81,11 +64,11 @@ def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
         left = step.member().id
     else:
         return None
-    mine = find(step.records(), left)
+    mine = s.find(step.records(), left)
     if mine is None or mine.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
         return None
     group = step.built.value(after, "group")
-    if group.state not in (GroupState.STABLE, GroupState.COMPLETING):
+    if group.state not in (p.GroupState.STABLE, p.GroupState.COMPLETING):
         return None
     return step.built.put(after, "group", prepare(group))
 
@@ -108,7 +91,7 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
         return None
     member = step.built.value(after, f"member {step.name}")
     now = (member.view, member.topics, member.view_moved)
-    if member.life is Life.DOWN:
+    if member.life is p.Life.DOWN:
         memory.led.pop(who, None)
     elif step.event.action == "assign" and "SyncGroup" in code.members[who].open:
         memory.led[who] = now
@@ -117,13 +100,13 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     goes_on = {"JoinGroup", "OffsetCommit"}.intersection(code.members[who].open)
     if step.event.action not in COMPLETES or not goes_on:
         return None
-    unneeded = not wants_to_join(MemberContext(Slot(who), code.setup), member)
+    unneeded = not wants_to_join(MemberContext(p.Slot(who), code.setup), member)
     if not unneeded or not memory.is_outdated(who):
         return None
     return step.built.put(after, f"member {step.name}", member._replace(rejoin=True))
 
 
-def _arriving(step: ReplayStep) -> Join | None:
+def _arriving(step: ReplayStep) -> s.Join | None:
     """Return the JoinGroup that arrives in a step, however late."""
     found: object = None
     if step.event.action == "join request":
@@ -132,7 +115,7 @@ def _arriving(step: ReplayStep) -> Join | None:
         found = step.stray()
     elif step.event.action == "left join arrives":
         found = step.behind()[step.connection][0]
-    return found if isinstance(found, Join) else None
+    return found if isinstance(found, s.Join) else None
 
 
 def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -141,10 +124,10 @@ def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory
     asking, request = _arriving(step), code.last_arrived
     if asking is None or request is None or memory.before is None:
         return None
-    if step.built.value(after, "group").state is GroupState.PREPARING:
+    if step.built.value(after, "group").state is p.GroupState.PREPARING:
         return None
     known = next((one for one in memory.before.members if one.id == request.member_id), None)
-    mine = find(step.records(), asking.id)
+    mine = s.find(step.records(), asking.id)
     if known is None or known.claims == request.claims or mine is None or mine.meta is None:
         return None
     return _with_noise(step, mine, 1 - mine.meta.noise)
@@ -158,7 +141,7 @@ def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory)
         return None
     if now.state not in ("COMPLETING_REBALANCE", "STABLE") or now.generation != before.generation:
         return None
-    mine = find(step.records(), asking.id)
+    mine = s.find(step.records(), asking.id)
     if mine is None or mine.meta is None:
         return None
     if mine.meta.noise == asking.meta.noise:
@@ -166,12 +149,12 @@ def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory)
     return _with_noise(step, mine, asking.meta.noise)
 
 
-def _with_noise(step: ReplayStep, mine: MemberRecord, noise: int) -> State | None:
+def _with_noise(step: ReplayStep, mine: s.MemberRecord, noise: int) -> State | None:
     """Return the state after the step if what the coordinator knows of its member had been written down
     so."""
     assert mine.meta is not None
     other = mine._replace(meta=mine.meta._replace(noise=noise))
-    before = step.built.put(step.before, f"record {step.name}", put(step.records(), other))
+    before = step.built.put(step.before, f"record {step.name}", s.put(step.records(), other))
     outcome = step.built.outcome(before, step.event)
     return None if outcome is None else step.built.apply(before, step.event, outcome)
 
@@ -179,10 +162,10 @@ def _with_noise(step: ReplayStep, mine: MemberRecord, noise: int) -> State | Non
 def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``generationUnchanged``: what was sent without an id is for whoever has none yet."""
     wire = step.wire() if step.event.action == "receive" else None
-    if not isinstance(wire, Refused) or wire.api != "join" or wire.error is not Error.UNKNOWN_MEMBER_ID:
+    if not isinstance(wire, s.Refused) or wire.api != "join" or wire.error is not p.Error.UNKNOWN_MEMBER_ID:
         return None
     member = step.built.value(after, f"member {step.name}")
-    if member.id != NO_ID or member.state is not MemberState.PREPARING:
+    if member.id != p.NO_ID or member.state is not p.MemberState.PREPARING:
         return None
     return step.built.put(after, f"member {step.name}", reset(member))
 
@@ -190,26 +173,26 @@ def _first_join_refused(step: ReplayStep, after: State, code: CodeGroup, memory:
 def _late_id(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``JoinGroupResponseHandler`` sets the member id without a look at the state."""
     wire = step.wire() if step.event.action == "receive" else None
-    if not isinstance(wire, Refused) or wire.error is not Error.MEMBER_ID_REQUIRED:
+    if not isinstance(wire, s.Refused) or wire.error is not p.Error.MEMBER_ID_REQUIRED:
         return None
     member = step.built.value(after, f"member {step.name}")
     if member.id == wire.given:
         return None
-    return step.built.put(after, f"member {step.name}", member._replace(id=wire.given, generation=NONE))
+    return step.built.put(after, f"member {step.name}", member._replace(id=wire.given, generation=p.NONE))
 
 
 def _unjoined(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
     """``initiateJoinGroup``: the listener of the future sets the state when it fails, up to Kafka 2.6."""
     threw = step.event.action == "assign" and step.wire(after=True) is None
-    hears = step.event.action in ("receive", "polls on") and isinstance(step.wire(), Refused)
+    hears = step.event.action in ("receive", "polls on") and isinstance(step.wire(), s.Refused)
     if not threw and not hears:
         return None
     mine = code.state.members[step.event.who]
     member = step.built.value(after, f"member {step.name}")
     old = version(code.releases.of(step.event.who)) < (2, 7)
-    if not old or mine is None or mine.state != "UNJOINED" or member.state is MemberState.UNJOINED:
+    if not old or mine is None or mine.state != "UNJOINED" or member.state is p.MemberState.UNJOINED:
         return None
-    return step.built.put(after, f"member {step.name}", member._replace(state=MemberState.UNJOINED))
+    return step.built.put(after, f"member {step.name}", member._replace(state=p.MemberState.UNJOINED))
 
 
 def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -218,7 +201,7 @@ def _leaves_revoked(step: ReplayStep, after: State, code: CodeGroup, memory: Mem
     if step.event.action not in (*LEAVES, "receive"):
         return None
     release, member = version(code.releases.of(step.event.who)), step.member()
-    if release >= (2, 7) or (release >= (2, 6) and (member.generation != NONE or member.id == NO_ID)):
+    if release >= (2, 7) or (release >= (2, 6) and (member.generation != p.NONE or member.id == p.NO_ID)):
         return None
     heard = [one.call for one in code.seen if isinstance(one, Callback)]
     found = None
@@ -248,9 +231,9 @@ def _full(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> St
     if step.event.action != "join request":
         return None
     asking, answer = step.wire(), step.wire(after=True)
-    if not isinstance(asking, Join) or not isinstance(answer, Refused):
+    if not isinstance(asking, s.Join) or not isinstance(answer, s.Refused):
         return None
-    if answer.error is not Error.GROUP_MAX_SIZE_REACHED or find(step.records(), asking.id) is None:
+    if answer.error is not p.Error.GROUP_MAX_SIZE_REACHED or s.find(step.records(), asking.id) is None:
         return None
     memory.full = code.state.coordinator.state == "PREPARING_REBALANCE"
     left = tuple(record for record in step.records() if record.id != asking.id)
@@ -262,11 +245,11 @@ def _not_new(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) ->
     if step.event.action not in ("join request", "abandoned join", "left join arrives"):
         return None
     before, records = step.records(), step.records(after=True)
-    fresh = [r for r in records if r.new and r.meta is not None and find(before, r.id) is None]
+    fresh = [r for r in records if r.new and r.meta is not None and s.find(before, r.id) is None]
     old = [one.new for one in code.state.coordinator.members if one.client[-1] == step.name]
     if not fresh or not any(r.new for r in before) or any(old):
         return None
-    return step.built.put(after, f"record {step.name}", put(records, fresh[0]._replace(new=False)))
+    return step.built.put(after, f"record {step.name}", s.put(records, fresh[0]._replace(new=False)))
 
 
 def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -> State | None:
@@ -276,7 +259,7 @@ def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
         return None
     waits = code.members[step.event.who].late  # or it has heard what it makes nothing of
     answer = step.built.value(after, f"stray {step.name}")
-    heard = answer._replace(error=Error.ILLEGAL_GENERATION) if waits else None
+    heard = answer._replace(error=p.Error.ILLEGAL_GENERATION) if waits else None
     return step.built.put(after, f"stray {step.name}", heard)
 
 
@@ -292,10 +275,10 @@ def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory
     """Check whether a SyncGroup waits although its member was removed, or a JoinGroup although a late one of
     its member took its place: nobody completes its future then."""
     wire, records = (built.value(state, f"{part} {letter(slot)}") for part in ("wire", "record"))
-    waits = {SyncParked: "SyncGroup", JoinParked: "JoinGroup"}.get(type(wire), "")
+    waits = {s.SyncParked: "SyncGroup", s.JoinParked: "JoinGroup"}.get(type(wire), "")
     if waits not in code.members[slot].waiting:
         memory.unanswered.pop(slot, None)
-    elif isinstance(wire, SyncParked) and find(records, wire.id) is None:
+    elif isinstance(wire, s.SyncParked) and s.find(records, wire.id) is None:
         memory.unanswered[slot] = NEVER_ANSWERED.id
     return slot in memory.unanswered
 
@@ -314,9 +297,9 @@ def _late_join_waits(step: ReplayStep, after: State, code: CodeGroup, memory: Me
     if late is None or step.event.action == "join request":
         return None
     wire = step.wire(after=True)
-    if not isinstance(wire, JoinParked):
+    if not isinstance(wire, s.JoinParked):
         return None
-    mine = find(step.records(after=True), wire.id)
+    mine = s.find(step.records(after=True), wire.id)
     if late.id != wire.id or mine is None or not mine.joined:
         return None
     memory.unanswered[step.event.who] = OVERTAKEN.id
@@ -328,7 +311,7 @@ def prepared_in_flight(built: Machine, state: State, me: MemberContext) -> tuple
     way: ``joinGroupIfNeeded`` looks at ``needsJoinPrepare`` before it waits for the answer. None for others;
     who has unsubscribed does not come there."""
     name = f"member {letter(me.slot)}"
-    member: Member = built.value(state, name)
+    member: s.Member = built.value(state, name)
     waits = built.value(state, f"wire {letter(me.slot)}") is not None
     if not member.prepare or not member.topics or not waits:
         return None

@@ -18,29 +18,9 @@ from rebalance_verifier.live.code.lockstep.consumer import BROKER, OF_THE_GROUP,
 from rebalance_verifier.live.code.lockstep.deviations import NEVER_ANSWERED
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.conversion import following, keeps_protocols, may_upgrade
-from rebalance_verifier.model.consumer.state import (
-    ANSWERS,
-    REQUESTS,
-    WAITING,
-    ClassicMember,
-    ClassicMessage,
-    ClassicStep,
-    ConsumerGroup,
-    ConsumerMember,
-    ConsumerRecord,
-    ConsumerRecords,
-    GroupKind,
-    find,
-)
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Error,
-    GroupState,
-    Life,
-    MemberState,
-    Slot,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import CLASSIC, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, State
 from rebalance_verifier.model.migration.coordinator import heartbeat
@@ -53,10 +33,10 @@ ROUNDS = 4
 """A first join phase goes on for as long as somebody new has come."""
 
 PHASES = {
-    GroupState.EMPTY: "EMPTY",
-    GroupState.PREPARING: "PREPARING_REBALANCE",
-    GroupState.COMPLETING: "COMPLETING_REBALANCE",
-    GroupState.STABLE: "STABLE",
+    p.GroupState.EMPTY: "EMPTY",
+    p.GroupState.PREPARING: "PREPARING_REBALANCE",
+    p.GroupState.COMPLETING: "COMPLETING_REBALANCE",
+    p.GroupState.STABLE: "STABLE",
 }
 
 
@@ -78,7 +58,7 @@ class _LedOptions(Options):
 def _begins(event: Event, outcome: Outcome) -> bool:
     """Check whether a process starts, or is to, that speaks the consumer protocol."""
     return event.action in ("start", "bounce") and any(
-        isinstance(value, ConsumerMember) for value in outcome.values
+        isinstance(value, s.ConsumerMember) for value in outcome.values
     )
 
 
@@ -127,13 +107,13 @@ class MigratingLockstep(ServedLockstep):
 
     def _beats(self, slot: int) -> bool:
         member = self._part(self.state, "member", slot)
-        in_group = isinstance(member, ClassicMember) and member.generation != NONE
-        return in_group and member.life is Life.UP and member.state is MemberState.STABLE
+        in_group = isinstance(member, s.ClassicMember) and member.generation != p.NONE
+        return in_group and member.life is p.Life.UP and member.state is p.MemberState.STABLE
 
     def try_in_vain(self, event: Event) -> Disagreement | None:
         self.events.append(event)
         group, book = self.built.value(self.state, "group"), self._book(self.state)
-        me = MemberContext(Slot(event.who), self.setup)
+        me = MemberContext(p.Slot(event.who), self.setup)
         ours = heartbeat(me, self._part(self.state, "member", event.who), group, book) or "NONE"
         self._answers = []
         try:
@@ -174,17 +154,17 @@ class MigratingLockstep(ServedLockstep):
             return after
         name = f"wire {letter(event.who)}"
         waits, answer = self.built.value(before, name), self.built.value(after, name)
-        gone = waits.step is ClassicStep.SYNC_WAITS and answer.error is Error.UNKNOWN_MEMBER_ID
+        gone = waits.step is s.ClassicStep.SYNC_WAITS and answer.error is p.Error.UNKNOWN_MEMBER_ID
         if not gone or event.who in self._came:
             return after
         self._deviates = NEVER_ANSWERED.id  # its client gives it up
-        return self.built.put(after, name, answer._replace(error=Error.DISCONNECT))
+        return self.built.put(after, name, answer._replace(error=p.Error.DISCONNECT))
 
     def _looks_at_topics(self, event: Event, after: State) -> State:
         return after
 
     def _agreed(self, event: Event, after: State) -> None:
-        group: ConsumerGroup = self.built.value(after, "group")
+        group: s.ConsumerGroup = self.built.value(after, "group")
         if event.action == "failover" and group.log is not None and group.log.newest > group.epoch:
             # The generations that were lost are used again by Kafka, and not by the model.
             newest = group.log.newest
@@ -200,7 +180,7 @@ class MigratingLockstep(ServedLockstep):
             self._anew = not any(self._book(after)) and self._code.coordinator.consumer is None
         for slot in self.setup.slots:
             wire = self._part(after, "wire", slot)
-            if not isinstance(wire, ClassicMessage) or wire.step not in WAITING:
+            if not isinstance(wire, s.ClassicMessage) or wire.step not in s.WAITING:
                 self._waits.pop(slot, None)
 
     def _outcomes(self, event: Event, first: Outcome) -> Iterator[Outcome]:
@@ -215,7 +195,7 @@ class MigratingLockstep(ServedLockstep):
 
     def _of_client(self, event: Event, after: State) -> None:
         member = None if event.who == NOBODY else self._part(after, "member", event.who)
-        if event.action == "start" and isinstance(member, ClassicMember):
+        if event.action == "start" and isinstance(member, s.ClassicMember):
             self._real.pop((event.who, member.id), None)  # Kafka gives it one
         else:
             super()._of_client(event, after)
@@ -240,10 +220,10 @@ class MigratingLockstep(ServedLockstep):
                 for _ in range(ROUNDS):
                     if self._phase() == "PREPARING_REBALANCE":
                         self._do({"do": "expire", "timer": "rebalance"})
-            case "session expires" | "session timeout" if self._kind() is GroupKind.CLASSIC:
+            case "session expires" | "session timeout" if self._kind() is s.GroupKind.CLASSIC:
                 real = self._real[who, int(event.choice.removeprefix("id "))]
                 self._do({"do": "expire", "timer": "session", "member_id": real})
-            case "close" | "bounce" if isinstance(self._part(self.state, "member", who), ClassicMember):
+            case "close" | "bounce" if isinstance(self._part(self.state, "member", who), s.ClassicMember):
                 self._leaves_classic(who)
             case "bounce":
                 self._leaves(who, self._part(self.state, "wire", who))
@@ -255,14 +235,18 @@ class MigratingLockstep(ServedLockstep):
         """A group that was left before its first join phase began is empty only after its delay, and a
         policy that lets no group go up keeps it until then."""
         known = self._code.coordinator
-        if known.state == PHASES[GroupState.PREPARING] and not known.members and not may_upgrade(self.setup):
+        if (
+            known.state == PHASES[p.GroupState.PREPARING]
+            and not known.members
+            and not may_upgrade(self.setup)
+        ):
             self._do({"do": "expire", "timer": "rebalance"})
 
     def _beat(self, who: int) -> None:
-        member: ClassicMember = self._part(self.state, "member", who)
+        member: s.ClassicMember = self._part(self.state, "member", who)
         self._exchange({"do": "send", "member": who, "api": "HEARTBEAT", **self._identity(who, member)})
 
-    def _identity(self, who: int, one: ClassicMember | ClassicMessage) -> JsonLine:
+    def _identity(self, who: int, one: s.ClassicMember | s.ClassicMessage) -> JsonLine:
         real = self._real[who, one.id]
         generation = self._generation(one.generation)
         return {"member_id": real, "generation": generation, "instance": self._instance(who)}
@@ -273,13 +257,13 @@ class MigratingLockstep(ServedLockstep):
         if real is not None and self._instance(who) is None:
             self._exchange({"do": "send", "member": who, "api": "LEAVE_GROUP", "member_id": real})
 
-    def _arrives(self, who: int, message: ClassicMessage) -> None:
-        if message.step is ClassicStep.JOIN:
+    def _arrives(self, who: int, message: s.ClassicMessage) -> None:
+        if message.step is s.ClassicStep.JOIN:
             self._join(who, message)
             return
         known = self._code.coordinator
         real = self._real[who, message.id]
-        mine = (PHASES[GroupState.COMPLETING], real, self._kafka(message.generation))
+        mine = (PHASES[p.GroupState.COMPLETING], real, self._kafka(message.generation))
         if (known.state, known.leader, known.generation) == mine:
             self._leads = who
             return
@@ -287,7 +271,7 @@ class MigratingLockstep(ServedLockstep):
             who, {"api": "SYNC_GROUP", **self._of_protocol(message), **self._identity(who, message)}
         )
 
-    def _join(self, who: int, message: ClassicMessage) -> None:
+    def _join(self, who: int, message: s.ClassicMessage) -> None:
         """Each says something else in its user data, so that a classic group rebalances, as the model's."""
         self._joins += 1
         fields: JsonLine = {
@@ -300,8 +284,8 @@ class MigratingLockstep(ServedLockstep):
         }
         if message.protocols:
             fields["protocols"] = list(message.protocols)
-        known = find(self._part(self.state, "record", who), message.id) is not None
-        real = "" if message.generation == NONE and not known else self._real[who, message.id]
+        known = s.find(self._part(self.state, "record", who), message.id) is not None
+        real = "" if message.generation == p.NONE and not known else self._real[who, message.id]
         if not real and self._instance(who) is None:
             self._exchange({"do": "send", "member": who, "member_id": "", **fields})
             answer = self._answers.pop()
@@ -330,11 +314,11 @@ class MigratingLockstep(ServedLockstep):
         for slot in self.setup.slots:
             for record in self._part(after, "record", slot):
                 assigned[self._real[slot, record.id]] = self._partitions(record.assigned)
-        message: ClassicMessage = self._part(self.state, "wire", who)
+        message: s.ClassicMessage = self._part(self.state, "wire", who)
         fields = {"api": "SYNC_GROUP", **self._of_protocol(message), **self._identity(who, message)}
         self._requests(who, {**fields, "assignments": assigned})
 
-    def _of_protocol(self, message: ClassicMessage) -> JsonLine:
+    def _of_protocol(self, message: s.ClassicMessage) -> JsonLine:
         """Return the assignor that a SyncGroup names, where members list several."""
         return {"protocol": message.protocols[0]} if message.protocols else {}
 
@@ -354,31 +338,31 @@ class MigratingLockstep(ServedLockstep):
             yield from super()._answered(event, after, outcome)
         for slot in self.setup.slots:
             before, now = (self._part(state, "wire", slot) for state in (self.state, after))
-            if not isinstance(before, ClassicMessage) or not isinstance(now, ClassicMessage):
+            if not isinstance(before, s.ClassicMessage) or not isinstance(now, s.ClassicMessage):
                 continue
-            lost = now.error is Error.DISCONNECT
-            if before.step not in (*REQUESTS, *WAITING) or before == now or lost:
+            lost = now.error is p.Error.DISCONNECT
+            if before.step not in (*s.REQUESTS, *s.WAITING) or before == now or lost:
                 continue
             heard = self._came.get(slot)
-            if now.step in ANSWERS:
+            if now.step in s.ANSWERS:
                 ours = self._spelled_classic(now)
                 yield from self._compared(f"the {before.step} of {letter(slot)}", ours, heard)
             elif heard is not None:
                 yield f"{before.step} of {letter(slot)} is answered {self._heard_classic(heard)}"
 
-    def _reached(self, record: ConsumerRecord) -> int:
-        group: ConsumerGroup = self.built.value(self.state, "group")
-        return group.epoch if group.kind is GroupKind.CLASSIC else super()._reached(record)
+    def _reached(self, record: s.ConsumerRecord) -> int:
+        group: s.ConsumerGroup = self.built.value(self.state, "group")
+        return group.epoch if group.kind is s.GroupKind.CLASSIC else super()._reached(record)
 
     def _compared(self, what: str, ours: str, heard: SimulationResponse | None) -> Iterator[str]:
         theirs = "nothing" if heard is None else self._heard_classic(heard)
         if ours != theirs:
             yield f"the answer to {what} is {theirs}, the model has {ours}"
 
-    def _spelled_classic(self, answer: ClassicMessage) -> str:
-        if answer.step is ClassicStep.JOIN_OK:
+    def _spelled_classic(self, answer: s.ClassicMessage) -> str:
+        if answer.step is s.ClassicStep.JOIN_OK:
             return f"generation {self._kafka(answer.generation)}"
-        if answer.step is ClassicStep.SYNC_OK:
+        if answer.step is s.ClassicStep.SYNC_OK:
             return f"assigned {self.setup.spell(answer.parts)}"
         return str(answer.error)
 
@@ -392,22 +376,28 @@ class MigratingLockstep(ServedLockstep):
     def _differ(self, after: State) -> list[str]:
         group, known = self.built.value(after, "group"), self._code.coordinator
         there = any(self._book(after))
-        kind = GroupKind.CONSUMER if known.consumer else GroupKind.CLASSIC if known.state else GroupKind.NONE
+        kind = (
+            s.GroupKind.CONSUMER
+            if known.consumer
+            else s.GroupKind.CLASSIC
+            if known.state
+            else s.GroupKind.NONE
+        )
         if there and group.kind is not kind:
             return [f"the group of the model is {group.kind}, Kafka's {kind}"]
         if not there:
-            if kind is group.kind is GroupKind.CONSUMER and known.consumer is not None:
+            if kind is group.kind is s.GroupKind.CONSUMER and known.consumer is not None:
                 self._lives = (*self._lives, (group.epoch, known.consumer.epoch - group.epoch))
             found = [one.id for one in (known.consumer.members if known.consumer else known.members)]
             return [f"{one} is a member" for one in found]
         before = self.built.value(self.state, "group")
         generation = known.generation if known.consumer is None else known.consumer.epoch
-        goes_on = before.kind is kind is GroupKind.CONSUMER and not self._anew
+        goes_on = before.kind is kind is s.GroupKind.CONSUMER and not self._anew
         if not any(self._book(self.state)) and not goes_on:
             newest = following(group)
             here, then = (group.epoch, generation - group.epoch), (newest, generation + 1 - newest)
             self._lives = (*self._lives, here, then)
-        if kind is GroupKind.CONSUMER:
+        if kind is s.GroupKind.CONSUMER:
             self._exists = True
             return super()._differ(after)
         ours: dict[str, Any] = {"state": PHASES[group.phase], "generation": self._kafka(group.epoch)}
@@ -417,23 +407,23 @@ class MigratingLockstep(ServedLockstep):
         members = {one.id: one for one in known.members}
         return self._unlike(after, ours, theirs, members, self._classic_record, self._classic_member)
 
-    def _classic_record(self, record: ConsumerRecord) -> dict[str, Any]:
+    def _classic_record(self, record: s.ConsumerRecord) -> dict[str, Any]:
         return {"assigned": self.setup.spell(record.assigned), "joined": record.joined}
 
-    def _classic_member(self, one: RegisteredMember, _: ConsumerRecord) -> dict[str, Any]:
+    def _classic_member(self, one: RegisteredMember, _: s.ConsumerRecord) -> dict[str, Any]:
         assigned = self.setup.spell(self._bits(one.assigned or frozenset()))
         return {"assigned": assigned, "joined": one.joining}
 
     # -- names -------------------------------------------------------------------------------------------
 
     def _generation(self, generation: int) -> int:
-        return NO_GENERATION if generation == NONE else self._kafka(generation)
+        return NO_GENERATION if generation == p.NONE else self._kafka(generation)
 
-    def _kind(self) -> GroupKind:
-        kind: GroupKind = self.built.value(self.state, "group").kind
+    def _kind(self) -> s.GroupKind:
+        kind: s.GroupKind = self.built.value(self.state, "group").kind
         return kind
 
-    def _book(self, state: State) -> tuple[ConsumerRecords, ...]:
+    def _book(self, state: State) -> tuple[s.ConsumerRecords, ...]:
         return tuple(self._part(state, "record", slot) for slot in self.setup.slots)
 
     def _phase(self) -> str | None:

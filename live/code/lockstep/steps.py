@@ -16,22 +16,10 @@ from rebalance_verifier.live.code.replay.group import POLLS, RETENTION, CodeGrou
 from rebalance_verifier.live.code.replay.steps import gives_up
 from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.errors import RETRIABLE, answer_to
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Refused,
-    Wire,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Threw
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Error,
-    GroupState,
-    Late,
-    Life,
-    MemberState,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import MemberContext, letter
 from rebalance_verifier.model.machine import Event
 
@@ -62,13 +50,13 @@ OF_PROCESS = (
 )  # fmt: skip
 """What takes a process that runs."""
 
-REFUSED = (Error.UNKNOWN_MEMBER_ID, Error.ILLEGAL_GENERATION, Error.FENCED_INSTANCE_ID)
+REFUSED = (p.Error.UNKNOWN_MEMBER_ID, p.Error.ILLEGAL_GENERATION, p.Error.FENCED_INSTANCE_ID)
 """Answers to a commit by which a consumer hears that its membership is over."""
 
 UNEXPECTED = "GROUP_ID_NOT_FOUND"
 """What a consumer makes nothing of."""
 
-NO_GROUP = (Error.ILLEGAL_GENERATION.value, UNEXPECTED)
+NO_GROUP = (p.Error.ILLEGAL_GENERATION.value, UNEXPECTED)
 """Answers to a commit where there is no group, up to version 8 of the request and since."""
 
 
@@ -139,13 +127,13 @@ class LockSteps(RareSteps):
             gives_up(step) and action == "unsubscribe"
         )
         ends = ends or (action == "receive" and _retriable(step.wire()))
-        if ends and isinstance(step.stray(), Late | Refused):
+        if ends and isinstance(step.stray(), p.Late | s.Refused):
             raise NotForcible("what is late was sent on the connection that ends")
         if action in ("topic grows", "topic shrinks"):
             cluster: Any = step.built.value(step.after, "cluster")
             if not self.group.are_first(cluster.parts):
                 raise NotForcible("partitions have numbers from 0 on")
-        if action == "hang" and isinstance(step.wire(), JoinOk):
+        if action == "hang" and isinstance(step.wire(), s.JoinOk):
             raise NotForcible("an assignor that never returns would hold the simulation")
         beats = action in ("max poll", "poll interval") or step.event.choice in ("heartbeat", "max poll")
         if beats and self._rests(step):
@@ -163,11 +151,11 @@ class LockSteps(RareSteps):
             raise NotForcible("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
             raise NotForcible("who owns nothing has nothing to commit")
-        if who >= 0 and step.member().life is Life.HUNG and action in POLLING:
+        if who >= 0 and step.member().life is p.Life.HUNG and action in POLLING:
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
                 raise NotForcible("who hangs does not look for its coordinator")
-        waited = action in COMPLETES and isinstance(step.stray(), Late | Refused)
+        waited = action in COMPLETES and isinstance(step.stray(), p.Late | s.Refused)
         if waited and self.group.commits and self.waits(self._member(step)):
             raise NotForcible("what is late was sent before the commit that a poll waits for")
         if action in LEAVES and lost(step.wire()) and version(self.group.releases.of(who)) < (2, 7):
@@ -186,23 +174,23 @@ class LockSteps(RareSteps):
     def _forbid_commit(self, step: ReplayStep) -> None:
         """Of the commit before a join that there is, and which only ``commit refused`` hears of."""
         member, slot = step.member(), step.event.who
-        sends = member.prepare and member.state is MemberState.STABLE and self.group.fetchable(slot) != 0
+        sends = member.prepare and member.state is p.MemberState.STABLE and self.group.fetchable(slot) != 0
         ours = self._member(step)
         late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
-        late = late or isinstance(step.stray(), Late | Refused)
+        late = late or isinstance(step.stray(), p.Late | s.Refused)
         if late and sends and self.waits(ours) and step.event.action != "slow commit":
             raise NotForcible("what is late was sent before the commit that a poll waits for")
         if step.event.action == "commit refused":
-            if step.group().state is GroupState.DEAD:
+            if step.group().state is p.GroupState.DEAD:
                 raise NotForcible("a commit that finds no group is answered otherwise")
             return
         if step.event.action == "slow commit" and (not sends or slot in self.committed):
             raise NotForcible("the client commits nothing before it joins")
         if step.event.action == "join" and (not sends or slot in self.committed):
             return
-        me = MemberContext(Slot(slot), self.setup)
+        me = MemberContext(p.Slot(slot), self.setup)
         args = step.group(), step.records(), member.id, member.generation
-        if member.generation != NONE and answer_to(me, "commit", *args) in REFUSED:
+        if member.generation != p.NONE and answer_to(me, "commit", *args) in REFUSED:
             raise NotForcible("its commit before the join is refused")
 
     def _disconnect(self, step: ReplayStep) -> None:
@@ -232,7 +220,7 @@ class LockSteps(RareSteps):
         """Check whether its heartbeat thread does not look at the clock (before KAFKA-10134)."""
         member = step.member()
         config = self.setup.consumers[step.event.who].stages[member.stage]
-        return member.state is MemberState.COMPLETING and "no_heartbeat_in_completing" in config.decisions
+        return member.state is p.MemberState.COMPLETING and "no_heartbeat_in_completing" in config.decisions
 
     def _session(self, step: ReplayStep) -> None:
         number = int(step.event.choice.removeprefix("id "))
@@ -257,14 +245,14 @@ class LockSteps(RareSteps):
         member = self._member(step)
         assert member.late is not None
         self.group.do("deliver", id=member.late.id)
-        if step.event.action == "abandoned join" or step.member().life in (Life.DOWN, Life.FAILED):
+        if step.event.action == "abandoned join" or step.member().life in (p.Life.DOWN, p.Life.FAILED):
             member.late = None  # nobody hears the answer
             return
         response = member.answers.pop(member.late.api, None)
         expected = step.stray(after=True)
         if response is None:
             raise Diverged("the coordinator does not answer it")
-        wanted = expected.error.value if isinstance(expected, Refused) else "NONE"
+        wanted = expected.error.value if isinstance(expected, s.Refused) else "NONE"
         none = commit_of_no_group(step) and response.error in NO_GROUP
         if response.error != wanted and not none:
             raise Diverged(f"it is answered with {response.error}, in the model with {wanted}")
@@ -275,7 +263,7 @@ class LockSteps(RareSteps):
     def _late_answer(self, step: ReplayStep) -> None:
         member = self._member(step)
         response, member.late = self.late.pop(member.slot, None), None
-        if response is None or step.member().life in (Life.DOWN, Life.FAILED):
+        if response is None or step.member().life in (p.Life.DOWN, p.Life.FAILED):
             return
         member.answers[response.api] = response
         self.group.respond(member, response.api)
@@ -296,20 +284,20 @@ def can_enforce(releases: CodeReleases, slot: int) -> bool:
 
 def who_fails(step: ReplayStep) -> bool:
     """Check whether the application of the step's member gives up in it."""
-    return step.event.who >= 0 and step.member(after=True).life is Life.FAILED is not step.member().life
+    return step.event.who >= 0 and step.member(after=True).life is p.Life.FAILED is not step.member().life
 
 
 def commit_of_no_group(step: ReplayStep) -> bool:
     """Check whether a late commit arrives where there is no group any more."""
     late = step.stray() if step.event.action == "late request arrives" else None
-    return isinstance(late, Late) and late.api == "commit" and step.group().state is GroupState.DEAD
+    return isinstance(late, p.Late) and late.api == "commit" and step.group().state is p.GroupState.DEAD
 
 
-def lost(wire: Wire) -> bool:
+def lost(wire: s.Wire) -> bool:
     """Check whether a request, or its answer, went with its connection."""
-    return isinstance(wire, Refused) and wire.error is Error.DISCONNECT
+    return isinstance(wire, s.Refused) and wire.error is p.Error.DISCONNECT
 
 
-def _retriable(wire: Wire) -> bool:
+def _retriable(wire: s.Wire) -> bool:
     """Check whether an answer makes the client forget its coordinator, and end the connection to it."""
-    return isinstance(wire, Refused) and wire.error in RETRIABLE
+    return isinstance(wire, s.Refused) and wire.error in RETRIABLE

@@ -17,19 +17,15 @@ from rebalance_verifier.live.code.answers import (
 )
 from rebalance_verifier.model.classic.join_group import select_protocol
 from rebalance_verifier.model.classic.state import Metadata
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
-from rebalance_verifier.model.group.parts import (
-    GroupState,
-    Slot,
-    Topics,
-)
 from rebalance_verifier.model.group.setup import Setup, letter
 
 _STATES = {
-    "EMPTY": GroupState.EMPTY,
-    "PREPARING_REBALANCE": GroupState.PREPARING,
-    "COMPLETING_REBALANCE": GroupState.COMPLETING,
-    "STABLE": GroupState.STABLE,
+    "EMPTY": p.GroupState.EMPTY,
+    "PREPARING_REBALANCE": p.GroupState.PREPARING,
+    "COMPLETING_REBALANCE": p.GroupState.COMPLETING,
+    "STABLE": p.GroupState.STABLE,
 }
 """ClassicGroupState by its Java name; anything else is a group that is not there."""
 
@@ -100,7 +96,7 @@ class CoordinatorWatch(RunNames):
         answer: SimulationResponse | None,
     ) -> Iterator[Any]:
         """Note that a JoinGroup arrived."""
-        who = Slot(request.member)
+        who = p.Slot(request.member)
         old = {one.id for one in before.members}
         rebalances = after.state == "PREPARING_REBALANCE" or after.generation > before.generation
         known = next((one for one in before.members if one.id == request.member_id), None)
@@ -131,11 +127,11 @@ class CoordinatorWatch(RunNames):
         rebalances: bool,
     ) -> Replaced:
         others = [one.claims for one in before.members if one.id != old.id]
-        metas = [Metadata(assignors(some), Topics(0)) for some in (request.claims, *others)]
+        metas = [Metadata(assignors(some), p.Topics(0)) for some in (request.claims, *others)]
         reselected = before.protocol not in select_protocol(metas)
         was, now = old.claims[0], request.claims[0]
         return Replaced(
-            who=Slot(request.member),
+            who=p.Slot(request.member),
             state=group_state(before),
             rebalances=rebalances,
             changed=sorted(was.topics) != sorted(now.topics) or reselected,
@@ -152,14 +148,14 @@ class CoordinatorWatch(RunNames):
                 yield Expelled(slot_of(one), cause, self.at_work(one.id), away)
 
 
-def slot_of(one: RegisteredMember) -> Slot:
+def slot_of(one: RegisteredMember) -> p.Slot:
     """Return whose member id it is."""
-    return Slot(ord(one.client[-1]) - ord("A"))
+    return p.Slot(ord(one.client[-1]) - ord("A"))
 
 
-def group_state(known: CoordinatorState) -> GroupState:
+def group_state(known: CoordinatorState) -> p.GroupState:
     """Return the state of the group in the model's terms."""
-    return _STATES.get(known.state or "", GroupState.DEAD)
+    return _STATES.get(known.state or "", p.GroupState.DEAD)
 
 
 def assignors(claims: Iterable[SimulationClaim]) -> tuple[str, ...]:

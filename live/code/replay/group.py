@@ -28,6 +28,7 @@ from rebalance_verifier.model.classic.state import (
     JoinOk,
     Refused,
 )
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import (
     Answered,
     Call,
@@ -36,19 +37,6 @@ from rebalance_verifier.model.group.observations import (
     Completed,
     Decided,
     Threw,
-)
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    Generation,
-    Grant,
-    Id,
-    Life,
-    MemberState,
-    Parts,
-    Slot,
-    union,
 )
 from rebalance_verifier.model.group.setup import ConsumerConfig, Setup, letter
 from rebalance_verifier.model.machine import NOBODY
@@ -110,10 +98,10 @@ class CodeMember:
     ``asked_for``: the commits of the application, by number.
     """
 
-    slot: Slot
+    slot: p.Slot
     eager: bool = False
     believed: int = 0
-    own_gen: int = NONE
+    own_gen: int = p.NONE
     open: dict[str, SimulationRequest] = field(default_factory=dict)
     waiting: dict[str, SimulationRequest] = field(default_factory=dict)
     answers: dict[str, SimulationResponse] = field(default_factory=dict)
@@ -126,7 +114,7 @@ class CodeMember:
 
     def forget(self) -> None:
         """A new process: nothing of the old one counts but a JoinGroup that may still arrive."""
-        self.believed, self.own_gen = 0, NONE
+        self.believed, self.own_gen = 0, p.NONE
         self.late = self.late if self.late and self.late.api == "JoinGroup" else None
         self.cut_off()
 
@@ -156,7 +144,7 @@ class CodeGroup(RunNames):
     ) -> None:
         self.simulation, self.setup, self.releases, self.commits = simulation, setup, releases, commits
         self.naming = naming
-        self.members = [CodeMember(slot=Slot(slot)) for slot in setup.slots]
+        self.members = [CodeMember(slot=p.Slot(slot)) for slot in setup.slots]
         self.seen: list[Any] = []
         self.refreshed: list[int] = []
         self.last_arrived: SimulationRequest | None = None
@@ -205,14 +193,14 @@ class CodeGroup(RunNames):
         """Return what the clauses about states ask of a member, as Kafka has it."""
         name, consumer = letter(member.slot), self.state.members[member.slot]
         owned = self.owned(member.slot)
-        joined = consumer is not None and consumer.generation != NONE and consumer.member_id in self._ids()
+        joined = consumer is not None and consumer.generation != p.NONE and consumer.member_id in self._ids()
         settled = consumer is not None and consumer.state == "STABLE" and "SyncGroup" not in member.open
         return {
-            f"held {name}": Parts(owned if joined else 0),
+            f"held {name}": p.Parts(owned if joined else 0),
             f"listener {name}": (
-                Parts(member.believed), Parts(owned if settled else member.believed), Life.UP
+                p.Parts(member.believed), p.Parts(owned if settled else member.believed), p.Life.UP
             ),
-            f"reads {name}": (member.eager, self._commits(member), Parts(self.fetchable(member.slot))),
+            f"reads {name}": (member.eager, self._commits(member), p.Parts(self.fetchable(member.slot))),
         }  # fmt: skip
 
     def _commits(self, member: CodeMember) -> bool:
@@ -285,31 +273,31 @@ class CodeGroup(RunNames):
                 listener = "rebalance callback" in (event.message or "")
                 known = "listener" if listener else _THROWN.get(event.error)
                 message = "" if known else cut((event.message or "").partition("\n")[0], MOST_MESSAGE)
-                self.seen.append(Threw(Slot(event.member), known or event.error, message))
+                self.seen.append(Threw(p.Slot(event.member), known or event.error, message))
 
     def _claims(self, member: CodeMember, request: SimulationRequest) -> None:
         [first, *_] = request.claims or [None]
         owned = self.bits(first.owned) if first else 0
         label = first.generation if first else None
-        if owned and label is not None and label != NONE:
-            claimed = Claimed(member.slot, Parts(owned), Generation(label), Generation(member.own_gen))
+        if owned and label is not None and label != p.NONE:
+            claimed = Claimed(member.slot, p.Parts(owned), p.Generation(label), p.Generation(member.own_gen))
             self.seen.append(claimed)
 
     def _calls(self, event: SimulationCallback) -> None:
         member, parts = self.members[event.member], self.bits(event.partitions)
-        gone = event.generation == NONE
+        gone = event.generation == p.NONE
         call = Call(event.call)
         current = gone or event.shown_generation in (None, event.generation)
         self.seen.append(
             Callback(
-                *(call, member.slot, Parts(parts), member.eager, gone or call is Call.LOST),
-                *(Parts(self.bits(event.owned)), Parts(member.believed)),
+                *(call, member.slot, p.Parts(parts), member.eager, gone or call is Call.LOST),
+                *(p.Parts(self.bits(event.owned)), p.Parts(member.believed)),
                 current=current,
             )
         )
         if call is Call.ASSIGNED:
             member.believed |= parts
-            member.own_gen = event.generation if event.owned else NONE
+            member.own_gen = event.generation if event.owned else p.NONE
         else:
             member.believed &= ~parts
 
@@ -343,7 +331,7 @@ class CodeGroup(RunNames):
             member.assigned = self.bits(response.assignment or ())
         return response
 
-    def forge(self, member: CodeMember, api: str, error: Error) -> None:
+    def forge(self, member: CodeMember, api: str, error: p.Error) -> None:
         """Its request is answered with an error that another coordinator gives, not this one.
 
         Raises Diverged when there is none.
@@ -392,7 +380,7 @@ class CodeGroup(RunNames):
 
 
 def led_to(
-    group: CodeGroup, leader: CodeMember, sync: SimulationRequest, own_gen: Callable[[Slot, str], int]
+    group: CodeGroup, leader: CodeMember, sync: SimulationRequest, own_gen: Callable[[p.Slot, str], int]
 ) -> Decided:
     """Return what a leader decided with its SyncGroup, on the claims that the coordinator has.
 
@@ -400,20 +388,20 @@ def led_to(
     """
     claims, grants = [], []
     for one in group.state.coordinator.members:
-        id_ = Id(slot_of(one), NO_ID)
+        id_ = p.Id(slot_of(one), p.NO_ID)
         first = one.claims[0] if one.claims else None
         owned = group.bits(first.owned) if first else 0
-        topics = union([1 << group.topics.index(name) for name in (first.topics if first else ())])
-        gen = Generation(own_gen(id_.slot, one.id) if owned else NONE)
-        claims.append((id_, Parts(owned), gen, group.setup.parts(topics)))
-        grants.append(Grant(id_, Parts(group.bits(sync.assignments.get(one.id) or ()))))
+        topics = p.union([1 << group.topics.index(name) for name in (first.topics if first else ())])
+        gen = p.Generation(own_gen(id_.slot, one.id) if owned else p.NONE)
+        claims.append((id_, p.Parts(owned), gen, group.setup.parts(topics)))
+        grants.append(p.Grant(id_, p.Parts(group.bits(sync.assignments.get(one.id) or ()))))
     return Decided(leader.eager, tuple(claims), tuple(grants))
 
 
 def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Completed:
     """That a member, which is like this now, took an assignment with the callbacks that were just seen."""
     calls = [one for one in group.seen if isinstance(one, Callback) and one.who == member.slot]
-    owned = Parts(group.bits(after.owned))
+    owned = p.Parts(group.bits(after.owned))
     revoked = any(one.call is Call.REVOKED for one in calls)
     return Completed(
         who=member.slot,
@@ -422,7 +410,7 @@ def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Complet
         eager=member.eager,
         revoked=revoked,
         rejoin=after.rejoin or after.joining or not revoked,
-        believed=Parts(member.believed),
+        believed=p.Parts(member.believed),
     )
 
 
@@ -431,10 +419,10 @@ def told_to_lead(config: ConsumerConfig, answer: JoinOk) -> bool:
     return answer.leader and not (answer.skip and "static_leader_returns_as_follower" in config.decisions)
 
 
-_STATES = {one.value: one for one in MemberState}
+_STATES = {one.value: one for one in p.MemberState}
 """MemberState of Kafka by name; before 2.7 REBALANCING stands for both states of a rebalance."""
 
-_THROWN = {f"{ERRORS}GroupMaxSizeReachedException": Error.GROUP_MAX_SIZE_REACHED.value}
+_THROWN = {f"{ERRORS}GroupMaxSizeReachedException": p.Error.GROUP_MAX_SIZE_REACHED.value}
 """What an application is told with good reason, as the model has it."""
 
 _APIS = {"JoinGroup": "join", "SyncGroup": "sync", "OffsetCommit": "commit"}
@@ -446,7 +434,7 @@ def answered_by(
     """Return what a consumer made of an error response, by its state before and after; None of an unknown
     error, and of one that ends the consumer, which poll throws. Who has no member id has no membership to
     lose."""
-    if response.error not in Error.__members__ or response.error in FATAL:
+    if response.error not in p.Error.__members__ or response.error in FATAL:
         return None
     sent = member.sent[response.id]
     same = (
@@ -455,11 +443,11 @@ def answered_by(
         and (response.api == "JoinGroup" or sent.generation == before.generation)
     )
     api = _APIS.get(response.api, "heartbeat")
-    return made_of(member, api, Error[response.error], before, after, same=same)
+    return made_of(member, api, p.Error[response.error], before, after, same=same)
 
 
 def made_of(
-    member: CodeMember, api: str, error: Error, before: ConsumerState, after: ConsumerState, *, same: bool
+    member: CodeMember, api: str, error: p.Error, before: ConsumerState, after: ConsumerState, *, same: bool
 ) -> Answered:
     """Return what a consumer made of an error, by its state before and after."""
     keeps_id = not before.member_id or after.member_id == before.member_id
@@ -467,9 +455,9 @@ def made_of(
         who=member.slot,
         api=api,
         error=error,
-        state=_STATES.get(before.state, MemberState.PREPARING),
+        state=_STATES.get(before.state, p.MemberState.PREPARING),
         same=same,
-        reset=not keeps_id or (after.generation == NONE and before.generation != NONE),
+        reset=not keeps_id or (after.generation == p.NONE and before.generation != p.NONE),
         keeps_id=keeps_id,
         rejoin=after.rejoin or after.joining,
     )

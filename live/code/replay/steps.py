@@ -20,22 +20,9 @@ from rebalance_verifier.live.code.replay.group import (
 )
 from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.bugs.releases import version
-from rebalance_verifier.model.classic.state import (
-    Join,
-    JoinOk,
-    Refused,
-    Sync,
-    SyncOk,
-)
+from rebalance_verifier.model.classic import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Decided, Threw
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Error,
-    Grant,
-    Life,
-    MemberState,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import letter
 
 WAITS_NOT = (3, 2)
@@ -172,14 +159,14 @@ class CodeSteps:
     def _claims(self, step: ReplayStep, request: SimulationRequest) -> None:
         """Check whether it claims as much as in the trace, and says so as old."""
         wire = step.wire(after=True)
-        if not isinstance(wire, Join) or not request.claims:
+        if not isinstance(wire, s.Join) or not request.claims:
             return
         meta, claim = wire.meta, request.claims[0]
-        written = meta.own_gen if meta.tells and meta.version >= 1 else NONE
-        ages = (meta.label if meta.version >= 2 else written) if meta.owned else NONE
-        aged = claim.user_generation if claim.generation in (None, NONE) else claim.generation
+        written = meta.own_gen if meta.tells and meta.version >= 1 else p.NONE
+        ages = (meta.label if meta.version >= 2 else written) if meta.owned else p.NONE
+        aged = claim.user_generation if claim.generation in (None, p.NONE) else claim.generation
         size = self.group.bits(claim.owned).bit_count()
-        if size != meta.owned.bit_count() or (size and (NONE if aged is None else aged) != ages):
+        if size != meta.owned.bit_count() or (size and (p.NONE if aged is None else aged) != ages):
             self.result.otherwise = self.result.otherwise or step.number
 
     def _deliver_join(self, step: ReplayStep) -> None:
@@ -219,8 +206,8 @@ class CodeSteps:
         """A session ends by itself where nobody sends heartbeats: a leader that assigns may be such a one."""
         member, wire = self._member(step), step.wire()
         if (
-            step.member().life is not Life.UP
-            or not isinstance(wire, JoinOk)
+            step.member().life is not p.Life.UP
+            or not isinstance(wire, s.JoinOk)
             or "JoinGroup" not in member.answers
         ):
             return
@@ -232,8 +219,8 @@ class CodeSteps:
     def _receive(self, step: ReplayStep) -> None:
         member, wire = self._member(step), step.wire()
         match wire:
-            case JoinOk():
-                joins = step.member().state is MemberState.PREPARING  # an answer after a reset is not read
+            case s.JoinOk():
+                joins = step.member().state is p.MemberState.PREPARING  # an answer after a reset is not read
                 response = member.joined or self.group.respond(member, "JoinGroup")
                 member.joined = None
                 if response.error != "NONE":
@@ -245,13 +232,13 @@ class CodeSteps:
                     self._decided(step, member, sync)
                 elif wire.leader and "SyncGroup" not in member.open and joins:
                     self.group.do("poll", member=member.slot)  # tells what its assignor threw
-            case SyncOk():
+            case s.SyncOk():
                 response = self.group.respond(member, "SyncGroup")
                 if response.error != "NONE":
                     raise Diverged(f"its SyncGroup is answered with {response.error}")
-            case Refused() as refused:
+            case s.Refused() as refused:
                 api = "JoinGroup" if refused.api == "join" else "SyncGroup"
-                if refused.error is Error.DISCONNECT:
+                if refused.error is p.Error.DISCONNECT:
                     if step.following != "refresh":  # which may come before it polls again
                         self.group.broken_off(member, refused)
                     return
@@ -264,7 +251,7 @@ class CodeSteps:
     def _decided(self, step: ReplayStep, member: CodeMember, sync: SimulationRequest) -> None:
         """What the leader decided, on the claims that the coordinator has."""
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
-        if decided is None and isinstance(step.wire(after=True), Sync):
+        if decided is None and isinstance(step.wire(after=True), s.Sync):
             return  # the group has moved on, and nobody reads what it decides
         real = led_to(self.group, member, sync, lambda slot, _: self.group.members[slot].own_gen)
         grants = real.grants
@@ -281,7 +268,7 @@ class CodeSteps:
         member = self._member(step)
         before = self.group.state.members[member.slot]
         self.group.do("poll", member=member.slot)
-        if before is None or before.generation == NONE:
+        if before is None or before.generation == p.NONE:
             what = "takes no assignment of a membership that is over"
             self.result.differs.append(f"{step.title}: {what}")
             return
@@ -353,7 +340,7 @@ class CodeSteps:
             if answer is None:
                 raise Diverged(f"{step.name}'s commit is not answered")
             self.group.do("respond", id=answer.id)  # which nobody looks at before the poll
-        sends = isinstance(step.wire(after=True), Join)
+        sends = isinstance(step.wire(after=True), s.Join)
         self.group.do("poll", member=member.slot)
         if sends and "JoinGroup" not in member.open:
             raise Diverged(f"{step.name} sends no JoinGroup")
@@ -380,7 +367,7 @@ class CodeSteps:
     def _leave_behind(self, step: ReplayStep) -> None:
         """The connection ends, and what was sent on it is still to arrive."""
         member = self._member(step)
-        api = "JoinGroup" if isinstance(step.wire(), Join) else "SyncGroup"
+        api = "JoinGroup" if isinstance(step.wire(), s.Join) else "SyncGroup"
         request = member.open.get(api)
         if request is None:
             raise NotForcible("its request was not sent")
@@ -442,7 +429,7 @@ class CodeSteps:
 
     def _append_fails(self, step: ReplayStep) -> None:
         # No coordinator that a simulation has answers so; those that did were Scala's.
-        self.group.forge(self._member(step), "JoinGroup", Error.REBALANCE_IN_PROGRESS)
+        self.group.forge(self._member(step), "JoinGroup", p.Error.REBALANCE_IN_PROGRESS)
 
     def _group_expires(self, step: ReplayStep) -> None:
         self.group.do("expire", timer=GROUP_EXPIRY)
@@ -467,9 +454,9 @@ class CodeSteps:
 
 def gives_up(step: ReplayStep) -> bool:
     """Check whether the step leaves a JoinGroup behind that nobody waits for any more."""
-    return step.event.who >= 0 and isinstance(step.stray(after=True), Join) and step.stray() is None
+    return step.event.who >= 0 and isinstance(step.stray(after=True), s.Join) and step.stray() is None
 
 
-def _counts(grants: Iterable[Grant]) -> dict[Slot, int]:
+def _counts(grants: Iterable[p.Grant]) -> dict[p.Slot, int]:
     """Return how many partitions each member is given: which they are may differ by their names."""
     return {one.id.slot: one.parts.bit_count() for one in grants}

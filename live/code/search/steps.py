@@ -19,13 +19,8 @@ from rebalance_verifier.live.code.search.enabled import (
 from rebalance_verifier.live.code.search.group import FOUND, JOINING, SearchedGroup
 from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.classic.errors import FATAL
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call, Callback, Left, Threw
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Error,
-    Parts,
-    Slot,
-)
 from rebalance_verifier.model.machine import Event
 
 
@@ -113,8 +108,8 @@ class SearchSteps:
         static = self.setup.consumers[slot].instance is not None
         sent = any(isinstance(one, SimulationRequest) and one.api == "LeaveGroup" for one in events)
         known = before.member_id and before.state != "UNJOINED" and before.coordinator_known
-        believed = Parts(self.group.members[slot].believed)
-        self.group.seen.append(Left(Slot(slot), believed, sent, bool(known) and not static))
+        believed = p.Parts(self.group.members[slot].believed)
+        self.group.seen.append(Left(p.Slot(slot), believed, sent, bool(known) and not static))
 
     def _subscribe(self, event: Event) -> None:
         number = int(event.choice.rpartition(" ")[2] or 0)
@@ -151,7 +146,7 @@ class SearchSteps:
             # What the end of a connection did to a request shows when the application has polled.
             api, was = group.memory.cut.pop(slot)
             now = self._consumer(slot)
-            group.seen.append(made_of(group.members[slot], api, Error.DISCONNECT, was, now, same=True))
+            group.seen.append(made_of(group.members[slot], api, p.Error.DISCONNECT, was, now, same=True))
         if completes and frozenset(before.topics) == asked_for:  # else it is thrown away
             self._completed(slot, before)
         if not events and group.look() == look:
@@ -160,7 +155,7 @@ class SearchSteps:
     def _completed(self, slot: int, before: ConsumerState) -> None:
         """Note that an assignment was taken."""
         group, after = self.group, self.group.state.members[slot]
-        if after is None or before.generation == NONE or any(isinstance(one, Threw) for one in group.seen):
+        if after is None or before.generation == p.NONE or any(isinstance(one, Threw) for one in group.seen):
             return
         calls = [one for one in group.seen if isinstance(one, Callback) and one.who == slot]
         if any(one.call is Call.LOST for one in calls):
@@ -238,9 +233,9 @@ class SearchSteps:
             return
         group.seen.append(led_to(group, group.members[slot], sync, self._own_gen))
 
-    def _own_gen(self, slot: Slot, member_id: str) -> int:
+    def _own_gen(self, slot: p.Slot, member_id: str) -> int:
         gens = self.group.memory.gens
-        return gens.get(member_id, gens.get(f"of {slot}", NONE))
+        return gens.get(member_id, gens.get(f"of {slot}", p.NONE))
 
     def _disconnect(self, event: Event) -> None:
         """The connection to the coordinator ends, and the client notices."""

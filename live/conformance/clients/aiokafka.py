@@ -7,13 +7,8 @@ from typing import Any
 
 from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK, prepares
 from rebalance_verifier.live.conformance.clients.traits import read_client
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.callbacks import works
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-    SyncOk,
-    Wire,
-)
 from rebalance_verifier.model.group.parts import (
     MemberState,
     Topics,
@@ -22,19 +17,19 @@ from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 
 
-def _notices(me: MemberContext, member: Member, topics: Any) -> Iterator[Outcome]:
+def _notices(me: MemberContext, member: s.Member, topics: Any) -> Iterator[Outcome]:
     """``subscribe()``, also to the same topics: what was asked for before does not count any more."""
     if topics is not None and works(member):
         yield Outcome((member._replace(topics=topics, joined_topics=Topics(0)), None))
 
 
-def _discards(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
+def _discards(me: MemberContext, member: s.Member, wire: s.Wire) -> Iterator[Outcome]:
     """An answer that comes after ``subscribe()``; of the JoinGroup not even the member id is kept."""
     if not works(member) or member.topics == member.joined_topics:
         return
-    if isinstance(wire, JoinOk) and member.state is MemberState.PREPARING:
+    if isinstance(wire, s.JoinOk) and member.state is MemberState.PREPARING:
         yield Outcome((member._replace(state=MemberState.UNJOINED), None))
-    elif isinstance(wire, SyncOk) and member.state is MemberState.COMPLETING:
+    elif isinstance(wire, s.SyncOk) and member.state is MemberState.COMPLETING:
         yield Outcome((member._replace(state=MemberState.STABLE, rejoin=True, prepare=False), None))
 
 

@@ -13,18 +13,14 @@ from rebalance_verifier.model.classic.state import (
     Member,
     Wire,
 )
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    MemberState,
-    Parts,
-)
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 
 
 def _idle(member: Member, wire: Wire) -> bool:
-    still = member.state in (MemberState.STABLE, MemberState.UNJOINED) or _never_joined(member)
+    still = member.state in (p.MemberState.STABLE, p.MemberState.UNJOINED) or _never_joined(member)
     return works(member) and still and wire is None and member.received is None
 
 
@@ -37,17 +33,17 @@ def _applies(me: MemberContext, member: Member, wire: Wire, topics: Any) -> Iter
             yield Outcome((member, wire, None))
         yield Outcome((changed._replace(rejoin=True), wire, None))
     elif _never_joined(member) and isinstance(wire, JoinOk):
-        yield Outcome((member._replace(topics=topics, state=MemberState.UNJOINED, rejoin=True), None, None))
+        yield Outcome((member._replace(topics=topics, state=p.MemberState.UNJOINED, rejoin=True), None, None))
 
 
 def _never_joined(member: Member) -> bool:
-    return member.state is MemberState.PREPARING and member.generation == NONE and not member.owned
+    return member.state is p.MemberState.PREPARING and member.generation == p.NONE and not member.owned
 
 
 def _loses_topic(me: MemberContext, member: Member, wire: Wire, topics: Any) -> Iterator[Outcome]:
     if topics is None or not _idle(member, wire):
         return
-    gone = Parts(member.owned & ~me.setup.parts(topics))
+    gone = p.Parts(member.owned & ~me.setup.parts(topics))
     if gone:
         after, seen = give_up(me, member._replace(topics=topics), Call.LOST, gone)
         yield Outcome((after._replace(rejoin=True), wire, None), seen=seen)
@@ -57,31 +53,31 @@ def _loses_topic(me: MemberContext, member: Member, wire: Wire, topics: Any) -> 
 
 def _keeps(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """The callbacks of an assignment that waited while max.poll.interval.ms passed, as if nothing were."""
-    if works(member) and member.received is not None and member.generation == NONE:
+    if works(member) and member.received is not None and member.generation == p.NONE:
         after, seen = join_complete(me, member, member.received)
-        yield Outcome((after._replace(prepare=False, rejoin=True, own_gen=NONE),), seen=seen)
+        yield Outcome((after._replace(prepare=False, rejoin=True, own_gen=p.NONE),), seen=seen)
 
 
 def _joins_owning(me: MemberContext, member: Member) -> Iterator[Outcome]:
-    outside = member.generation == NONE and member.state is MemberState.UNJOINED
+    outside = member.generation == p.NONE and member.state is p.MemberState.UNJOINED
     if works(member) and outside and member.owned and member.prepare:
         yield Outcome((member._replace(prepare=False),))
 
 
 def _times_out(me: MemberContext, member: Member) -> Iterator[Outcome]:
-    if works(member) and member.generation != NONE and member.received is None:
+    if works(member) and member.generation != p.NONE and member.received is None:
         yield Outcome((reset(member),))
 
 
 def _starts_over(me: MemberContext, member: Member, wire: Wire) -> Iterator[Outcome]:
-    if isinstance(wire, JoinOk) and wire.leader and works(member) and member.state is MemberState.PREPARING:
+    if isinstance(wire, JoinOk) and wire.leader and works(member) and member.state is p.MemberState.PREPARING:
         yield Outcome(
-            (member._replace(state=MemberState.UNJOINED, id=wire.id, rejoin=True), None), seen=(HEARD,)
+            (member._replace(state=p.MemberState.UNJOINED, id=wire.id, rejoin=True), None), seen=(HEARD,)
         )
 
 
 def _loses_late(me: MemberContext, member: Member) -> Iterator[Outcome]:
-    outside = member.generation == NONE and member.state is not MemberState.STABLE
+    outside = member.generation == p.NONE and member.state is not p.MemberState.STABLE
     if works(member) and outside and member.owned and not member.prepare:
         after, seen = give_up(me, member, Call.LOST, member.owned)
         yield Outcome((after,), seen=seen)

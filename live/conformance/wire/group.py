@@ -28,15 +28,8 @@ from rebalance_verifier.model.consumer.state import (
     GroupKind,
     find,
 )
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Callback
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    GroupState,
-    Life,
-    Parts,
-    Slot,
-    each,
-)
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Outcome, State
 from rebalance_verifier.model.migration.coordinator import heartbeat as classic_heartbeat
@@ -67,13 +60,13 @@ class WireGroup:
 
     def __init__(self, recording: WireRecording, setup: Setup, partitions: Partitions) -> None:
         self.recording, self.partitions = recording, partitions
-        namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
+        namings = factorial(len(setup.consumers)) * prod(factorial(len(p.each(t))) for t in setup.topics)
         if namings > MAX_NAMINGS:
             setup = replace(setup, naming="given")
             setup = replace(setup, targets=IntendedTargets(recording, setup, partitions))
         self.setup = setup
         self.machine = machine(setup)
-        self._contexts = [MemberContext(Slot(slot), setup) for slot in setup.slots]
+        self._contexts = [MemberContext(p.Slot(slot), setup) for slot in setup.slots]
         self._logged = bool(recording.lanes[COORDINATOR])
 
     # -- parts of a state ----------------------------------------------------------------------------------
@@ -99,7 +92,7 @@ class WireGroup:
             member = self.part(state, "member", slot)
             yield from self._inputs(state, items, slot, member)
             yield from self._expires(state, items, slot)
-            if member.life is Life.DOWN:
+            if member.life is p.Life.DOWN:
                 yield from self._unheard(state, items, slot)
             if isinstance(member, ConsumerMember):
                 yield from self._served(state, items, slot, member)
@@ -364,7 +357,7 @@ class WireGroup:
         owned = self.partitions.bits(data["partitions"])
         decisions = self._contexts[slot].config(member.stage).decisions
         known = (beat.owned, member.claim, claims(member, decisions), claims(member, frozenset()))
-        return beat._replace(full=full or joins, owned=Parts(owned)) if owned in known else None
+        return beat._replace(full=full or joins, owned=p.Parts(owned)) if owned in known else None
 
     def _answers(self, wire: BeatOk | BeatRefused, item: Item, items: Items) -> bool:
         data = item.data
@@ -421,7 +414,7 @@ class WireGroup:
         if join is None or answer is None or record is None:
             return
         same = self.partitions.bits(join.data.get("partitions", ())) == record.claim
-        assigns = self.group(state).phase is GroupState.COMPLETING
+        assigns = self.group(state).phase is p.GroupState.COMPLETING
         if same and assigns and mine.same(member.generation, answer.data["generation"]):
             yield WireStep(Event("join again", slot), state, mine.more, mine.shows)
 
@@ -456,7 +449,7 @@ class WireGroup:
         mine = items.again()
         mine.take(("wire", slot), "heartbeat")
         theirs = item.data["error"]
-        if member.life is not Life.UP or member.generation == NONE:
+        if member.life is not p.Life.UP or member.generation == p.NONE:
             yield WireStep(Event("late heartbeat", slot), state, items.more, mine.shows)
             return
         if mine.same(member.generation, item.data["generation"]):

@@ -8,26 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, cast
 
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    JoinOk,
-    Member,
-    MemberRecord,
-    Records,
-    Stray,
-    find,
-    put,
-)
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NOTHING,
-    GroupState,
-    Late,
-    MemberState,
-    Parts,
-    union,
-)
+from rebalance_verifier.model.classic import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.machine import Action, Outcome, Value
 from rebalance_verifier.specs.classic.necessity.replay import Altered
 
@@ -65,12 +47,12 @@ def _reads(change: Callable[[Action, dict[str, Value]], Mapping[str, Value]]) ->
 
 def _same_generation(action: Action, values: tuple[Value, ...], outcome: Outcome) -> Mapping[str, Value]:
     read = dict(zip(action.reads, values, strict=True))
-    old = cast(Group, read["group"]).generation
+    old = cast(s.Group, read["group"]).generation
     written = zip(action.writes, outcome.values, strict=True)
     return {
         name: value._replace(generation=old)
         for name, value in written
-        if isinstance(value, Group | JoinOk) and value != read[name]
+        if isinstance(value, s.Group | s.JoinOk) and value != read[name]
     }
 
 
@@ -80,9 +62,9 @@ NO_GENERATION_BUMP = Altered({"join phase ends": _results(_same_generation)})
 
 def _admitted(action: Action, read: dict[str, Value]) -> Mapping[str, Value]:
     wire, record = next(iter(read.values())), next(name for name in read if name.startswith("record"))
-    records = cast(Records, read[record])
-    if isinstance(wire, Join) and wire.id != NO_ID and find(records, wire.id) is None:
-        return {record: put(records, MemberRecord(wire.id, None))}
+    records = cast(s.Records, read[record])
+    if isinstance(wire, s.Join) and wire.id != p.NO_ID and s.find(records, wire.id) is None:
+        return {record: s.put(records, s.MemberRecord(wire.id, None))}
     return {}
 
 
@@ -92,7 +74,7 @@ UNKNOWN_MEMBER_REJOINS = Altered({"join request": _reads(_admitted)})
 
 def _awake(action: Action, read: dict[str, Value]) -> Mapping[str, Value]:
     return {
-        name: tuple(record._replace(silent=False) for record in cast(Records, value))
+        name: tuple(record._replace(silent=False) for record in cast(s.Records, value))
         for name, value in read.items()
         if name.startswith("record")
     }
@@ -104,7 +86,7 @@ NOTHING_HELD_BACK = Altered({"assign": _reads(_awake)})
 
 def _unassigned(action: Action, values: tuple[Value, ...], outcome: Outcome) -> Mapping[str, Value]:
     return {
-        name: tuple(record._replace(assigned=NOTHING) for record in cast(Records, value))
+        name: tuple(record._replace(assigned=p.NOTHING) for record in cast(s.Records, value))
         for name, value in zip(action.writes, outcome.values, strict=True)
         if name.startswith("log ")
     }
@@ -114,20 +96,20 @@ ASSIGNMENT_NOT_LOGGED = Altered({"leader sync": _results(_unassigned)})
 """The log has the members, and not what was assigned to them."""
 
 
-def _commits(*, member: bool, generation: bool) -> Callable[[Member, Stray, Group, Records], Parts]:
+def _commits(*, member: bool, generation: bool) -> Callable[[s.Member, s.Stray, s.Group, s.Records], p.Parts]:
     """Return the view ``commits`` of a coordinator that asks only for membership, or only for the
     generation."""
 
-    def commits(m: Member, stray: Stray, group: Group, records: Records) -> Parts:
-        sent = [Late("commit", m.id, m.generation, m.owned)] if m.state is MemberState.STABLE else []
-        late = [stray] if isinstance(stray, Late) and stray.api == "commit" else []
-        open_ = group.state not in (GroupState.DEAD, GroupState.EMPTY, GroupState.COMPLETING)
-        return union(
+    def commits(m: s.Member, stray: s.Stray, group: s.Group, records: s.Records) -> p.Parts:
+        sent = [p.Late("commit", m.id, m.generation, m.owned)] if m.state is p.MemberState.STABLE else []
+        late = [stray] if isinstance(stray, p.Late) and stray.api == "commit" else []
+        open_ = group.state not in (p.GroupState.DEAD, p.GroupState.EMPTY, p.GroupState.COMPLETING)
+        return p.union(
             [
                 commit.parts
                 for commit in (*sent, *late)
                 if open_
-                and (not member or find(records, commit.id) is not None)
+                and (not member or s.find(records, commit.id) is not None)
                 and (not generation or commit.generation == group.generation)
             ]
         )

@@ -6,32 +6,9 @@ See ``variations_member``, of which this is the other half.
 from __future__ import annotations
 
 from rebalance_verifier.specs.classic import connections, coordinator, failover
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.contract import Offer
 from rebalance_verifier.specs.classic.member import NO
-from rebalance_verifier.specs.classic.vocabulary import (
-    COMPLETING,
-    FATAL,
-    JOIN,
-    JOIN_NEW,
-    PREPARING,
-    SETTLED,
-    SYNC,
-    SYNC_REFUSED,
-    VOCABULARY,
-    A,
-    C,
-    L,
-    M,
-    N,
-    P,
-    Q,
-    cooperative,
-    honest,
-    lt,
-    none,
-    of,
-    static,
-)
 from rebalance_verifier.specs.classic.wire import refuse
 from rebalance_verifier.specs.logic.language import ANY, NEXT, After, Effect, State, Term, symbols_of
 from rebalance_verifier.specs.logic.varying import afterwards, around, instead_of, without
@@ -42,21 +19,26 @@ from z3 import And, Exists, ForAll, If, Implies, Not, Or
 
 def max_generation_only(s: State, offer: Offer) -> Term:
     """State that only claims of the newest generation count (2.8.1 to 3.4.0)."""
-    older = Exists([L, Q], And(s.member(L), lt(s.claim(N, P), s.claim(L, Q))))
-    other = And(s.member(N), M != N, s.claim(N, P) != none, Not(older))
-    return Implies(And(s.chosen(A), cooperative(A), offer(M, P), other), lt(s.claim(N, P), s.claim(M, P)))
+    older = Exists([v.L, v.Q], And(s.member(v.L), v.lt(s.claim(v.N, v.P), s.claim(v.L, v.Q))))
+    other = And(s.member(v.N), v.M != v.N, s.claim(v.N, v.P) != v.none, Not(older))
+    return Implies(
+        And(s.chosen(v.A), v.cooperative(v.A), offer(v.M, v.P), other),
+        v.lt(s.claim(v.N, v.P), s.claim(v.M, v.P)),
+    )
 
 
 def trusted_once(s: State, offer: Offer) -> Term:
     """State that a partition is offered to one member, or to several that all claim it (2.5.1 to 2.8.0)."""
-    both = And(s.claim(M, P) != none, s.claim(N, P) != none)
-    return Implies(And(offer(M, P), offer(N, P)), Or(M == N, both))
+    both = And(s.claim(v.M, v.P) != v.none, s.claim(v.N, v.P) != v.none)
+    return Implies(And(offer(v.M, v.P), offer(v.N, v.P)), Or(v.M == v.N, both))
 
 
 def trusted_claim(s: State, offer: Offer) -> Term:
     """COOPERATIVE: what somebody else claims is offered only to a member that claims it too."""
-    other = And(s.member(N), M != N, s.claim(N, P) != none)
-    return Implies(And(s.chosen(A), cooperative(A), offer(M, P), other), s.claim(M, P) != none)
+    other = And(s.member(v.N), v.M != v.N, s.claim(v.N, v.P) != v.none)
+    return Implies(
+        And(s.chosen(v.A), v.cooperative(v.A), offer(v.M, v.P), other), s.claim(v.M, v.P) != v.none
+    )
 
 
 # -- the coordinator: JoinGroup ------------------------------------------------------------------------
@@ -65,22 +47,22 @@ def trusted_claim(s: State, offer: Offer) -> Term:
 @instead_of(coordinator.join_refused_without_id)
 def ghost_on_retry(s: State, t: After, c: Term, m: Term) -> None:
     """A dynamic consumer that joins without an id becomes a member at once."""
-    t.when(s.wire(c) == JOIN_NEW, Not(static(c)), coordinator.fresh(s, c, m))
+    t.when(s.wire(c) == v.JOIN_NEW, Not(v.static(c)), coordinator.fresh(s, c, m))
     coordinator.park(s, t, c, m)
 
 
 @instead_of(coordinator.join_of_unknown)
 def unknown_member_rejoins(s: State, t: After, c: Term, m: Term) -> None:
     """A member id that was removed joins again as if nothing had happened."""
-    t.when(s.wire(c) == JOIN, of(m) == c, s.names(m), Not(s.member(m)), Not(s.pending(m)))
+    t.when(s.wire(c) == v.JOIN, v.of(m) == c, s.names(m), Not(s.member(m)), Not(s.pending(m)))
     coordinator.park(s, t, c, m)
 
 
 @instead_of(coordinator.join_of_static)
 def static_replace_only_stable(s: State, t: After, c: Term, m: Term) -> None:
     """In the join phase an instance that is known already becomes another member."""
-    t.when(s.wire(c) == JOIN_NEW, static(c), coordinator.fresh(s, c, m))
-    t.when(Or(s.group == PREPARING, ForAll([N], Implies(of(N) == c, Not(s.member(N))))))
+    t.when(s.wire(c) == v.JOIN_NEW, v.static(c), coordinator.fresh(s, c, m))
+    t.when(Or(s.group == v.PREPARING, ForAll([v.N], Implies(v.of(v.N) == c, Not(s.member(v.N))))))
     coordinator.park(s, t, c, m)
 
 
@@ -107,14 +89,14 @@ def static_replace_in_completing_no_rebalance(
     Its id is new, so it is in no assignment that is under way; the log does not learn of it.
     """
     without("group", effect)(s, t, c, m, n)
-    unassigned = And(s.group == COMPLETING, ForAll([C, P], Not(s.offer(C, m, P))))
-    t.when(Or(s.group == SETTLED, unassigned))
-    _log_stays(t, unless=s.group == SETTLED)
+    unassigned = And(s.group == v.COMPLETING, ForAll([v.C, v.P], Not(s.offer(v.C, m, v.P))))
+    t.when(Or(s.group == v.SETTLED, unassigned))
+    _log_stays(t, unless=s.group == v.SETTLED)
 
 
 def _log_stays(t: After, unless: Term = NO) -> None:
-    letters = {letter.sort(): letter for letter in (A, M, P)}
-    for symbol in VOCABULARY.mutable:
+    letters = {letter.sort(): letter for letter in (v.A, v.M, v.P)}
+    for symbol in v.VOCABULARY.mutable:
         if symbol.name.startswith("log_"):
             places = tuple(letters[sort] for sort in symbol.arguments)
             kept = [(places, symbol.of()(*places))]
@@ -144,17 +126,24 @@ def believes_any(s: State, t: After, *_: Term) -> None:
     """What was left behind is lost or arrives, in any order: some of it, old or young, is left."""
     _nothing_of_the_bag(t)
     for places in (
-        (t.left, M),
-        (t.left_claim, M, P),
-        (t.left_list, M, A),
-        (t.left_new, C),
-        (t.left_new_list, C, A),
+        (t.left, v.M),
+        (t.left_claim, v.M, v.P),
+        (t.left_list, v.M, v.A),
+        (t.left_new, v.C),
+        (t.left_new_list, v.C, v.A),
     ):
         symbol, *letters = places
         symbol[tuple(letters)] = ANY
-    t.where(Implies(t.left(M), s.left(M)), t.left_list(M, A) == And(t.left(M), s.left_list(M, A)))
-    t.where(Implies(t.left_claim(M, P) != none, And(t.left(M), t.left_claim(M, P) == s.left_claim(M, P))))
-    t.where(*connections.fewer_new(s, t, C))
+    t.where(
+        Implies(t.left(v.M), s.left(v.M)), t.left_list(v.M, v.A) == And(t.left(v.M), s.left_list(v.M, v.A))
+    )
+    t.where(
+        Implies(
+            t.left_claim(v.M, v.P) != v.none,
+            And(t.left(v.M), t.left_claim(v.M, v.P) == s.left_claim(v.M, v.P)),
+        )
+    )
+    t.where(*connections.fewer_new(s, t, v.C))
 
 
 @around(connections.left_join_arrives)
@@ -162,7 +151,9 @@ def left_join_believed(effect: Effect, s: State, t: After, m: Term) -> None:
     """It claims some of what all claim that were left behind, and not what its sender does by now."""
     believes_any(effect)(s, t, m)
     t._wheres[:] = [where for where in t._wheres if "claim" + NEXT not in symbols_of(where)]
-    t.where(Implies(honest(of(m)), Or(t.claim(m, P) == none, t.claim(m, P) == s.left_claim(m, P))))
+    t.where(
+        Implies(v.honest(v.of(m)), Or(t.claim(m, v.P) == v.none, t.claim(m, v.P) == s.left_claim(m, v.P)))
+    )
 
 
 @around(failover.failover)
@@ -190,7 +181,7 @@ def no_generation_bump(effect: Effect, s: State, t: After, g: Term, l: Term, a: 
 def silent_static_claims_stale(effect: Effect, s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
     """A static member that did not come is represented by what it claimed last, and nothing else."""
     effect(s, t, g, l, a)
-    t.claim[M, P] = If(coordinator.stays(s, M), s.claim(M, P), none)
+    t.claim[v.M, v.P] = If(coordinator.stays(s, v.M), s.claim(v.M, v.P), v.none)
 
 
 rebalance_timeout_zero = without("given_up", coordinator.join_phase_ends)
@@ -201,13 +192,13 @@ rebalance_timeout_zero = without("given_up", coordinator.join_phase_ends)
 def evict_static_on_rebalance_timeout(effect: Effect, s: State, t: After, g: Term, l: Term, a: Term) -> None:  # noqa: E741
     """Static members that did not come are removed."""
     without("supports", effect)(s, t, g, l, a)
-    t.when(ForAll([M], Implies(s.joined(M), s.supports(M, a))))
-    t.member[M] = s.joined(M)
-    t.silent[M] = False
-    t.assigned[M, P] = False
-    t.claim[M, P] = If(s.joined(M), s.claim(M, P), none)
-    t.supports[M, A] = And(s.joined(M), s.supports(M, A))
-    t.topics[M, P] = And(s.joined(M), s.topics(M, P))
+    t.when(ForAll([v.M], Implies(s.joined(v.M), s.supports(v.M, a))))
+    t.member[v.M] = s.joined(v.M)
+    t.silent[v.M] = False
+    t.assigned[v.M, v.P] = False
+    t.claim[v.M, v.P] = If(s.joined(v.M), s.claim(v.M, v.P), v.none)
+    t.supports[v.M, v.A] = And(s.joined(v.M), s.supports(v.M, v.A))
+    t.topics[v.M, v.P] = And(s.joined(v.M), s.topics(v.M, v.P))
 
 
 # -- the coordinator: SyncGroup and the log ------------------------------------------------------------
@@ -217,29 +208,29 @@ def evict_static_on_rebalance_timeout(effect: Effect, s: State, t: After, g: Ter
 def assignment_not_logged(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
     """The log learns who is in the group, and not what was assigned to them."""
     effect(s, t, c, m)
-    t.log_assigned[M, P] = s.assigned(M, P)
+    t.log_assigned[v.M, v.P] = s.assigned(v.M, v.P)
 
 
 @around(coordinator.leader_syncs)
 def persist_selected_protocol_only(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
     effect(s, t, c, m)
-    t.log_supports[M, A] = And(s.supports(M, A), s.chosen(A))
+    t.log_supports[v.M, v.A] = And(s.supports(v.M, v.A), s.chosen(v.A))
 
 
 @afterwards
 def static_removal_not_persisted(s: State, t: After) -> None:
     """A failover, after which a static id that was removed since the last append is back."""
     t.group = s.log_group
-    t.member[M] = s.log_member(M)
-    t.synced[M] = s.log_member(M)
-    t.claim[M, P] = s.log_claim(M, P)
-    t.supports[M, A] = s.log_supports(M, A)
-    t.topics[M, P] = s.log_topics(M, P)
-    t.assigned[M, P] = s.log_assigned(M, P)
+    t.member[v.M] = s.log_member(v.M)
+    t.synced[v.M] = s.log_member(v.M)
+    t.claim[v.M, v.P] = s.log_claim(v.M, v.P)
+    t.supports[v.M, v.A] = s.log_supports(v.M, v.A)
+    t.topics[v.M, v.P] = s.log_topics(v.M, v.P)
+    t.assigned[v.M, v.P] = s.log_assigned(v.M, v.P)
 
 
 @instead_of(failover.sync_while_loading)
 def sync_load_error_raw(s: State, t: After, c: Term) -> None:
     """A SyncGroup that arrives while the group is loaded is told what ends the client."""
-    t.when(s.wire(c) == SYNC)
-    refuse(s, t, c, SYNC_REFUSED, FATAL)
+    t.when(s.wire(c) == v.SYNC)
+    refuse(s, t, c, v.SYNC_REFUSED, v.FATAL)

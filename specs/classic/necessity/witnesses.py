@@ -11,26 +11,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 
-from rebalance_verifier.specs.classic.vocabulary import (
-    ANSWER,
-    FATAL,
-    ID_REQUIRED,
-    JOIN,
-    JOIN_NEW,
-    JOIN_OK,
-    JOIN_PARKED,
-    NO_STRAY,
-    SYNC,
-    SYNC_OK,
-    SYNC_PARKED,
-    VOCABULARY,
-    C,
-    M,
-    N,
-    none,
-    of,
-    static,
-)
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.logic.language import State, Term
 from z3 import And, Exists, Implies, Not, Or
 
@@ -49,33 +30,35 @@ def path_to(action: str, witnesses: Mapping[str, str] = WITNESSES) -> tuple[str,
 
 
 def _lemmas(s: State) -> dict[str, Term]:
-    recorded = And(static(of(M)), s.member(N), of(M) == of(N))
-    kinds = (JOIN, JOIN_PARKED, JOIN_OK, SYNC, SYNC_PARKED, SYNC_OK)
-    under_way = And(s.names(M), Or(*(s.wire(of(M)) == kind for kind in kinds)))
-    fenced = And(s.stray(C) == ANSWER, s.stray_error(C) == FATAL)
+    recorded = And(v.static(v.of(v.M)), s.member(v.N), v.of(v.M) == v.of(v.N))
+    kinds = (v.JOIN, v.JOIN_PARKED, v.JOIN_OK, v.SYNC, v.SYNC_PARKED, v.SYNC_OK)
+    under_way = And(s.names(v.M), Or(*(s.wire(v.of(v.M)) == kind for kind in kinds)))
+    fenced = And(s.stray(v.C) == v.ANSWER, s.stray_error(v.C) == v.FATAL)
     return {
         "a JoinGroup without id is of one that has none": Implies(
-            s.wire(C) == JOIN_NEW, Not(s.identified(C))
+            s.wire(v.C) == v.JOIN_NEW, Not(s.identified(v.C))
         ),
-        "what is late has a generation": Implies(s.stray(C) != NO_STRAY, s.stray_generation(C) != none),
-        "an instance is given no id": Not(And(static(C), s.error(C) == ID_REQUIRED)),
-        "no instance is pending": Not(And(s.pending(M), static(of(M)))),
-        "one record of an instance": Implies(And(recorded, s.member(M)), M == N),
+        "what is late has a generation": Implies(
+            s.stray(v.C) != v.NO_STRAY, s.stray_generation(v.C) != v.none
+        ),
+        "an instance is given no id": Not(And(v.static(v.C), s.error(v.C) == v.ID_REQUIRED)),
+        "no instance is pending": Not(And(s.pending(v.M), v.static(v.of(v.M)))),
+        "one record of an instance": Implies(And(recorded, s.member(v.M)), v.M == v.N),
         "who left one without id behind has none": Implies(
-            And(static(of(M)), s.left_new(of(M))), Not(Or(s.id(M), under_way))
+            And(v.static(v.of(v.M)), s.left_new(v.of(v.M))), Not(Or(s.id(v.M), under_way))
         ),
-        "the record is of the id in use": Implies(And(recorded, s.id(M)), M == N),
-        "the record is of the id under way": Implies(And(recorded, under_way), M == N),
+        "the record is of the id in use": Implies(And(recorded, s.id(v.M)), v.M == v.N),
+        "the record is of the id under way": Implies(And(recorded, under_way), v.M == v.N),
         "only an instance is fenced": Implies(
-            fenced, And(static(C), Exists([M], And(of(M) == C, s.stray_names(M))))
+            fenced, And(v.static(v.C), Exists([v.M], And(v.of(v.M) == v.C, s.stray_names(v.M))))
         ),
         "a fenced id is out of use": Implies(
-            And(fenced, s.stray_names(M), of(M) == C), Not(Or(s.id(M), under_way))
+            And(fenced, s.stray_names(v.M), v.of(v.M) == v.C), Not(Or(s.id(v.M), under_way))
         ),
     }
 
 
-LEMMAS: Mapping[str, Term] = _lemmas(VOCABULARY.state())
+LEMMAS: Mapping[str, Term] = _lemmas(v.VOCABULARY.state())
 """Invariants that safety does not need: with them it is proved that some actions are never possible."""
 
 _FENCED = ("the record is of the id in use",)

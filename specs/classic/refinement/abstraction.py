@@ -15,22 +15,8 @@ from operator import add
 from typing import Any
 
 from rebalance_verifier.model.assignors import reference
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.errors import FATAL, RETRIABLE
-from rebalance_verifier.model.classic.state import (
-    Behind,
-    Group,
-    Join,
-    JoinOk,
-    JoinParked,
-    Member,
-    MemberRecord,
-    Metadata,
-    Records,
-    Refused,
-    Sync,
-    SyncOk,
-    SyncParked,
-)
 from rebalance_verifier.model.group.parts import (
     NO_ID,
     NONE,
@@ -113,13 +99,13 @@ class Local:
     """What a state says of one slot. ``log`` are its records in the coordinator's log."""
 
     slot: Slot
-    member: Member
+    member: s.Member
     wire: Any
     stray: Any
-    records: Records
-    log: Records
+    records: s.Records
+    log: s.Records
     cluster: ClusterState
-    behind: Behind = ()
+    behind: s.Behind = ()
 
     @property
     def gone(self) -> bool:
@@ -131,7 +117,7 @@ class Local:
         """Check whether nothing is under way. A disconnect that nobody is there to be told of is nothing."""
         answer = self.wire
         return answer is None or (
-            self.gone and isinstance(answer, Refused) and answer.error is Error.DISCONNECT
+            self.gone and isinstance(answer, s.Refused) and answer.error is Error.DISCONNECT
         )
 
 
@@ -205,7 +191,7 @@ class Abstraction:
         nothing = [
             Local(
                 slot=slot,
-                member=Member(),
+                member=s.Member(),
                 wire=None,
                 stray=None,
                 behind=(),
@@ -215,9 +201,9 @@ class Abstraction:
             )
             for slot in self.slots
         ]
-        return self.structure(self.shared(Group(), Group()), [self.local(here) for here in nothing])
+        return self.structure(self.shared(s.Group(), s.Group()), [self.local(here) for here in nothing])
 
-    def shared(self, group: Group, log: Group) -> Entries:
+    def shared(self, group: s.Group, log: s.Group) -> Entries:
         """Return the symbols of the group as a whole."""
         return {**self._group(group), **{f"log_{name}": entry for name, entry in self._group(log).items()}}
 
@@ -232,7 +218,7 @@ class Abstraction:
             **self._logged(here.log),
         }
 
-    def _group(self, group: Group) -> Entries:
+    def _group(self, group: s.Group) -> Entries:
         empty = group.state is GroupState.DEAD
         return {
             "group": ("Empty" if empty else group.state.value,),
@@ -272,24 +258,24 @@ class Abstraction:
 
     def _wire(self, here: Local) -> Entries:
         kind, id_, generation, error, leading = "idle", 0, NONE, "no_error", False
-        meta: Metadata | None = None
+        meta: s.Metadata | None = None
         offer: dict[int, int] = {}
         granted: int | None = 0
         match None if here.idle else here.wire:
-            case Join(id_, meta):
+            case s.Join(id_, meta):
                 kind = "join" if id_ else "join_new"
-            case JoinParked(id_):
+            case s.JoinParked(id_):
                 kind = "join_parked"
-            case JoinOk(id_, generation, _, leader, skip):
+            case s.JoinOk(id_, generation, _, leader, skip):
                 kind, leading = "join_ok", leader and not skip
-            case Sync(id_, generation, grants):
+            case s.Sync(id_, generation, grants):
                 kind, leading = "sync", bool(grants)
                 offer = {self.id(*grant.id): grant.parts for grant in grants or ()}
-            case SyncParked(id_, generation):
+            case s.SyncParked(id_, generation):
                 kind = "sync_parked"
-            case SyncOk(id_, generation, granted):
+            case s.SyncOk(id_, generation, granted):
                 kind = "sync_ok"
-            case Refused(api, what, requested, of, given):
+            case s.Refused(api, what, requested, of, given):
                 kind, error = f"{api}_refused", ERRORS[what]
                 id_ = 0 if error in MUTE else given or requested
                 generation = NONE if error in MUTE or api == "join" else of
@@ -312,7 +298,7 @@ class Abstraction:
         match here.stray:
             case Late(kind, id_, generation, parts):
                 pass
-            case Refused(_, what, id_, generation):
+            case s.Refused(_, what, id_, generation):
                 kind, error = "answer", ERRORS[what]
         return {
             "stray": (kind,),
@@ -326,9 +312,9 @@ class Abstraction:
         """Return the bag of what was left behind: what all of its JoinGroups under one id come to, and so
         on."""
         requests = [request for connection in here.behind for request in connection]
-        requests += [here.stray] if isinstance(here.stray, Join) else []  # its sender gave up on it
-        joins = [request for request in requests if isinstance(request, Join)]
-        syncs = [request for request in requests if isinstance(request, Sync)]
+        requests += [here.stray] if isinstance(here.stray, s.Join) else []  # its sender gave up on it
+        joins = [request for request in requests if isinstance(request, s.Join)]
+        syncs = [request for request in requests if isinstance(request, s.Sync)]
         new = [join.meta for join in joins if join.id == NO_ID]
         named = [[join.meta for join in joins if join.id == i] for i in self.ids]
         generations = range(-1, self.size.generations)
@@ -347,15 +333,15 @@ class Abstraction:
             "left_decision": tuple([synced(i, g, deciding=True) for i in self.ids for g in generations]),
         }
 
-    def _claimed_by_any(self, metas: Sequence[Metadata]) -> Entry:
+    def _claimed_by_any(self, metas: Sequence[s.Metadata]) -> Entry:
         claims = [self._claimed(meta) for meta in metas]
         return tuple(map(max, *claims)) if len(claims) > 1 else self._claimed(metas[0] if metas else None)
 
-    def _listed_by_all(self, metas: Sequence[Metadata]) -> Entry:
+    def _listed_by_all(self, metas: Sequence[s.Metadata]) -> Entry:
         lists = [set(meta.assignors) for meta in metas]
         return self._list(name for name in self.assignors if lists and all(name in one for one in lists))
 
-    def _records(self, records: Records) -> Entries:
+    def _records(self, records: s.Records) -> Entries:
         for record in records:
             self.id(0, record.id)
         known = {record.id: record for record in records}
@@ -372,11 +358,11 @@ class Abstraction:
             **self._recorded(members),
         }
 
-    def _logged(self, records: Records) -> Entries:
+    def _logged(self, records: s.Records) -> Entries:
         entries = self._records(records)
         return {name: entries[name.removeprefix("log_")] for name in LOGGED}
 
-    def _recorded(self, members: Sequence[MemberRecord | None]) -> Entries:
+    def _recorded(self, members: Sequence[s.MemberRecord | None]) -> Entries:
         """Return what the coordinator was told by the members of one slot, and has assigned them."""
         metas = [None if record is None else record.meta for record in members]
         return {
@@ -398,7 +384,7 @@ class Abstraction:
         generation = self.generation(since)
         return tuple([generation if parts >> p & 1 else 0 for p in self.partitions])
 
-    def _claimed(self, meta: Metadata | None) -> Entry:
+    def _claimed(self, meta: s.Metadata | None) -> Entry:
         """Return what a JoinGroup claims, since when: the generationId field says it, or else its user
         data."""
         if meta is None:

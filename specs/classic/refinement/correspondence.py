@@ -9,29 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.coordinator import over_capacity
 from rebalance_verifier.model.classic.errors import FATAL, RETRIABLE, answer_to
 from rebalance_verifier.model.classic.join_group import connection_of
-from rebalance_verifier.model.classic.state import (
-    Join,
-    JoinOk,
-    JoinParked,
-    LeaveGroup,
-    Member,
-    MemberRecord,
-    Records,
-    Refused,
-    Sync,
-    SyncOk,
-    SyncParked,
-)
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    MemberState,
-    each,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.classic.refinement.moves import (
     Counterpart,
@@ -73,7 +55,7 @@ def _stray_lost(move: Move) -> Iterator[SpecStep]:
     """Lose what was late, or a JoinGroup that its sender gave up on; nothing if it is still
     there."""
     if move.old.stray is not None and move.new.stray is None:
-        yield ("left_lost", ()) if isinstance(move.old.stray, Join) else ("stray_lost", (move.c,))
+        yield ("left_lost", ()) if isinstance(move.old.stray, s.Join) else ("stray_lost", (move.c,))
 
 
 def _join(move: Move) -> Iterator[SpecStep]:
@@ -83,7 +65,7 @@ def _join(move: Move) -> Iterator[SpecStep]:
 
 
 def _prepare(move: Move) -> Iterator[SpecStep]:
-    lost = move.old.member.generation == NONE
+    lost = move.old.member.generation == p.NONE
     yield "partitions_lost" if lost else "partitions_revoked_to_join", (move.c,)
 
 
@@ -91,7 +73,7 @@ def _commit_refused(move: Move) -> Iterator[SpecStep]:
     """The logic has no commit that is answered at once; to the member its error is that of a heartbeat."""
     m, c = move.old.member, move.c
     error = answer_to(move.me, "commit", move.group, move.old.records, m.id, m.generation)
-    illegal = error is Error.ILLEGAL_GENERATION
+    illegal = error is p.Error.ILLEGAL_GENERATION
     yield "heartbeat_of_old" if illegal else "heartbeat_of_unknown", (c, move.id(m.id))
     if not move.old.wire and move.new.wire:
         yield "join", (c,)
@@ -100,21 +82,21 @@ def _commit_refused(move: Move) -> Iterator[SpecStep]:
 def _receive(move: Move) -> str:
     m, answer = move.old.member, move.old.wire
     match answer:
-        case JoinOk():
-            return "follow" if m.state is MemberState.PREPARING else "join_answer_too_late"
-        case SyncOk():
-            present = m.state is MemberState.COMPLETING and (m.id, m.generation) == answer[:2]
+        case s.JoinOk():
+            return "follow" if m.state is p.MemberState.PREPARING else "join_answer_too_late"
+        case s.SyncOk():
+            present = m.state is p.MemberState.COMPLETING and (m.id, m.generation) == answer[:2]
             return "sync_answered" if present else "sync_answer_too_late"
     return _refused(m, answer)
 
 
-def _refused(m: Member, answer: Refused) -> str:
-    joins = m.state is MemberState.PREPARING
-    if answer.error is Error.MEMBER_ID_REQUIRED:
-        return "id_given" if joins and m.id == NO_ID else "id_given_too_late"
+def _refused(m: s.Member, answer: s.Refused) -> str:
+    joins = m.state is p.MemberState.PREPARING
+    if answer.error is p.Error.MEMBER_ID_REQUIRED:
+        return "id_given" if joins and m.id == p.NO_ID else "id_given_too_late"
     if answer.error in RETRIABLE:
         return "try_again"
-    if answer.error is Error.REBALANCE_IN_PROGRESS:
+    if answer.error is p.Error.REBALANCE_IN_PROGRESS:
         return "told_to_rejoin"
     if answer.error in FATAL:
         return "fails"
@@ -125,12 +107,12 @@ def _refused(m: Member, answer: Refused) -> str:
 def _complete(move: Move) -> Iterator[SpecStep]:
     m, c = move.old.member, move.c
     assigned = m.received or 0
-    if m.state is not MemberState.STABLE or m.generation == NONE:
+    if m.state is not p.MemberState.STABLE or m.generation == p.NONE:
         yield "complete_after_reset", (c,)
-    elif foreign := each(assigned & ~move.map.setup.parts(m.topics)):
+    elif foreign := p.each(assigned & ~move.map.setup.parts(m.topics)):
         yield "complete_of_old_subscription", (c, foreign[0])
     else:
-        if revoked := each(m.owned & ~assigned):
+        if revoked := p.each(m.owned & ~assigned):
             yield "partitions_revoked", (c, revoked[0])
         yield "partitions_assigned", (c,)
 
@@ -145,11 +127,11 @@ def _heartbeat(move: Move) -> Iterator[SpecStep]:
     m, c = move.old.member, move.c
     error = answer_to(move.me, "heartbeat", move.group, move.old.records, m.id, m.generation)
     match error:
-        case Error.UNKNOWN_MEMBER_ID:
+        case p.Error.UNKNOWN_MEMBER_ID:
             yield "heartbeat_of_unknown", (c, move.id(m.id))
-        case Error.ILLEGAL_GENERATION:
+        case p.Error.ILLEGAL_GENERATION:
             yield "heartbeat_of_old", (c, move.id(m.id))
-        case Error.REBALANCE_IN_PROGRESS:
+        case p.Error.REBALANCE_IN_PROGRESS:
             yield "heartbeat_in_rebalance", (c, move.id(m.id))
         case _:
             present = _admitted(move.old.records)[0]
@@ -159,10 +141,10 @@ def _heartbeat(move: Move) -> Iterator[SpecStep]:
 
 def _late_request_arrives(move: Move) -> Iterator[SpecStep]:
     kinds = {
-        Error.UNKNOWN_MEMBER_ID: "late_request_of_unknown",
-        Error.FENCED_INSTANCE_ID: "late_request_of_fenced",
-        Error.ILLEGAL_GENERATION: "late_request_of_old",
-        Error.REBALANCE_IN_PROGRESS: "late_request_in_rebalance",
+        p.Error.UNKNOWN_MEMBER_ID: "late_request_of_unknown",
+        p.Error.FENCED_INSTANCE_ID: "late_request_of_fenced",
+        p.Error.ILLEGAL_GENERATION: "late_request_of_old",
+        p.Error.REBALANCE_IN_PROGRESS: "late_request_in_rebalance",
     }
     answer = move.new.stray
     yield kinds[answer.error] if answer else "late_request_accepted", (move.c, move.id(move.old.stray.id))
@@ -172,7 +154,7 @@ def _late_answer(move: Move) -> Iterator[SpecStep]:
     m, answer = move.old.member, move.old.stray
     if move.old.gone:
         yield "stray_lost", (move.c,)
-    elif answer.error is Error.REBALANCE_IN_PROGRESS or (m.id, m.generation) != answer[2:4]:
+    elif answer.error is p.Error.REBALANCE_IN_PROGRESS or (m.id, m.generation) != answer[2:4]:
         yield "late_answer", (move.c,)
     elif answer.error in FATAL:
         yield "late_answer_fails", (move.c,)
@@ -192,10 +174,10 @@ def _start(move: Move) -> Iterator[SpecStep]:
 def _left_behind(move: Move) -> Iterator[SpecStep]:
     """Leave requests under way on a connection that broke."""
     request = move.old.wire
-    if isinstance(request, Sync):
+    if isinstance(request, s.Sync):
         generation = move.map.generation(request.generation)
         yield "sync_left_behind", (move.c, move.id(request.id), generation)
-    elif request.id == NO_ID:
+    elif request.id == p.NO_ID:
         yield "new_join_left_behind", (move.c,)
     else:
         yield "join_left_behind", (move.c, move.id(request.id))
@@ -203,7 +185,7 @@ def _left_behind(move: Move) -> Iterator[SpecStep]:
 
 def _late_leave(move: Move) -> Iterator[SpecStep]:
     """The member goes, and its LeaveGroup is as good as the end of its session."""
-    if isinstance(move.old.wire, Join | Sync) and move.event.choice != "max poll":
+    if isinstance(move.old.wire, s.Join | s.Sync) and move.event.choice != "max poll":
         yield from _left_behind(move)
     yield from _leave_lost(move)
 
@@ -215,7 +197,7 @@ def _leave_lost(move: Move) -> Iterator[SpecStep]:
         yield from _stray_lost(move)
 
 
-def _arrived(move: Move) -> Join | Sync | LeaveGroup:
+def _arrived(move: Move) -> s.Join | s.Sync | s.LeaveGroup:
     """Return which of the requests that were left behind has arrived: the first of its connection."""
     return move.old.behind[connection_of(move.event.choice)][0]
 
@@ -226,7 +208,7 @@ def _left_join_arrives(move: Move) -> Iterator[SpecStep]:
     changed = [record for record in new if record not in old]
     if not changed:
         yield "left_lost", ()
-    elif request.id != NO_ID:
+    elif request.id != p.NO_ID:
         yield "left_join_arrives", (move.id(request.id),)
     else:
         m, gone = move.id(changed[0].id), [record.id for record in _admitted(old) if record not in new]
@@ -263,7 +245,7 @@ def _crash(move: Move) -> Iterator[SpecStep]:
 
 
 def _hang(move: Move) -> str:
-    inside = isinstance(move.old.wire, JoinOk) and move.old.member.state is MemberState.PREPARING
+    inside = isinstance(move.old.wire, s.JoinOk) and move.old.member.state is p.MemberState.PREPARING
     return "hang_in_assign" if inside else "hang"
 
 
@@ -289,7 +271,7 @@ def _requests_rejoin(move: Move) -> Iterator[SpecStep]:
 
 def _assign(move: Move) -> str:
     answer, request = move.old.wire, move.new.wire
-    if move.old.member.state is not MemberState.PREPARING:
+    if move.old.member.state is not p.MemberState.PREPARING:
         return "join_answer_too_late"
     if answer.skip:
         return "follow"
@@ -300,21 +282,21 @@ def _assign(move: Move) -> str:
 
 def _join_request(move: Move) -> Iterator[SpecStep]:
     request, answer, c = move.old.wire, move.new.wire, move.c
-    if isinstance(answer, Refused):
+    if isinstance(answer, s.Refused):
         match answer.error:
-            case Error.MEMBER_ID_REQUIRED:
+            case p.Error.MEMBER_ID_REQUIRED:
                 yield "join_refused_without_id", (c, move.id(answer.given))
-            case Error.INCONSISTENT_GROUP_PROTOCOL:
+            case p.Error.INCONSISTENT_GROUP_PROTOCOL:
                 yield "join_inconsistent", (c,)
-            case Error.GROUP_MAX_SIZE_REACHED:
+            case p.Error.GROUP_MAX_SIZE_REACHED:
                 yield "group_full", (c,)
-            case Error.FENCED_INSTANCE_ID:
+            case p.Error.FENCED_INSTANCE_ID:
                 yield "join_of_fenced", (c, move.id(request.id))
             case _:
                 yield "join_of_unknown", (c, move.id(request.id))
         return
-    m, quiet = move.id(answer.id), isinstance(answer, JoinOk)
-    if request.id != NO_ID:
+    m, quiet = move.id(answer.id), isinstance(answer, s.JoinOk)
+    if request.id != p.NO_ID:
         pending = any(record.meta is None for record in move.old.records if record.id == request.id)
         yield "join_again" if quiet else "join_with_given_id" if pending else "join_of_member", (c, m)
         return
@@ -333,21 +315,21 @@ def _join_phase_ends(move: Move) -> Iterator[SpecStep]:
         return
     yield "join_phase_ends", (generation, move.map.id(*group.leader), move.map.assignor(group.protocol))
     for old, new in zip(move.before, move.after, strict=True):
-        if isinstance(old.wire, JoinParked) and isinstance(new.wire, JoinOk):
+        if isinstance(old.wire, s.JoinParked) and isinstance(new.wire, s.JoinOk):
             yield "join_answered", (old.slot, move.map.id(old.slot, new.wire.id))
 
 
 def _sync_request(move: Move) -> str:
     match move.new.wire:
-        case SyncOk():
+        case s.SyncOk():
             return "sync_of_settled"
-        case SyncParked():
+        case s.SyncParked():
             return "sync_parks"
-        case Refused(error=Error.UNKNOWN_MEMBER_ID):
+        case s.Refused(error=p.Error.UNKNOWN_MEMBER_ID):
             return "sync_of_unknown"
-        case Refused(error=Error.FENCED_INSTANCE_ID):
+        case s.Refused(error=p.Error.FENCED_INSTANCE_ID):
             return "sync_of_fenced"
-        case Refused(error=Error.ILLEGAL_GENERATION):
+        case s.Refused(error=p.Error.ILLEGAL_GENERATION):
             return "sync_of_old"
     return "sync_in_rebalance"
 
@@ -359,7 +341,7 @@ def _leader_sync(move: Move) -> Iterator[SpecStep]:
 
 def _parked_answered(move: Move) -> Iterator[SpecStep]:
     for old, new in zip(move.before, move.after, strict=True):
-        if isinstance(old.wire, SyncParked) and isinstance(new.wire, SyncOk):
+        if isinstance(old.wire, s.SyncParked) and isinstance(new.wire, s.SyncOk):
             yield "sync_parked_answered", (old.slot, move.map.id(old.slot, old.wire.id))
 
 
@@ -367,7 +349,7 @@ def _sync_not_stored(move: Move) -> Iterator[SpecStep]:
     logged = move.event.choice == "logged"
     yield "sync_stored_in_vain" if logged else "sync_not_stored", (move.c, move.id(move.old.wire.id))
     for old, new in zip(move.before, move.after, strict=True):
-        if isinstance(old.wire, SyncParked) and isinstance(new.wire, Refused):
+        if isinstance(old.wire, s.SyncParked) and isinstance(new.wire, s.Refused):
             yield "turned_away", (old.slot,)
 
 
@@ -383,7 +365,7 @@ def _return_not_stored(move: Move) -> Iterator[SpecStep]:
 
 
 def _join_refused(move: Move) -> str:
-    fenced = move.new.wire.error is Error.FENCED_INSTANCE_ID
+    fenced = move.new.wire.error is p.Error.FENCED_INSTANCE_ID
     return "join_of_replaced" if fenced else "join_of_removed"
 
 
@@ -399,13 +381,13 @@ def _failover(move: Move) -> Iterator[SpecStep]:
         yield "over_capacity", ()
     for old, new in zip(move.before, move.after, strict=True):
         match old.wire, new.wire:
-            case Sync(), Refused(error=Error.REBALANCE_IN_PROGRESS):
+            case s.Sync(), s.Refused(error=p.Error.REBALANCE_IN_PROGRESS):
                 yield "sync_while_loading", (old.slot,)
-            case (Join() | Sync(), Refused()) if not old.idle:
+            case (s.Join() | s.Sync(), s.Refused()) if not old.idle:
                 yield "turned_away", (old.slot,)
 
 
-def _admitted(records: Records) -> list[MemberRecord]:
+def _admitted(records: s.Records) -> list[s.MemberRecord]:
     return [record for record in records if record.meta is not None]
 
 

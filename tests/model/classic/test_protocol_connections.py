@@ -5,36 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.join_group import connection_of, not_overtaken, which
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    JoinParked,
-    LeaveGroup,
-    Member,
-    MemberRecord,
-    Refused,
-    Sync,
-)
-from rebalance_verifier.model.group.parts import (
-    Error,
-    Generation,
-    Grant,
-    GroupState,
-    Id,
-    Late,
-    Life,
-    Parts,
-    Slot,
-    Topics,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Event, Machine, State
 
 from tests.model.classic.small_groups import PlayedGroup, meta, setup, stable
 
-A1 = Id(Slot(0), 1)
+A1 = p.Id(p.Slot(0), 1)
 
 BROKEN = (
     "left behind",
@@ -90,10 +70,10 @@ def test_a_group_whose_connections_hold_knows_nothing_of_it():
 def test_what_is_left_behind_is_still_under_way_and_its_sender_is_free_to_send_again():
     run = Run(group()).does(*LEFT)
     ((left,),) = run.value("behind A")
-    assert isinstance(left, Join)
+    assert isinstance(left, s.Join)
     assert run.value("wire A") is None
     run.does("A join")
-    assert isinstance(run.value("wire A"), Join)
+    assert isinstance(run.value("wire A"), s.Join)
     assert run.value("behind A") == ((left,),)
 
 
@@ -103,7 +83,7 @@ def test_it_has_its_effect_and_nobody_hears_the_answer():
     assert record.joined
     assert record.meta is not None
     assert (run.value("wire A"), run.value("behind A")) == (None, ())
-    assert run.value("group").state is GroupState.PREPARING
+    assert run.value("group").state is p.GroupState.PREPARING
 
 
 def test_as_specified_a_later_one_overtakes_it():
@@ -148,7 +128,7 @@ def test_nor_is_one_that_its_sender_has_learned():
 def test_a_decision_that_was_left_behind_settles_the_group():
     run = Run(group()).does(*JOINS, "A join", "A join request", ENDS, "A assign / A: t-0")
     run.does("A left behind", "A left decision arrives")
-    assert run.value("group").state is GroupState.STABLE
+    assert run.value("group").state is p.GroupState.STABLE
     (record,) = run.value("record A")
     assert (record.assigned, record.synced, run.value("behind A")) == (1, True, ())
     assert run.value("wire A") is not None, "that its connection broke it has yet to hear"
@@ -158,16 +138,16 @@ def test_a_sync_that_decides_nothing_counts_all_the_same():
     run = Run(group()).does(*JOINS, "A join", "A join request", *OWNS)
     run.does("A enforce", "A join", "A join request", ENDS, "A assign / A: t-0", "A left behind")
     run.does("A receive", "A join", "A left decision arrives", "A join request", ENDS)
-    assert all(not isinstance(one, Sync) for connection in run.value("behind A") for one in connection)
+    assert all(not isinstance(one, s.Sync) for connection in run.value("behind A") for one in connection)
 
 
 @pytest.mark.parametrize("how", ["unsubscribe", "close", "max poll"])
 def test_a_leave_group_comes_late(how):
     run = Run(group()).does(*JOINS, "A join", "A join request", *OWNS)
     run.does(f"A late leave / {how}")
-    assert run.value("behind A") == ((LeaveGroup(1),),)
+    assert run.value("behind A") == ((s.LeaveGroup(1),),)
     assert len(run.value("record A")) == 1
-    assert (run.value("member A").life is Life.DOWN) == (how == "close")
+    assert (run.value("member A").life is p.Life.DOWN) == (how == "close")
     run.does("A left leave arrives")
     assert (run.value("record A"), run.value("behind A")) == ((), ())
 
@@ -175,7 +155,7 @@ def test_a_leave_group_comes_late(how):
 def test_it_comes_behind_what_was_sent_before_on_the_same_connection():
     run = Run(group()).does(*JOINS, "A join", "A late leave / unsubscribe")
     ((first, second),) = run.value("behind A")
-    assert (type(first), type(second)) == (Join, LeaveGroup)
+    assert (type(first), type(second)) == (s.Join, s.LeaveGroup)
     assert not run.can("left leave arrives")
     run.does("A left join arrives", "A left leave arrives")
     assert run.value("behind A") == ()
@@ -206,11 +186,11 @@ def test_as_specified_the_older_of_two_is_overtaken_by_the_younger():
 
 def test_of_several_connections_any_may_be_next_and_the_others_stay():
     """The first request of each, so that the order within one is kept."""
-    sync, later, leave = Sync(1, Generation(3)), Sync(1, Generation(4)), LeaveGroup(1)
+    sync, later, leave = s.Sync(1, p.Generation(3)), s.Sync(1, p.Generation(4)), s.LeaveGroup(1)
     game = PlayedGroup(group())
     behind = ((sync, leave), (later,), (leave,))
-    settled = {"group": Group(GroupState.STABLE, Generation(4), A1, "cooperative-sticky")}
-    mine = {"record_A": (MemberRecord(1, meta(), Parts(1), synced=True),)}
+    settled = {"group": s.Group(p.GroupState.STABLE, p.Generation(4), A1, "cooperative-sticky")}
+    mine = {"record_A": (s.MemberRecord(1, meta(), p.Parts(1), synced=True),)}
     arrived = game.steps("left sync arrives", behind_A=behind, **settled, **mine)
     assert [step.after["behind A"] for step in arrived] == [
         ((leave,), (later,), (leave,)),
@@ -224,45 +204,45 @@ def test_of_several_connections_any_may_be_next_and_the_others_stay():
 @pytest.mark.parametrize(
     ("join", "static", "stays"),
     [
-        (Join(1, meta()), False, "sync leave other"),
-        (Join(0, meta()), False, "old sync leave other"),
-        (Join(1, meta()), True, "sync leave"),
+        (s.Join(1, meta()), False, "sync leave other"),
+        (s.Join(0, meta()), False, "old sync leave other"),
+        (s.Join(1, meta()), True, "sync leave"),
     ],
     ids=["dynamic", "without id", "static"],
 )
-def test_only_joins_of_the_same_member_are_overtaken(join: Join, static: bool, stays: str):
-    left: dict[str, Join | Sync | LeaveGroup] = {
-        "old": Join(1, meta(noise=1)),
-        "sync": Sync(1, Generation(3)),
-        "leave": LeaveGroup(1),
-        "other": Join(2, meta()),
+def test_only_joins_of_the_same_member_are_overtaken(join: s.Join, static: bool, stays: str):
+    left: dict[str, s.Join | s.Sync | s.LeaveGroup] = {
+        "old": s.Join(1, meta(noise=1)),
+        "sync": s.Sync(1, p.Generation(3)),
+        "leave": s.LeaveGroup(1),
+        "other": s.Join(2, meta()),
     }
     behind = tuple((request,) for request in left.values())
-    me = MemberContext(Slot(0), group(static=static))
-    kept = not_overtaken(me, behind, join, JoinParked(1))
+    me = MemberContext(p.Slot(0), group(static=static))
+    kept = not_overtaken(me, behind, join, s.JoinParked(1))
     assert kept == tuple((left[name],) for name in stays.split())
-    assert not_overtaken(me, behind, join, Refused("join", Error.UNKNOWN_MEMBER_ID, 1)) == behind
+    assert not_overtaken(me, behind, join, s.Refused("join", p.Error.UNKNOWN_MEMBER_ID, 1)) == behind
 
 
 def test_of_those_without_an_id_nobody_can_say_whose_they_are():
-    me, behind = MemberContext(Slot(0), group()), ((Join(0, meta(noise=1)),),)
-    assert not_overtaken(me, behind, Join(0, meta()), JoinParked(1)) == behind
+    me, behind = MemberContext(p.Slot(0), group()), ((s.Join(0, meta(noise=1)),),)
+    assert not_overtaken(me, behind, s.Join(0, meta()), s.JoinParked(1)) == behind
 
 
-@pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, Generation(3)), JoinParked(1), None])
-@pytest.mark.parametrize("life", [Life.DOWN, Life.FAILED])
-def test_what_a_process_had_under_way_stays_so_when_the_next_one_starts(life: Life, wire: Any):
-    step = PlayedGroup(group()).step("start", member_A=Member(life=life), wire_A=wire)
-    kept = ((wire,),) if isinstance(wire, Join | Sync) else ()
+@pytest.mark.parametrize("wire", [s.Join(1, meta()), s.Sync(1, p.Generation(3)), s.JoinParked(1), None])
+@pytest.mark.parametrize("life", [p.Life.DOWN, p.Life.FAILED])
+def test_what_a_process_had_under_way_stays_so_when_the_next_one_starts(life: p.Life, wire: Any):
+    step = PlayedGroup(group()).step("start", member_A=s.Member(life=life), wire_A=wire)
+    kept = ((wire,),) if isinstance(wire, s.Join | s.Sync) else ()
     assert (step.after["wire A"], step.after["behind A"]) == (None, kept)
-    assert step.after["member A"].life is Life.UP
-    assert PlayedGroup(group()).steps("left behind", member_A=Member(life=life), wire_A=wire) == []
+    assert step.after["member A"].life is p.Life.UP
+    assert PlayedGroup(group()).steps("left behind", member_A=s.Member(life=life), wire_A=wire) == []
 
 
 def test_a_sync_group_without_a_decision_decides_nothing_when_it_arrives_late():
-    leads = {"group": Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")}
-    mine = {"record_A": (MemberRecord(1, meta()),)}
-    game, empty = PlayedGroup(group()), ((Sync(1, Generation(3)),),)
+    leads = {"group": s.Group(p.GroupState.COMPLETING, p.Generation(3), A1, "cooperative-sticky")}
+    mine = {"record_A": (s.MemberRecord(1, meta()),)}
+    game, empty = PlayedGroup(group()), ((s.Sync(1, p.Generation(3)),),)
     assert game.steps("left decision arrives", behind_A=empty, **leads, **mine) == []
     assert game.step("left sync arrives", behind_A=empty, **leads, **mine).after["record A"][0].synced
 
@@ -274,13 +254,13 @@ def test_faults_of_connections_are_those_that_the_group_has():
         assert other not in names
 
 
-@pytest.mark.parametrize(("wire", "api"), [(Join(1, meta()), "join"), (Sync(1, Generation(3)), "sync")])
-def test_the_sender_is_told_what_was_left_behind(wire: Join | Sync, api: str):
+@pytest.mark.parametrize(("wire", "api"), [(s.Join(1, meta()), "join"), (s.Sync(1, p.Generation(3)), "sync")])
+def test_the_sender_is_told_what_was_left_behind(wire: s.Join | s.Sync, api: str):
     game = PlayedGroup(group())
     step = game.step("left behind", member_A=stable(), wire_A=wire)
-    assert step.after["wire A"] == Refused(api, Error.DISCONNECT, 1, Generation(3))
+    assert step.after["wire A"] == s.Refused(api, p.Error.DISCONNECT, 1, p.Generation(3))
     assert (step.after["behind A"], step.after["budget"]) == (((wire,),), 3)
-    assert game.steps("left behind", member_A=stable(), wire_A=JoinParked(1)) == []
+    assert game.steps("left behind", member_A=stable(), wire_A=s.JoinParked(1)) == []
 
 
 def test_who_leaves_late_is_gone_and_its_request_is_not():
@@ -290,28 +270,28 @@ def test_who_leaves_late_is_gone_and_its_request_is_not():
     lives = {
         choice: (after["member A"].life, after["member A"].generation) for choice, after in steps.items()
     }
-    assert lives == {"close": (Life.DOWN, -1), "max poll": (Life.UP, -1), "unsubscribe": (Life.UP, -1)}
-    assert {(after["behind A"], after["budget"]) for after in steps.values()} == {(((LeaveGroup(1),),), 3)}
-    join = Join(1, meta())
+    assert lives == {"close": (p.Life.DOWN, -1), "max poll": (p.Life.UP, -1), "unsubscribe": (p.Life.UP, -1)}
+    assert {(after["behind A"], after["budget"]) for after in steps.values()} == {(((s.LeaveGroup(1),),), 3)}
+    join = s.Join(1, meta())
     for step in game.steps("late leave", member_A=stable(), wire_A=join):
-        behind = ((LeaveGroup(1),),) if step.choice == "max poll" else ((join, LeaveGroup(1)),)
+        behind = ((s.LeaveGroup(1),),) if step.choice == "max poll" else ((join, s.LeaveGroup(1)),)
         wire = join if step.choice == "max poll" else None
         assert (step.after["behind A"], step.after["wire A"]) == (behind, wire)
-    hung = game.steps("late leave", member_A=stable(life=Life.HUNG))
+    hung = game.steps("late leave", member_A=stable(life=p.Life.HUNG))
     assert [step.choice for step in hung] == ["max poll"]
-    late = Late("heartbeat", 1, Generation(3))
+    late = p.Late("heartbeat", 1, p.Generation(3))
     for step in game.steps("late leave", member_A=stable(), stray_A=late):
         assert step.after["stray A"] == (None if step.choice == "close" else late)
 
 
 def test_in_a_group_that_keeps_a_log_a_decision_that_was_left_behind_is_written():
     game = PlayedGroup(setup(1, 1, faults=("left behind", "failover")))
-    decision = Sync(1, Generation(3), (Grant(A1, Parts(1)),))
-    leads = Group(GroupState.COMPLETING, Generation(3), A1, "cooperative-sticky")
-    record = (MemberRecord(1, meta()),)
+    decision = s.Sync(1, p.Generation(3), (p.Grant(A1, p.Parts(1)),))
+    leads = s.Group(p.GroupState.COMPLETING, p.Generation(3), A1, "cooperative-sticky")
+    record = (s.MemberRecord(1, meta()),)
     step = game.step("left decision arrives", behind_A=((decision,),), group=leads, record_A=record)
     assert [kept.assigned for kept in step.after["log A"]] == [1]
-    assert step.after["log"].state is GroupState.STABLE
+    assert step.after["log"].state is p.GroupState.STABLE
 
 
 def test_connections_are_numbered():
@@ -326,5 +306,5 @@ def test_a_leave_that_was_not_sent_is_not_left_behind():
 
 
 def test_who_is_subscribed_to_nothing_only_leaves_by_its_timer():
-    steps = PlayedGroup(group()).steps("late leave", member_A=stable(topics=Topics(0)))
+    steps = PlayedGroup(group()).steps("late leave", member_A=stable(topics=p.Topics(0)))
     assert [step.choice for step in steps] == ["max poll"]

@@ -20,21 +20,8 @@ from rebalance_verifier.model.classic.state import (
     SyncOk,
     SyncParked,
 )
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Admitted, Expelled, Noted, Repeated, Replaced
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    Error,
-    Generation,
-    Grant,
-    GroupState,
-    Id,
-    Late,
-    Life,
-    MemberState,
-    Parts,
-    Slot,
-    Topics,
-)
 
 from tests.model.classic.small_groups import (
     BOTH,
@@ -48,13 +35,13 @@ from tests.model.classic.small_groups import (
     stable,
 )
 
-A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
+A1, B1 = p.Id(p.Slot(0), 1), p.Id(p.Slot(1), 1)
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = (
-    GroupState.EMPTY,
-    GroupState.PREPARING,
-    GroupState.COMPLETING,
-    GroupState.STABLE,
-    GroupState.DEAD,
+    p.GroupState.EMPTY,
+    p.GroupState.PREPARING,
+    p.GroupState.COMPLETING,
+    p.GroupState.STABLE,
+    p.GroupState.DEAD,
 )
 EITHER = (EAGER, BOTH, COOPERATIVE)
 """Stages, so that the coordinator compares assignor lists."""
@@ -66,14 +53,14 @@ DYNAMIC, STATIC, MIXED = (
 )
 
 
-def group(state: GroupState, leader: Id | None = B1, protocol: str = "cooperative-sticky") -> Group:
+def group(state: p.GroupState, leader: p.Id | None = B1, protocol: str = "cooperative-sticky") -> Group:
     if state is DEAD:
         return Group()
-    return Group(state, Generation(3), leader, protocol)
+    return Group(state, p.Generation(3), leader, protocol)
 
 
 def here(
-    game: PlayedGroup, join: Join, state: GroupState, mine: tuple[MemberRecord, ...], **more: Any
+    game: PlayedGroup, join: Join, state: p.GroupState, mine: tuple[MemberRecord, ...], **more: Any
 ) -> Step:
     """A JoinGroup of A arrives at a group in ``state`` that has ``mine`` of A, and B."""
     values = {
@@ -89,9 +76,9 @@ def here(
 
 
 @pytest.mark.parametrize("state", [DEAD, EMPTY, PREPARING, COMPLETING, STABLE])
-def test_a_dynamic_member_without_an_id_is_given_one(state: GroupState):
+def test_a_dynamic_member_without_an_id_is_given_one(state: p.GroupState):
     step = here(DYNAMIC, Join(0, meta()), state, ())
-    assert step.after["wire A"] == Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
+    assert step.after["wire A"] == Refused("join", p.Error.MEMBER_ID_REQUIRED, 0, given=1)
     assert step.after["record A"] == (MemberRecord(1, None),)
     assert step.after["group"] == group(state)
 
@@ -102,19 +89,19 @@ def test_each_id_is_another():
 
 
 @pytest.mark.parametrize("state", [DEAD, EMPTY, PREPARING, COMPLETING, STABLE])
-def test_an_id_that_the_group_does_not_know(state: GroupState):
+def test_an_id_that_the_group_does_not_know(state: p.GroupState):
     step = here(DYNAMIC, Join(7, meta()), state, (), record_B=())
-    assert step.after["wire A"] == Refused("join", Error.UNKNOWN_MEMBER_ID, 7)
+    assert step.after["wire A"] == Refused("join", p.Error.UNKNOWN_MEMBER_ID, 7)
     assert (step.after["record A"], step.after["group"]) == ((), group(state))
 
 
 def test_a_static_id_that_was_replaced_is_fenced():
     step = here(STATIC, Join(1, meta()), STABLE, (MemberRecord(2, meta(), synced=True),))
-    assert step.after["wire A"].error is Error.FENCED_INSTANCE_ID
+    assert step.after["wire A"].error is p.Error.FENCED_INSTANCE_ID
 
 
 @pytest.mark.parametrize("state", [DEAD, EMPTY, PREPARING, COMPLETING, STABLE])
-def test_a_pending_id_is_admitted(state: GroupState):
+def test_a_pending_id_is_admitted(state: p.GroupState):
     step = here(DYNAMIC, Join(1, meta()), state, (MemberRecord(1, None),))
     assert step.after["wire A"] == JoinParked(1)
     (record,) = step.after["record A"]
@@ -125,14 +112,14 @@ def test_a_pending_id_is_admitted(state: GroupState):
 @pytest.mark.parametrize(
     ("stored", "offered", "error"),
     [
-        (EAGER, COOPERATIVE, Error.INCONSISTENT_GROUP_PROTOCOL),
-        (COOPERATIVE, EAGER, Error.INCONSISTENT_GROUP_PROTOCOL),
-        (EAGER, BOTH, Error.MEMBER_ID_REQUIRED),
-        (COOPERATIVE, BOTH, Error.MEMBER_ID_REQUIRED),
-        (BOTH, COOPERATIVE, Error.MEMBER_ID_REQUIRED),
+        (EAGER, COOPERATIVE, p.Error.INCONSISTENT_GROUP_PROTOCOL),
+        (COOPERATIVE, EAGER, p.Error.INCONSISTENT_GROUP_PROTOCOL),
+        (EAGER, BOTH, p.Error.MEMBER_ID_REQUIRED),
+        (COOPERATIVE, BOTH, p.Error.MEMBER_ID_REQUIRED),
+        (BOTH, COOPERATIVE, p.Error.MEMBER_ID_REQUIRED),
     ],
 )
-def test_protocols_must_fit(stored: tuple[str, ...], offered: tuple[str, ...], error: Error):
+def test_protocols_must_fit(stored: tuple[str, ...], offered: tuple[str, ...], error: p.Error):
     other = (MemberRecord(1, meta(stored), synced=True),)
     for state in (PREPARING, COMPLETING, STABLE):
         step = here(MIXED, Join(0, meta(offered)), state, (), record_B=other)
@@ -146,19 +133,19 @@ def test_an_empty_group_takes_any_protocol():
 def test_the_own_old_entry_counts():
     mine = (MemberRecord(1, meta(EAGER), synced=True),)
     step = here(MIXED, Join(1, meta(COOPERATIVE)), STABLE, mine, record_B=())
-    assert step.after["wire A"].error is Error.INCONSISTENT_GROUP_PROTOCOL
+    assert step.after["wire A"].error is p.Error.INCONSISTENT_GROUP_PROTOCOL
 
 
 def test_a_pending_id_supports_nothing():
     step = here(MIXED, Join(0, meta(COOPERATIVE)), EMPTY, (), record_B=(MemberRecord(1, None),))
-    assert step.after["wire A"].error is Error.MEMBER_ID_REQUIRED
+    assert step.after["wire A"].error is p.Error.MEMBER_ID_REQUIRED
 
 
 def test_group_max_size():
     game = PlayedGroup(setup(max_size=1))
     for state in (COMPLETING, STABLE):
         refused = here(game, Join(0, meta()), state, ()).after["wire A"]
-        assert refused.error is Error.GROUP_MAX_SIZE_REACHED
+        assert refused.error is p.Error.GROUP_MAX_SIZE_REACHED
         known = here(game, Join(1, meta()), state, (MemberRecord(1, meta(), synced=True),)).after["wire A"]
         assert not isinstance(known, Refused)
     assert here(game, Join(0, meta()), EMPTY, (), record_B=()).after["wire A"].given == 1
@@ -167,17 +154,17 @@ def test_group_max_size():
 @pytest.mark.parametrize(
     ("other_came", "error"),
     [
-        (True, Error.GROUP_MAX_SIZE_REACHED),
-        (False, Error.MEMBER_ID_REQUIRED),
+        (True, p.Error.GROUP_MAX_SIZE_REACHED),
+        (False, p.Error.MEMBER_ID_REQUIRED),
     ],
 )
-def test_group_max_size_while_preparing(other_came: bool, error: Error):
+def test_group_max_size_while_preparing(other_came: bool, error: p.Error):
     game = PlayedGroup(setup(max_size=1))
     other = (MemberRecord(1, meta(), joined=other_came),)
     assert here(game, Join(0, meta()), PREPARING, (), record_B=other).after["wire A"].error is error
 
 
-OTHER = meta(owned=Parts(0b01))
+OTHER = meta(owned=p.Parts(0b01))
 """Metadata that differs from what is stored."""
 
 
@@ -197,7 +184,7 @@ OTHER = meta(owned=Parts(0b01))
     ],
 )
 def test_a_known_member_joins(
-    state: GroupState, leads: bool, sent: Metadata, answered: bool | None, rebalances: bool
+    state: p.GroupState, leads: bool, sent: Metadata, answered: bool | None, rebalances: bool
 ):
     """``answered``: at once, as leader or not; None: its JoinGroup is parked."""
     before = group(state, A1 if leads else B1)
@@ -206,7 +193,7 @@ def test_a_known_member_joins(
     if answered is None:
         assert (step.after["wire A"], record.joined, record.meta) == (JoinParked(1), True, sent)
     else:
-        assert step.after["wire A"] == JoinOk(1, Generation(3), "cooperative-sticky", answered)
+        assert step.after["wire A"] == JoinOk(1, p.Generation(3), "cooperative-sticky", answered)
         assert not record.joined
     after = step.after["group"]
     assert (after.state, after.first) == (PREPARING if rebalances else state, False)
@@ -235,15 +222,15 @@ def test_what_is_not_written_makes_no_difference():
 
 
 @pytest.mark.parametrize("state", [PREPARING, STABLE, EMPTY])
-def test_parked_syncs_fail_when_the_phase_is_over(state: GroupState):
-    step = DYNAMIC.step("sync refused", wire_A=SyncParked(1, Generation(3)), group=group(state))
+def test_parked_syncs_fail_when_the_phase_is_over(state: p.GroupState):
+    step = DYNAMIC.step("sync refused", wire_A=SyncParked(1, p.Generation(3)), group=group(state))
     refused = step.after["wire A"]
-    assert (refused.api, refused.error) == ("sync", Error.REBALANCE_IN_PROGRESS)
+    assert (refused.api, refused.error) == ("sync", p.Error.REBALANCE_IN_PROGRESS)
     assert (refused.id, refused.generation) == (1, 3)
 
 
 def test_parked_syncs_wait_while_it_lasts():
-    assert DYNAMIC.steps("sync refused", wire_A=SyncParked(1, Generation(3)), group=group(COMPLETING)) == []
+    assert DYNAMIC.steps("sync refused", wire_A=SyncParked(1, p.Generation(3)), group=group(COMPLETING)) == []
 
 
 def phase(
@@ -309,7 +296,7 @@ def test_the_generation_rises_and_only_the_leader_leads():
         (step,) = phase(DYNAMIC, CAME, CAME, group=group(PREPARING, leader))
         answers = step.after["wire A"], step.after["wire B"]
         assert answers == tuple(JoinOk(1, 4, "cooperative-sticky", lead) for lead in leads)  # type: ignore[arg-type]
-        assert step.after["group"] == Group(COMPLETING, Generation(4), leader, "cooperative-sticky")
+        assert step.after["group"] == Group(COMPLETING, p.Generation(4), leader, "cooperative-sticky")
         for slot in "AB":
             (record,) = step.after[f"record {slot}"]
             assert (record.joined, record.synced, record.given_up) == (False, False, False)
@@ -328,7 +315,7 @@ def test_any_member_that_came_may_follow_a_leader_that_did_not(a: tuple[MemberRe
         "join phase ends", NOBODY, group=group(PREPARING), record_A=CAME, record_B=GIVEN_UP if a else (),
         record_C=CAME, **wires,
     )  # fmt: skip
-    assert [step.after["group"].leader for step in steps] == [A1, Id(Slot(2), 1)]
+    assert [step.after["group"].leader for step in steps] == [A1, p.Id(p.Slot(2), 1)]
 
 
 def test_a_leader_that_was_removed_leads_no_more():
@@ -356,8 +343,8 @@ def test_a_silent_static_member_is_represented_by_what_it_said_last(
 ):
     """2.2, consequence (a); as specified also by what it was assigned since."""
     game = PlayedGroup(setup(static=True, coordinator=("silent_static_claims_stale",) if stale else ()))
-    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(label))
-    away = (MemberRecord(1, sent, Parts(0b10), synced=True, given_up=True),)
+    sent = meta(owned=p.Parts(0b01), own_gen=p.Generation(2), label=p.Generation(label))
+    away = (MemberRecord(1, sent, p.Parts(0b10), synced=True, given_up=True),)
     (step,) = phase(game, CAME, away)
     (record,) = step.after["record B"]
     assert (record.silent, record.synced, record.given_up) == (True, False, False)
@@ -388,7 +375,7 @@ def test_without_members_the_group_is_empty_and_the_generation_rises():
     ],
 )
 def test_select_protocol(lists: list[tuple[str, ...]], winners: list[str]):
-    assert select_protocol([Metadata(names, Topics(1)) for names in lists]) == winners
+    assert select_protocol([Metadata(names, p.Topics(1)) for names in lists]) == winners
 
 
 def test_a_tie_goes_to_either():
@@ -400,78 +387,78 @@ def test_a_tie_goes_to_either():
 
 # -- 2.4 SyncGroup -------------------------------------------------------------------------------------
 
-MINE = (MemberRecord(1, meta(), Parts(0b01)),)
+MINE = (MemberRecord(1, meta(), p.Parts(0b01)),)
 
 
 @pytest.mark.parametrize(
     ("state", "records", "generation", "error"),
     [
-        (EMPTY, (), 3, Error.UNKNOWN_MEMBER_ID),
-        (STABLE, (), 3, Error.UNKNOWN_MEMBER_ID),
-        (COMPLETING, PENDING, 3, Error.UNKNOWN_MEMBER_ID),
-        (STABLE, MINE, 2, Error.ILLEGAL_GENERATION),
-        (PREPARING, MINE, 2, Error.ILLEGAL_GENERATION),
-        (COMPLETING, MINE, 4, Error.ILLEGAL_GENERATION),
-        (PREPARING, MINE, 3, Error.REBALANCE_IN_PROGRESS),
+        (EMPTY, (), 3, p.Error.UNKNOWN_MEMBER_ID),
+        (STABLE, (), 3, p.Error.UNKNOWN_MEMBER_ID),
+        (COMPLETING, PENDING, 3, p.Error.UNKNOWN_MEMBER_ID),
+        (STABLE, MINE, 2, p.Error.ILLEGAL_GENERATION),
+        (PREPARING, MINE, 2, p.Error.ILLEGAL_GENERATION),
+        (COMPLETING, MINE, 4, p.Error.ILLEGAL_GENERATION),
+        (PREPARING, MINE, 3, p.Error.REBALANCE_IN_PROGRESS),
     ],
 )
-def test_sync_errors(state: GroupState, records: tuple[MemberRecord, ...], generation: int, error: Error):
-    wire = Sync(1, Generation(generation))
+def test_sync_errors(state: p.GroupState, records: tuple[MemberRecord, ...], generation: int, error: p.Error):
+    wire = Sync(1, p.Generation(generation))
     step = DYNAMIC.step("sync request", wire_A=wire, group=group(state), record_A=records)
-    assert step.after["wire A"] == Refused("sync", error, 1, Generation(generation))
+    assert step.after["wire A"] == Refused("sync", error, 1, p.Generation(generation))
     assert step.after["record A"] == records
 
 
 def test_the_sync_of_a_replaced_id_is_fenced():
     values = {
-        "wire_A": Sync(1, Generation(3)),
+        "wire_A": Sync(1, p.Generation(3)),
         "group": group(STABLE),
         "record_A": (MemberRecord(2, meta()),),
     }
-    assert STATIC.step("sync request", **values).after["wire A"].error is Error.FENCED_INSTANCE_ID
+    assert STATIC.step("sync request", **values).after["wire A"].error is p.Error.FENCED_INSTANCE_ID
 
 
 def test_a_follower_waits_for_the_leader():
-    wire = Sync(1, Generation(3))
+    wire = Sync(1, p.Generation(3))
     step = DYNAMIC.step("sync request", wire_A=wire, group=group(COMPLETING), record_A=MINE)
-    assert step.after["wire A"] == SyncParked(1, Generation(3))
+    assert step.after["wire A"] == SyncParked(1, p.Generation(3))
     assert step.after["record A"][0].synced
 
 
-@pytest.mark.parametrize("assigned", [Parts(0b01), Parts(0), None])
-def test_a_late_sync_gets_what_is_stored(assigned: Parts | None):
+@pytest.mark.parametrize("assigned", [p.Parts(0b01), p.Parts(0), None])
+def test_a_late_sync_gets_what_is_stored(assigned: p.Parts | None):
     record = MemberRecord(1, meta(), assigned)
     step = DYNAMIC.step(
-        "sync request", wire_A=Sync(1, Generation(3)), group=group(STABLE), record_A=(record,)
+        "sync request", wire_A=Sync(1, p.Generation(3)), group=group(STABLE), record_A=(record,)
     )
-    assert step.after["wire A"] == SyncOk(1, Generation(3), assigned)
+    assert step.after["wire A"] == SyncOk(1, p.Generation(3), assigned)
     assert step.after["record A"][0].synced
 
 
 def test_the_leader_settles_the_group():
-    grants = (Grant(A1, Parts(0b01)),)
+    grants = (p.Grant(A1, p.Parts(0b01)),)
     step = DYNAMIC.step(
-        "leader sync", wire_A=Sync(1, Generation(3), grants), group=group(COMPLETING, A1),
+        "leader sync", wire_A=Sync(1, p.Generation(3), grants), group=group(COMPLETING, A1),
         record_A=(MemberRecord(1, meta()),),
         record_B=(MemberRecord(1, meta(), synced=True), MemberRecord(2, None)),
-        wire_B=SyncParked(1, Generation(3)),
+        wire_B=SyncParked(1, p.Generation(3)),
     )  # fmt: skip
     assert step.after["group"] == group(STABLE, A1)
-    assert step.after["wire A"] == SyncOk(1, Generation(3), Parts(0b01))
-    assert step.after["wire B"] == SyncOk(1, Generation(3), None)  # left out: empty bytes
+    assert step.after["wire A"] == SyncOk(1, p.Generation(3), p.Parts(0b01))
+    assert step.after["wire B"] == SyncOk(1, p.Generation(3), None)  # left out: empty bytes
     assert [record.assigned for record in step.after["record B"]] == [None, 0]
 
 
 @pytest.mark.parametrize("state", [EMPTY, PREPARING, STABLE])
-def test_a_leader_that_is_late_settles_nothing(state: GroupState):
+def test_a_leader_that_is_late_settles_nothing(state: p.GroupState):
     values = {"group": group(state, A1), "record_A": MINE}
-    wire = Sync(1, Generation(3), (Grant(A1, Parts(0b01)),))
+    wire = Sync(1, p.Generation(3), (p.Grant(A1, p.Parts(0b01)),))
     assert DYNAMIC.steps("leader sync", wire_A=wire, **values) == []
     assert DYNAMIC.step("sync request", wire_A=wire, **values)
 
 
 def test_nobody_settles_but_the_leader():
-    wire = Sync(1, Generation(3), (Grant(A1, Parts(0b01)),))
+    wire = Sync(1, p.Generation(3), (p.Grant(A1, p.Parts(0b01)),))
     values = {"group": group(COMPLETING, B1), "record_A": MINE}
     assert DYNAMIC.steps("leader sync", wire_A=wire, **values) == []
 
@@ -482,42 +469,42 @@ def test_nobody_settles_but_the_leader():
 @pytest.mark.parametrize(
     ("state", "records", "generation", "heartbeat", "commit"),
     [
-        (EMPTY, (), 3, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID),
-        (STABLE, (), 3, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID),
-        (STABLE, PENDING, 3, Error.UNKNOWN_MEMBER_ID, Error.UNKNOWN_MEMBER_ID),
-        (STABLE, MINE, 2, Error.ILLEGAL_GENERATION, Error.ILLEGAL_GENERATION),
-        (COMPLETING, MINE, 2, Error.ILLEGAL_GENERATION, Error.ILLEGAL_GENERATION),
-        (PREPARING, MINE, 2, Error.ILLEGAL_GENERATION, Error.ILLEGAL_GENERATION),
+        (EMPTY, (), 3, p.Error.UNKNOWN_MEMBER_ID, p.Error.UNKNOWN_MEMBER_ID),
+        (STABLE, (), 3, p.Error.UNKNOWN_MEMBER_ID, p.Error.UNKNOWN_MEMBER_ID),
+        (STABLE, PENDING, 3, p.Error.UNKNOWN_MEMBER_ID, p.Error.UNKNOWN_MEMBER_ID),
+        (STABLE, MINE, 2, p.Error.ILLEGAL_GENERATION, p.Error.ILLEGAL_GENERATION),
+        (COMPLETING, MINE, 2, p.Error.ILLEGAL_GENERATION, p.Error.ILLEGAL_GENERATION),
+        (PREPARING, MINE, 2, p.Error.ILLEGAL_GENERATION, p.Error.ILLEGAL_GENERATION),
         (STABLE, MINE, 3, None, None),
-        (PREPARING, MINE, 3, Error.REBALANCE_IN_PROGRESS, None),
-        (COMPLETING, MINE, 3, None, Error.REBALANCE_IN_PROGRESS),
+        (PREPARING, MINE, 3, p.Error.REBALANCE_IN_PROGRESS, None),
+        (COMPLETING, MINE, 3, None, p.Error.REBALANCE_IN_PROGRESS),
     ],
 )
 def test_answers_to_heartbeats_and_commits(
-    state: GroupState,
+    state: p.GroupState,
     records: tuple[MemberRecord, ...],
     generation: int,
-    heartbeat: Error | None,
-    commit: Error | None,
+    heartbeat: p.Error | None,
+    commit: p.Error | None,
 ):
     for api, error in (("heartbeat", heartbeat), ("commit", commit)):
-        late = Late(api, 1, Generation(generation))
+        late = p.Late(api, 1, p.Generation(generation))
         step = DYNAMIC.step("late request arrives", stray_A=late, group=group(state), record_A=records)
         answer = step.after["stray A"]
         assert (answer.error if answer else None) is error
 
 
 def test_the_heartbeat_of_a_replaced_id_is_fenced():
-    late = Late("heartbeat", 1, Generation(3))
+    late = p.Late("heartbeat", 1, p.Generation(3))
     step = STATIC.step(
         "late request arrives", stray_A=late, group=group(STABLE), record_A=(MemberRecord(2, meta()),)
     )
-    assert step.after["stray A"].error is Error.FENCED_INSTANCE_ID
+    assert step.after["stray A"].error is p.Error.FENCED_INSTANCE_ID
 
 
 # -- 2.4 timeouts --------------------------------------------------------------------------------------
 
-AWAY = Member(life=Life.PAUSED, state=MemberState.STABLE, id=1, generation=Generation(3))
+AWAY = Member(life=p.Life.PAUSED, state=p.MemberState.STABLE, id=1, generation=p.Generation(3))
 
 
 @pytest.mark.parametrize(
@@ -532,7 +519,7 @@ AWAY = Member(life=Life.PAUSED, state=MemberState.STABLE, id=1, generation=Gener
         (PREPARING, MemberRecord(1, None), True, PREPARING),
     ],
 )
-def test_session_expiry(state: GroupState, record: MemberRecord, expires: bool, then: GroupState | None):
+def test_session_expiry(state: p.GroupState, record: MemberRecord, expires: bool, then: p.GroupState | None):
     steps = DYNAMIC.steps("session expires", member_A=AWAY, group=group(state), record_A=(record,))
     assert bool(steps) is expires
     if expires:
@@ -558,7 +545,7 @@ def test_a_new_member_that_vanished_expires_though_its_join_is_parked(kind: str)
 
 def test_b1_is_about_new_members_only():
     game = PlayedGroup(setup(version=1, coordinator=("new_member_never_expires",)))
-    old = (MemberRecord(1, meta(version=1, owned=Parts(0b01), own_gen=Generation(3)), synced=True),)
+    old = (MemberRecord(1, meta(version=1, owned=p.Parts(0b01), own_gen=p.Generation(3)), synced=True),)
     assert game.steps("session expires", member_A=AWAY, group=group(STABLE), record_A=old)
 
 
@@ -571,7 +558,7 @@ def test_the_session_of_a_member_at_work_expires_by_a_fault_only():
 
 @pytest.mark.parametrize("state", [COMPLETING, STABLE])
 @pytest.mark.parametrize("static", [False, True])
-def test_members_that_never_sync_are_removed(state: GroupState, static: bool):
+def test_members_that_never_sync_are_removed(state: p.GroupState, static: bool):
     game = STATIC if static else DYNAMIC
     values = {"member_A": AWAY, "group": group(state)}
     (step,) = game.steps("rebalance timeout", record_A=(MemberRecord(1, meta()),), **values)
@@ -592,7 +579,7 @@ def test_a_silent_static_member_never_syncs(decision: str, removed: bool):
 
 def test_a_parked_join_of_a_removed_member_is_answered():
     step = DYNAMIC.step("join refused", wire_A=JoinParked(1), group=group(PREPARING), record_A=())
-    assert step.after["wire A"] == Refused("join", Error.UNKNOWN_MEMBER_ID, 1)
+    assert step.after["wire A"] == Refused("join", p.Error.UNKNOWN_MEMBER_ID, 1)
     assert DYNAMIC.steps("join refused", wire_A=JoinParked(1), record_A=CAME) == []
 
 
@@ -604,7 +591,7 @@ def test_a_parked_join_of_a_removed_member_is_answered():
         (PREPARING, MemberRecord(1, meta()), PREPARING),
     ],
 )
-def test_leave_group(state: GroupState, record: MemberRecord, then: GroupState):
+def test_leave_group(state: p.GroupState, record: MemberRecord, then: p.GroupState):
     game = PlayedGroup(setup(faults=("close",)))
     step = game.step("close", member_A=stable(), group=group(state), record_A=(record,))
     assert (step.after["record A"], step.after["group"].state) == ((), then)
@@ -614,20 +601,20 @@ def test_leave_group(state: GroupState, record: MemberRecord, then: GroupState):
 
 
 def back(
-    state: GroupState, sent: Metadata, *, leads: bool = False, game: PlayedGroup = STATIC, **more: Any
+    state: p.GroupState, sent: Metadata, *, leads: bool = False, game: PlayedGroup = STATIC, **more: Any
 ) -> Step:
     """A static process was started again and joins without an id; it holds nothing."""
-    old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
+    old = (MemberRecord(1, meta(), p.Parts(0b01), synced=True),)
     return here(game, Join(0, sent), state, old, group=group(state, A1 if leads else B1), **more)
 
 
 @pytest.mark.parametrize("leads", [False, True])
 def test_a_static_member_returns_to_a_stable_group(leads: bool):
     step = back(STABLE, meta(), leads=leads)
-    assert step.after["wire A"] == JoinOk(2, Generation(3), "cooperative-sticky", leads, skip=leads)
+    assert step.after["wire A"] == JoinOk(2, p.Generation(3), "cooperative-sticky", leads, skip=leads)
     (record,) = step.after["record A"]
     assert (record.id, record.assigned, record.synced) == (2, 0b01, True)
-    assert step.after["group"] == group(STABLE, Id(Slot(0), 2) if leads else B1)
+    assert step.after["group"] == group(STABLE, p.Id(p.Slot(0), 2) if leads else B1)
 
 
 def test_a_static_leader_returns_as_a_follower_before_kip_814():
@@ -637,10 +624,10 @@ def test_a_static_leader_returns_as_a_follower_before_kip_814():
 
 
 @pytest.mark.parametrize(("ignored", "state"), [(True, STABLE), (False, PREPARING)])
-def test_a_static_member_returns_with_another_subscription(ignored: bool, state: GroupState):
+def test_a_static_member_returns_with_another_subscription(ignored: bool, state: p.GroupState):
     decisions = ("static_rejoin_ignores_subscription",) if ignored else ()
     game = PlayedGroup(setup(static=True, topics=(0b01, 0b10), coordinator=decisions))
-    assert back(STABLE, meta(topics=Topics(0b11)), game=game).after["group"].state is state
+    assert back(STABLE, meta(topics=p.Topics(0b11)), game=game).after["group"].state is state
 
 
 @pytest.mark.parametrize("lists", [(BOTH, COOPERATIVE), (COOPERATIVE, ("cooperative-sticky", "range"))])
@@ -648,7 +635,7 @@ def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[
     """It was alone with its list, and the group had selected the first name in it."""
     game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
     old, new = lists
-    before = MemberRecord(1, meta(old), Parts(0), synced=True)
+    before = MemberRecord(1, meta(old), p.Parts(0), synced=True)
     step = game.step(
         "join request", wire_A=Join(0, meta(new)), group=group(STABLE, A1, old[0]), record_A=(before,)
     )
@@ -658,7 +645,7 @@ def test_a_static_member_returns_and_the_selected_protocol_changes(lists: tuple[
 def test_a_static_member_returns_with_another_order_of_assignors():
     """2.5: what counts is what the group selects, not whether the selected protocol is still offered."""
     game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
-    before = MemberRecord(1, meta(("range", "cooperative-sticky")), Parts(0), synced=True)
+    before = MemberRecord(1, meta(("range", "cooperative-sticky")), p.Parts(0), synced=True)
     step = game.step(
         "join request", wire_A=Join(0, meta(("cooperative-sticky", "range"))),
         group=group(STABLE, A1, "range"), record_A=(before,),
@@ -677,7 +664,7 @@ def test_a_static_member_returns_with_another_order_of_assignors():
 def test_everybody_else_has_a_vote_when_a_static_member_returns(theirs: int):
     """2.5 and 2.3: B supports range only, so the group cannot select anything else."""
     game = PlayedGroup(setup(static=True, lists=EITHER))
-    mine, other = (MemberRecord(1, meta(EAGER), Parts(parts), synced=True) for parts in (0, theirs))
+    mine, other = (MemberRecord(1, meta(EAGER), p.Parts(parts), synced=True) for parts in (0, theirs))
     step = game.step(
         "join request", wire_A=Join(0, meta(("cooperative-sticky", "range"))),
         group=group(STABLE, B1, "range"), record_A=(mine,), record_B=(other,),
@@ -686,11 +673,11 @@ def test_everybody_else_has_a_vote_when_a_static_member_returns(theirs: int):
 
 
 @pytest.mark.parametrize("state", [COMPLETING, PREPARING])
-def test_a_static_member_returns_during_a_rebalance(state: GroupState):
+def test_a_static_member_returns_during_a_rebalance(state: p.GroupState):
     step = back(state, meta(), leads=True)
     assert step.after["wire A"] == JoinParked(2)
     assert [record.id for record in step.after["record A"]] == [2]
-    assert (step.after["group"].state, step.after["group"].leader) == (PREPARING, Id(Slot(0), 2))
+    assert (step.after["group"].state, step.after["group"].leader) == (PREPARING, p.Id(p.Slot(0), 2))
 
 
 def test_a_static_member_is_new():
@@ -701,7 +688,7 @@ def test_a_static_member_is_new():
 def test_a_static_member_that_knows_its_id_is_as_any_other():
     mine = (MemberRecord(1, meta(), synced=True),)
     assert here(STATIC, Join(1, meta()), STABLE, mine).after["wire A"] == JoinOk(
-        1, Generation(3), "cooperative-sticky"
+        1, p.Generation(3), "cooperative-sticky"
     )
     assert here(STATIC, Join(1, OTHER), STABLE, mine).after["wire A"] == JoinParked(1)
 
@@ -710,13 +697,13 @@ def test_the_parked_join_of_a_replaced_id_is_fenced():
     step = STATIC.step(
         "join refused", wire_A=JoinParked(1), group=group(PREPARING), record_A=(MemberRecord(2, meta()),)
     )
-    assert step.after["wire A"].error is Error.FENCED_INSTANCE_ID
+    assert step.after["wire A"].error is p.Error.FENCED_INSTANCE_ID
 
 
 def persisted(action: str, decisions: tuple[str, ...] = ()) -> list[int]:
     """The ids in the log after a static member returned by ``action``."""
     game = PlayedGroup(setup(static=True, faults=("failover",), coordinator=decisions))
-    old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
+    old = (MemberRecord(1, meta(), p.Parts(0b01), synced=True),)
     request = {"wire_A" if action == "join request" else "stray_A": Join(0, meta())}
     step = game.step(action, group=group(STABLE), record_A=old, log_A=old, log=group(STABLE), **request)
     assert [record.id for record in step.after["record A"]] == [2]
@@ -735,13 +722,13 @@ def test_a_replacement_by_an_abandoned_join_is_persisted():
 # -- 2.6 failover --------------------------------------------------------------------------------------
 
 FAILS = PlayedGroup(setup(faults=("failover",)))
-LOGGED = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
+LOGGED = (MemberRecord(1, meta(), p.Parts(0b01), synced=True),)
 
 
 def test_the_log_is_what_comes_back():
     """Phase, pending ids, the bumped generation and removals since the last append are forgotten."""
     step = FAILS.step(
-        "failover", NOBODY, group=group(COMPLETING)._replace(generation=Generation(4)), log=group(STABLE),
+        "failover", NOBODY, group=group(COMPLETING)._replace(generation=p.Generation(4)), log=group(STABLE),
         record_A=(MemberRecord(1, OTHER), MemberRecord(2, None)), log_A=LOGGED, log_B=LOGGED,
     )  # fmt: skip
     assert step.after["group"] == group(STABLE)
@@ -751,11 +738,11 @@ def test_the_log_is_what_comes_back():
 @pytest.mark.parametrize(
     ("wire", "after"),
     [
-        (Join(1, meta()), Refused("join", Error.NOT_COORDINATOR, 1)),
-        (JoinParked(1), Refused("join", Error.NOT_COORDINATOR, 1)),
-        (SyncParked(1, Generation(4)), Refused("sync", Error.NOT_COORDINATOR, 1, Generation(4))),
-        (JoinOk(1, Generation(4), "range"), JoinOk(1, Generation(4), "range")),
-        (SyncOk(1, Generation(4), Parts(1)), SyncOk(1, Generation(4), Parts(1))),
+        (Join(1, meta()), Refused("join", p.Error.NOT_COORDINATOR, 1)),
+        (JoinParked(1), Refused("join", p.Error.NOT_COORDINATOR, 1)),
+        (SyncParked(1, p.Generation(4)), Refused("sync", p.Error.NOT_COORDINATOR, 1, p.Generation(4))),
+        (JoinOk(1, p.Generation(4), "range"), JoinOk(1, p.Generation(4), "range")),
+        (SyncOk(1, p.Generation(4), p.Parts(1)), SyncOk(1, p.Generation(4), p.Parts(1))),
         (None, None),
     ],
 )
@@ -769,7 +756,7 @@ def test_what_a_failover_makes_of_a_request(wire: Any, after: Any):
 )
 def test_sync_may_reach_a_coordinator_that_loads(raw: bool, error: str):
     game = PlayedGroup(setup(faults=("failover",), coordinator=("sync_load_error_raw",) if raw else ()))
-    steps = game.steps("failover", NOBODY, wire_A=Sync(1, Generation(3)), group=group(STABLE))
+    steps = game.steps("failover", NOBODY, wire_A=Sync(1, p.Generation(3)), group=group(STABLE))
     assert [step.after["wire A"].error.value for step in steps] == ["NOT_COORDINATOR", error]
     assert [step.choice for step in steps] == ["", "loading"]
     assert {(step.after["wire A"].api, step.after["wire A"].generation) for step in steps} == {("sync", 3)}
@@ -781,7 +768,7 @@ def test_the_log_keeps_the_selected_protocol(decision: str, names: tuple[str, ..
         setup(lists=(BOTH,), faults=("failover",), coordinator=(decision,) if decision else ())
     )
     step = game.step(
-        "leader sync", wire_A=Sync(1, Generation(3), (Grant(A1, Parts(0b01)),)),
+        "leader sync", wire_A=Sync(1, p.Generation(3), (p.Grant(A1, p.Parts(0b01)),)),
         group=group(COMPLETING, A1, "range"), record_A=(MemberRecord(1, meta(BOTH)), MemberRecord(2, None)),
     )  # fmt: skip
     (kept,) = step.after["log A"]
@@ -791,8 +778,8 @@ def test_the_log_keeps_the_selected_protocol(decision: str, names: tuple[str, ..
 
 
 def test_a_generation_that_was_never_synced_is_illegal_afterwards():
-    step = FAILS.step("sync request", wire_A=Sync(1, Generation(4)), group=group(STABLE), record_A=LOGGED)
-    assert step.after["wire A"].error is Error.ILLEGAL_GENERATION
+    step = FAILS.step("sync request", wire_A=Sync(1, p.Generation(4)), group=group(STABLE), record_A=LOGGED)
+    assert step.after["wire A"].error is p.Error.ILLEGAL_GENERATION
 
 
 def test_an_empty_group_is_persisted():
@@ -814,7 +801,7 @@ def test_a_removal_that_a_failover_remembers_is_a_rebalance():
 
 
 def test_who_has_joined_is_silent_no_more():
-    joined = MemberRecord(1, meta(), Parts(1), joined=True, synced=True, silent=True, given_up=True)
+    joined = MemberRecord(1, meta(), p.Parts(1), joined=True, synced=True, silent=True, given_up=True)
     step = STATIC.step(
         "join phase ends", NOBODY, group=group(PREPARING, A1), record_A=(joined,), wire_A=JoinParked(1)
     )
@@ -824,11 +811,13 @@ def test_who_has_joined_is_silent_no_more():
 
 def test_a_static_member_that_returns_is_known_by_what_it_says_now():
     """Stable, the same subscription: no rebalance, and what it claims now is what the coordinator knows."""
-    old = MemberRecord(1, meta(owned=Parts(1), own_gen=Generation(2)), Parts(1), synced=True, silent=True)
+    old = MemberRecord(
+        1, meta(owned=p.Parts(1), own_gen=p.Generation(2)), p.Parts(1), synced=True, silent=True
+    )
     step = STATIC.step("join request", group=group(STABLE), record_A=(old,), wire_A=Join(0, meta()))
     [after] = step.after["record A"]
     assert isinstance(step.after["wire A"], JoinOk)
-    assert after == MemberRecord(2, meta(), Parts(1), synced=True)
+    assert after == MemberRecord(2, meta(), p.Parts(1), synced=True)
 
 
 @pytest.mark.parametrize(
@@ -844,8 +833,8 @@ def test_a_static_member_that_returns_is_known_by_what_it_says_now():
 def test_the_generation_of_what_is_owned_is_compared_where_it_is_written(
     assignors: tuple[str, ...], version: int, tells: bool, same: bool
 ):
-    some = meta(assignors, version=version, tells=tells, own_gen=Generation(2))
-    assert (written(some) == written(some._replace(own_gen=Generation(3)))) is same
+    some = meta(assignors, version=version, tells=tells, own_gen=p.Generation(2))
+    assert (written(some) == written(some._replace(own_gen=p.Generation(3)))) is same
 
 
 # -- topics ----------------------------------------------------------------------------------------------
@@ -855,7 +844,7 @@ def changed(action: str, exist: int) -> list[int]:
     game = PlayedGroup(
         setup(1, topics=(0b0011, 0b1100), faults=("topic shrinks", "topic grows", "topic deleted"))
     )
-    steps = game.steps(action, NOBODY, cluster=ClusterState(Parts(exist)))
+    steps = game.steps(action, NOBODY, cluster=p.ClusterState(p.Parts(exist)))
     assert all(step.after["budget"] == game.setup.budget - 1 for step in steps)
     return [step.after["cluster"].parts for step in steps]
 
@@ -881,7 +870,9 @@ def test_a_topic_goes_with_all_its_partitions():
 
 def test_a_pending_id_does_not_count_as_known_where_the_group_is_full():
     game = PlayedGroup(setup(max_size=1))
-    assert here(game, Join(1, meta()), STABLE, PENDING).after["wire A"].error is Error.GROUP_MAX_SIZE_REACHED
+    assert (
+        here(game, Join(1, meta()), STABLE, PENDING).after["wire A"].error is p.Error.GROUP_MAX_SIZE_REACHED
+    )
 
 
 def test_while_preparing_it_is_who_came_that_counts():
@@ -894,7 +885,7 @@ def test_while_preparing_it_is_who_came_that_counts():
 def test_protocols_that_do_not_fit_come_before_an_id_that_is_not_known():
     other = (MemberRecord(1, meta(EAGER), synced=True),)
     step = here(MIXED, Join(7, meta(COOPERATIVE)), STABLE, (), record_B=other)
-    assert step.after["wire A"].error is Error.INCONSISTENT_GROUP_PROTOCOL
+    assert step.after["wire A"].error is p.Error.INCONSISTENT_GROUP_PROTOCOL
 
 
 @pytest.mark.parametrize(
@@ -912,7 +903,7 @@ def test_an_append_that_fails_asks_for_another_join_group(joined: bool):
     game = PlayedGroup(setup(faults=("append fails",)))
     mine = CAME if joined else ()
     step = game.step("append fails", wire_A=JoinParked(1), group=group(PREPARING), record_A=mine)
-    assert step.after["wire A"] == Refused("join", Error.REBALANCE_IN_PROGRESS, 1)
+    assert step.after["wire A"] == Refused("join", p.Error.REBALANCE_IN_PROGRESS, 1)
     assert step.after["record A"] == (MISSING if joined else ())
     assert step.after["budget"] == 0
     assert game.steps("append fails", wire_A=Join(1, meta()), record_A=mine) == []
@@ -943,16 +934,16 @@ def test_a_follower_whose_bytes_alone_have_changed_rebalances_for_nothing():
 
 @pytest.mark.parametrize(("state", "ids"), [(STABLE, [2]), (COMPLETING, [2]), (PREPARING, [1, 2])])
 def test_before_kafka_8500_a_static_member_is_doubled_while_the_group_prepares(
-    state: GroupState, ids: list[int]
+    state: p.GroupState, ids: list[int]
 ):
     game = PlayedGroup(setup(static=True, coordinator=("static_replace_only_stable",)))
     assert [record.id for record in back(state, meta(), game=game).after["record A"]] == ids
 
 
-@pytest.mark.parametrize("assigned", [None, Parts(0), Parts(0b10)])
-def test_what_the_old_process_was_to_give_up_is_owed(assigned: Parts | None):
+@pytest.mark.parametrize("assigned", [None, p.Parts(0), p.Parts(0b10)])
+def test_what_the_old_process_was_to_give_up_is_owed(assigned: p.Parts | None):
     """The new one has nothing to revoke, so nobody would ask for the round that hands it over."""
-    old = (MemberRecord(1, meta(owned=Parts(0b01)), assigned, synced=True),)
+    old = (MemberRecord(1, meta(owned=p.Parts(0b01)), assigned, synced=True),)
     step = here(STATIC, Join(0, meta()), STABLE, old)
     assert [seen.owed for seen in step.saw(Replaced)] == [True]
     assert step.after["group"].state is PREPARING
@@ -964,17 +955,17 @@ def test_a_leader_that_returns_between_join_and_sync_has_an_assignment_to_make()
     assert (answer.leader, answer.skip) == (True, False)
 
 
-def in_the_log(join: Join, state: GroupState) -> tuple[list[int], Group]:
+def in_the_log(join: Join, state: p.GroupState) -> tuple[list[int], Group]:
     """The ids in the log, and the group there, after a JoinGroup of a static member."""
     game = PlayedGroup(setup(static=True, faults=("failover",)))
-    old = (MemberRecord(1, meta(), Parts(0b01), synced=True),)
+    old = (MemberRecord(1, meta(), p.Parts(0b01), synced=True),)
     before = {"record_A": old, "log_A": old, "log": group(STABLE, B1)}
     step = game.step("join request", wire_A=join, group=group(state, A1), **before)
     return [record.id for record in step.after["log A"]], step.after["log"]
 
 
 def test_only_a_replacement_without_a_rebalance_is_written_at_once():
-    assert in_the_log(Join(0, meta()), STABLE) == ([2], group(STABLE, Id(Slot(0), 2)))
+    assert in_the_log(Join(0, meta()), STABLE) == ([2], group(STABLE, p.Id(p.Slot(0), 2)))
     assert in_the_log(Join(0, meta()), COMPLETING) == ([1], group(STABLE, B1))
     assert in_the_log(Join(1, OTHER), STABLE) == ([1], group(STABLE, B1))
 
@@ -1003,21 +994,21 @@ def test_who_is_new_is_so_for_one_join_phase(kept: bool, new: bool):
 
 def test_a_leader_without_a_decision_waits_as_a_follower():
     """One that was overtaken, or skipped the assignment, and was counted on again."""
-    values = {"group": group(COMPLETING, A1), "record_A": MINE, "wire_A": Sync(1, Generation(3))}
-    assert DYNAMIC.step("sync request", **values).after["wire A"] == SyncParked(1, Generation(3))
+    values = {"group": group(COMPLETING, A1), "record_A": MINE, "wire_A": Sync(1, p.Generation(3))}
+    assert DYNAMIC.step("sync request", **values).after["wire A"] == SyncParked(1, p.Generation(3))
 
 
 def test_a_decision_of_an_older_generation_settles_nothing():
-    wire = Sync(1, Generation(2), (Grant(A1, Parts(0b01)),))
+    wire = Sync(1, p.Generation(2), (p.Grant(A1, p.Parts(0b01)),))
     values = {"group": group(COMPLETING, A1), "record_A": MINE, "wire_A": wire}
     assert DYNAMIC.steps("leader sync", **values) == []
-    assert DYNAMIC.step("sync request", **values).after["wire A"].error is Error.ILLEGAL_GENERATION
+    assert DYNAMIC.step("sync request", **values).after["wire A"].error is p.Error.ILLEGAL_GENERATION
 
 
 def test_a_sync_group_that_was_parked_in_an_older_generation_is_refused_and_not_answered():
-    old = SyncParked(1, Generation(2))
+    old = SyncParked(1, p.Generation(2))
     step = DYNAMIC.step(
-        "leader sync", wire_A=Sync(1, Generation(3), (Grant(A1, Parts(0b01)),)), wire_B=old,
+        "leader sync", wire_A=Sync(1, p.Generation(3), (p.Grant(A1, p.Parts(0b01)),)), wire_B=old,
         group=group(COMPLETING, A1), record_A=MINE, record_B=MINE,
     )  # fmt: skip
     assert step.after["wire B"] == old
@@ -1026,17 +1017,17 @@ def test_a_sync_group_that_was_parked_in_an_older_generation_is_refused_and_not_
 
 # -- timeouts, in the details ----------------------------------------------------------------------------
 
-HUNG = stable(life=Life.HUNG)
+HUNG = stable(life=p.Life.HUNG)
 
 
 @pytest.mark.parametrize(
     ("member", "record", "expires"),
     [
         (stable(), MINE[0], False),
-        (stable(topics=Topics(0)), MINE[0], True),  # unsubscribed, and its LeaveGroup never came
+        (stable(topics=p.Topics(0)), MINE[0], True),  # unsubscribed, and its LeaveGroup never came
         (HUNG, MINE[0], False),
         (HUNG, MINE[0]._replace(id=2), True),
-        (HUNG._replace(state=MemberState.PREPARING), MINE[0], True),
+        (HUNG._replace(state=p.MemberState.PREPARING), MINE[0], True),
     ],
     ids=["at work", "unsubscribed", "beats", "another id", "beats no more"],
 )
@@ -1048,25 +1039,25 @@ def test_whose_session_expires_without_a_fault(member: Member, record: MemberRec
 @pytest.mark.parametrize(("decisions", "expires"), [((), False), (("no_heartbeat_in_completing",), True)])
 def test_who_hangs_in_assign_beats_since_kafka_10134(decisions: tuple[str, ...], expires: bool):
     game = PlayedGroup(setup(decisions=decisions))
-    hung = HUNG._replace(state=MemberState.COMPLETING)
+    hung = HUNG._replace(state=p.MemberState.COMPLETING)
     assigning = {"group": group(COMPLETING, A1), "record_A": (MINE[0]._replace(synced=False),)}
     assert bool(game.steps("session expires", member_A=hung, **assigning)) is expires
 
 
 def test_the_sync_group_with_the_decision_is_not_parked():
     deciding = {"group": group(COMPLETING, A1), "record_A": (MemberRecord(1, meta()),)}
-    decision = Sync(1, Generation(3), (Grant(A1, Parts(0b11)),))
+    decision = Sync(1, p.Generation(3), (p.Grant(A1, p.Parts(0b11)),))
     assert DYNAMIC.steps("sync request", wire_A=decision, **deciding) == []
-    undecided = DYNAMIC.step("sync request", wire_A=Sync(1, Generation(3)), **deciding)
-    assert undecided.after["wire A"] == SyncParked(1, Generation(3))
+    undecided = DYNAMIC.step("sync request", wire_A=Sync(1, p.Generation(3)), **deciding)
+    assert undecided.after["wire A"] == SyncParked(1, p.Generation(3))
 
 
 def test_a_late_answer_is_about_the_generation_that_was_asked_for():
-    late = Late("heartbeat", 1, Generation(2))
+    late = p.Late("heartbeat", 1, p.Generation(2))
     step = DYNAMIC.step(
         "late request arrives", stray_A=late, group=group(STABLE), record_A=(MemberRecord(1, meta()),)
     )
-    assert step.after["stray A"] == Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    assert step.after["stray A"] == Refused("heartbeat", p.Error.ILLEGAL_GENERATION, 1, p.Generation(2))
 
 
 @pytest.mark.parametrize(("record", "expires"), [(MINE[0], True), (PENDING[0], False)])
@@ -1079,7 +1070,7 @@ def test_where_pending_ids_block_the_join_they_never_expire(record: MemberRecord
     ("state", "after", "removed"),
     [(PREPARING, [True], False), (COMPLETING, [], True), (STABLE, [], True)],
 )
-def test_who_is_slow_is_given_up_or_removed(state: GroupState, after: list[bool], removed: bool):
+def test_who_is_slow_is_given_up_or_removed(state: p.GroupState, after: list[bool], removed: bool):
     game = PlayedGroup(setup(faults=("slow member",)))
     values = {"member_A": stable(), "group": group(state), "record_A": (MemberRecord(1, meta()),)}
     step = game.step("slow member", **values)
@@ -1102,7 +1093,7 @@ def test_who_is_slow_is_given_up_or_removed(state: GroupState, after: list[bool]
     ],
 )
 def test_one_is_removed_and_leads_no_more(
-    records: tuple[MemberRecord, ...], leader: Id, gone: str, left: list[int], then: GroupState
+    records: tuple[MemberRecord, ...], leader: p.Id, gone: str, left: list[int], then: p.GroupState
 ):
     values = {"member_A": Member(), "group": group(STABLE, leader), "record_A": records}
     [step] = [step for step in DYNAMIC.steps("session expires", **values) if step.choice == gone]
@@ -1121,10 +1112,10 @@ def test_who_is_given_up_is_so_once():
 
 def test_a_dynamic_member_is_never_fenced():
     """Another id of its process is another member."""
-    late = Late("heartbeat", 1, Generation(3))
+    late = p.Late("heartbeat", 1, p.Generation(3))
     values = {"stray_A": late, "group": group(STABLE), "record_A": (MemberRecord(2, meta()),)}
     step = DYNAMIC.step("late request arrives", **values)
-    assert step.after["stray A"].error is Error.UNKNOWN_MEMBER_ID
+    assert step.after["stray A"].error is p.Error.UNKNOWN_MEMBER_ID
 
 
 def test_what_the_end_of_a_join_phase_is_seen_to_do():
@@ -1151,7 +1142,7 @@ def test_the_log_is_not_written_when_the_join_phase_ends():
 @pytest.mark.parametrize(
     ("state", "seen"), [(COMPLETING, "failover between join and sync"), (STABLE, "failover")]
 )
-def test_a_failover_is_of_note(state: GroupState, seen: str):
+def test_a_failover_is_of_note(state: p.GroupState, seen: str):
     step = FAILS.step("failover", NOBODY, group=group(state), log=group(STABLE))
     assert step.saw(Noted) == [Noted(seen)]
 
@@ -1160,7 +1151,7 @@ def test_a_failover_is_of_note(state: GroupState, seen: str):
     ("known", "there", "state"), [(LOGGED, LOGGED, STABLE), ((), LOGGED, PREPARING), (LOGGED, (), STABLE)]
 )
 def test_a_failover_rebalances_only_for_what_the_log_does_not_know(
-    known: tuple[MemberRecord, ...], there: tuple[MemberRecord, ...], state: GroupState
+    known: tuple[MemberRecord, ...], there: tuple[MemberRecord, ...], state: p.GroupState
 ):
     game = PlayedGroup(setup(static=True, faults=("failover",)))
     step = game.step("failover", NOBODY, group=group(STABLE), log=group(STABLE), log_A=there, record_A=known)
@@ -1178,8 +1169,8 @@ def test_a_static_member_that_selects_another_protocol_changes_something():
     game = PlayedGroup(setup(members=1, static=True, lists=EITHER))
     for topics, changed in ((1, False), (2, True)):
         step = game.step(
-            "join request", wire_A=Join(0, meta(topics=Topics(topics))), group=group(STABLE, A1),
-            record_A=(MemberRecord(1, meta(), Parts(0), synced=True),),
+            "join request", wire_A=Join(0, meta(topics=p.Topics(topics))), group=group(STABLE, A1),
+            record_A=(MemberRecord(1, meta(), p.Parts(0), synced=True),),
         )  # fmt: skip
         assert [seen.changed for seen in step.saw(Replaced)] == [changed]
 
@@ -1189,7 +1180,7 @@ def test_who_is_removed_for_a_sync_that_never_came_was_not_away(static: bool):
     game = STATIC if static else DYNAMIC
     values = {"member_A": AWAY, "group": group(STABLE), "record_A": (MemberRecord(1, meta()),)}
     step = game.step("rebalance timeout", **values)
-    assert step.saw(Expelled) == [Expelled(Slot(0), "pending sync", False, False)]
+    assert step.saw(Expelled) == [Expelled(p.Slot(0), "pending sync", False, False)]
 
 
 def test_who_leaves_and_is_gone_already_disturbs_nobody():
@@ -1208,8 +1199,8 @@ def test_the_initial_delay_goes_on_when_another_member_comes():
 @pytest.mark.parametrize(
     ("kept", "more", "given"),
     [
-        ((), {"stray_A": Late("heartbeat", 4, Generation(3))}, 5),
-        ((), {"stray_A": Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 4)}, 5),
+        ((), {"stray_A": p.Late("heartbeat", 4, p.Generation(3))}, 5),
+        ((), {"stray_A": Refused("heartbeat", p.Error.UNKNOWN_MEMBER_ID, 4)}, 5),
         (("failover",), {"log_A": (MemberRecord(4, meta()),)}, 5),
         (("failover",), {}, 1),
     ],
@@ -1226,8 +1217,8 @@ def test_an_id_that_something_late_or_the_log_names_is_not_given_again(
     [
         ({}, 1),
         ({"member_A": stable(id=4)}, 5),
-        ({"wire_A": JoinOk(6, Generation(3), "range")}, 7),
-        ({"wire_A": Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=8)}, 9),
+        ({"wire_A": JoinOk(6, p.Generation(3), "range")}, 7),
+        ({"wire_A": Refused("join", p.Error.MEMBER_ID_REQUIRED, 0, given=8)}, 9),
     ],
 )
 def test_nor_one_that_its_sender_has_or_hears_of(values: dict[str, Any], given: int):
@@ -1249,9 +1240,9 @@ def test_a_group_that_nobody_came_to_is_empty(a: tuple[MemberRecord, ...], first
     assert (step.after["record A"], step.after["record B"]) == (PENDING if a == PENDING else (), ())
 
 
-@pytest.mark.parametrize("assigned", [None, Parts(0)])
-def test_who_was_assigned_nothing_since_is_represented_as_it_was(assigned: Parts | None):
-    sent = meta(owned=Parts(0b01), own_gen=Generation(2), label=Generation(2))
+@pytest.mark.parametrize("assigned", [None, p.Parts(0)])
+def test_who_was_assigned_nothing_since_is_represented_as_it_was(assigned: p.Parts | None):
+    sent = meta(owned=p.Parts(0b01), own_gen=p.Generation(2), label=p.Generation(2))
     away = (MemberRecord(1, sent, assigned, synced=True, given_up=True),)
     (step,) = phase(STATIC, CAME, away)
     assert step.after["record B"][0].meta == sent

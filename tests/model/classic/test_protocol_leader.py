@@ -18,33 +18,23 @@ from rebalance_verifier.model.classic.state import (
     Metadata,
     Sync,
 )
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Decided, Noted, Threw
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    Generation,
-    GroupState,
-    Id,
-    Life,
-    MemberState,
-    Parts,
-    Slot,
-    Topics,
-)
 from rebalance_verifier.model.group.setup import Consumer, Setup
 from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription, TopicPartition
 
 from tests.model.classic.small_groups import BOTH, COOPERATIVE, EAGER, PlayedGroup, Step, meta, setup, stable
 
-A1, B1 = Id(Slot(0), 1), Id(Slot(1), 1)
-NOW = Generation(4)
-GROUP = Group(GroupState.COMPLETING, NOW, A1, "cooperative-sticky")
-LEADER = stable(owned=0b11, state=MemberState.PREPARING, rejoin=True, prepare=False)
+A1, B1 = p.Id(p.Slot(0), 1), p.Id(p.Slot(1), 1)
+NOW = p.Generation(4)
+GROUP = Group(p.GroupState.COMPLETING, NOW, A1, "cooperative-sticky")
+LEADER = stable(owned=0b11, state=p.MemberState.PREPARING, rejoin=True, prepare=False)
 ELECTED = JoinOk(1, NOW, "cooperative-sticky", leader=True)
 
 
 def claims(owned: int, generation: int = 3, **more: Any) -> tuple[MemberRecord, ...]:
-    own = Generation(generation if owned else -1)
-    return (MemberRecord(1, meta(owned=Parts(owned), own_gen=own, label=Generation(generation), **more)),)
+    own = p.Generation(generation if owned else -1)
+    return (MemberRecord(1, meta(owned=p.Parts(owned), own_gen=own, label=p.Generation(generation), **more)),)
 
 
 def lead(
@@ -74,7 +64,7 @@ def test_the_leader_assigns_and_sends():
     assert given(steps) == {(0b01, 0b10), (0b10, 0b01)}
     for step in steps:
         after = step.after["member A"]
-        assert (after.state, after.generation, after.owned) == (MemberState.COMPLETING, 4, 0b11)
+        assert (after.state, after.generation, after.owned) == (p.MemberState.COMPLETING, 4, 0b11)
         (decided,) = step.saw(Decided)
         assert tuple(grant.parts for grant in decided.grants) == grants(step)
         assert [grant.id for grant in decided.grants] == [A1, B1]
@@ -109,30 +99,30 @@ def test_the_leader_uses_the_metadata_that_it_has():
         TWO,
         claims(0),
         claims(0),
-        member_A=LEADER._replace(view=Parts(0b01)),
-        cluster=ClusterState(Parts(0b11)),
+        member_A=LEADER._replace(view=p.Parts(0b01)),
+        cluster=p.ClusterState(p.Parts(0b11)),
     )
     assert given(step) == {(0b01, 0), (0, 0b01)}
     assert {one.after["member A"].watch for one in step} == {0b01}
 
 
 def test_claims_on_what_the_leader_does_not_know_are_left_aside():
-    step = lead(TWO, claims(0b10), claims(0), member_A=LEADER._replace(view=Parts(0b01)))
+    step = lead(TWO, claims(0b10), claims(0), member_A=LEADER._replace(view=p.Parts(0b01)))
     assert all(parts & 0b10 == 0 for shares in given(step) for parts in shares)
 
 
 def test_the_leader_watches_the_topics_of_all():
     for decisions, watched, watch in (((), 0b11, 0b11), (("leader_watches_own_topics",), 0b01, 0b01)):
         game = PlayedGroup(setup(topics=(0b01, 0b10), decisions=decisions))
-        own = LEADER._replace(topics=Topics(0b01), joined_topics=Topics(0b01))
-        steps = lead(game, claims(0), claims(0, topics=Topics(0b10)), member_A=own)
+        own = LEADER._replace(topics=p.Topics(0b01), joined_topics=p.Topics(0b01))
+        steps = lead(game, claims(0), claims(0, topics=p.Topics(0b10)), member_A=own)
         assert {(s.after["member A"].watched, s.after["member A"].watch) for s in steps} == {(watched, watch)}
 
 
 def test_a_static_leader_that_returned_skips_the_assignment():
     game = PlayedGroup(setup(static=True))
     (step,) = lead(game, claims(0), claims(0), wire_A=ELECTED._replace(skip=True),
-                   group=GROUP._replace(state=GroupState.STABLE))  # fmt: skip
+                   group=GROUP._replace(state=p.GroupState.STABLE))  # fmt: skip
     assert step.after["wire A"] == Sync(1, NOW)
     assert (step.after["member A"].watch, step.after["member A"].watched) == (0b11, 1)
     assert step.saw(Noted) == [Noted("static leader skips the assignment")]
@@ -141,8 +131,8 @@ def test_a_static_leader_that_returned_skips_the_assignment():
 @pytest.mark.parametrize(
     "group",
     [
-        GROUP._replace(state=GroupState.PREPARING),
-        GROUP._replace(generation=Generation(5)),
+        GROUP._replace(state=p.GroupState.PREPARING),
+        GROUP._replace(generation=p.Generation(5)),
         Group(),
     ],
 )
@@ -150,13 +140,13 @@ def test_a_leader_that_was_overtaken_sends_all_the_same(group: Group):
     (step,) = lead(TWO, claims(0), claims(0), group=group)
     assert step.after["wire A"] == Sync(1, NOW)
     after = step.after["member A"]
-    assert (after.state, after.generation, after.watch) == (MemberState.COMPLETING, NOW, None)
+    assert (after.state, after.generation, after.watch) == (p.MemberState.COMPLETING, NOW, None)
     refused = TWO.step("sync request", wire_A=step.after["wire A"], group=group, record_A=claims(0))
     assert refused.after["wire A"].api == "sync"
 
 
 def test_a_leader_that_was_reset_meanwhile_does_nothing():
-    gone = LEADER._replace(state=MemberState.UNJOINED, generation=Generation(-1), id=0)
+    gone = LEADER._replace(state=p.MemberState.UNJOINED, generation=p.Generation(-1), id=0)
     (step,) = lead(TWO, claims(0), claims(0), member_A=gone)
     assert (step.after["member A"], step.after["wire A"]) == (gone, None)
 
@@ -209,7 +199,7 @@ def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, 
     validation that is added here and revoked there."""
     game = PlayedGroup(setup(3, 3, lists=(names,), decisions=decisions, factory=max_generation))
     records = {"record_C": claims(0)}
-    view = LEADER._replace(view=Parts(0b111))
+    view = LEADER._replace(view=p.Parts(0b111))
     steps = lead(game, claims(0b011, 2), claims(0b100, 3), member_A=view, **records)
     assert {bool(step.saw(Threw)) for step in steps} == {throws}
     assert throws or all(grants(step)[2] & 0b011 for step in steps)
@@ -228,9 +218,9 @@ def test_validation_of_raw_claims(decisions: tuple[str, ...], names: tuple[str, 
     ],
 )
 def test_what_is_added_may_not_be_claimed_by_somebody_who_loses_it(answer: tuple[int, ...], refused: bool):
-    metas = (meta(owned=Parts(0b011)), meta(owned=Parts(0b010)))
-    question = Question("cooperative-sticky", (), Parts(0b111), metas, (None, None), (None, None))
-    shares = tuple(map(Parts, answer))
+    metas = (meta(owned=p.Parts(0b011)), meta(owned=p.Parts(0b010)))
+    question = Question("cooperative-sticky", (), p.Parts(0b111), metas, (None, None), (None, None))
+    shares = tuple(map(p.Parts, answer))
     found = validated(question, shares)
     assert isinstance(found, Refusal) is refused
     assert refused or found == shares
@@ -259,7 +249,7 @@ def test_equal_claims_cancel():
 def test_a_member_that_owns_nothing_has_a_generation_all_the_same():
     """1.7, 2.8.1 to 3.4.0: the newest generation is that of all members, those that own nothing too."""
     game = PlayedGroup(setup(version=1))
-    member = stable(4, 0b01, own_gen=3, prepare=False, received=Parts(0))
+    member = stable(4, 0b01, own_gen=3, prepare=False, received=p.Parts(0))
     after = game.step("complete", member_A=member).after["member A"]
     assert game.step("join", member_A=after).after["wire A"].meta.own_gen == 4
 
@@ -308,7 +298,7 @@ def test_partitions_that_there_are_not_are_left_aside():
 def test_a_topic_without_partitions_is_none():
     assignor = Recording()
     game = PlayedGroup(setup(topics=(0b01, 0b10), naming="given", factory=lambda *_: assignor))
-    lead(game, claims(0), claims(0), member_A=LEADER._replace(view=Parts(0b01)))
+    lead(game, claims(0), claims(0), member_A=LEADER._replace(view=p.Parts(0b01)))
     assert list(assignor.clusters[0].topics) == ["t0"]
 
 
@@ -320,7 +310,7 @@ def test_a_topic_without_partitions_is_none():
 def test_partitions_are_named_by_their_topic_those_that_are_known_first(view: int, owned: int, name: str):
     assignor = Recording()
     game = PlayedGroup(setup(topics=(0b001, 0b110), naming="given", factory=lambda *_: assignor))
-    steps = lead(game, claims(owned), claims(0), member_A=LEADER._replace(view=Parts(view)))
+    steps = lead(game, claims(owned), claims(0), member_A=LEADER._replace(view=p.Parts(view)))
     assert [str(partition) for partition in assignor.groups[0]["m0"].owned_partitions] == [name]
     assert given(steps) == {(view, 0)}
 
@@ -350,7 +340,7 @@ def test_what_a_subscription_has_in_it(
     protocol: str, version: int, tells: bool, data: str | None, label: int
 ):
     """CooperativeStickyAssignor writes what it owns where it tells; StickyAssignor its last assignment."""
-    mine = claims(0b01, assignors=(protocol,), version=version, tells=tells, last=Parts(0b10))
+    mine = claims(0b01, assignors=(protocol,), version=version, tells=tells, last=p.Parts(0b10))
     assignor, _ = recorded(protocol=protocol, records=(mine, mine))
     first = assignor.groups[0]["m0"]
     assert first.user_data == (f"({data}, 0)".encode() if data else None)
@@ -368,7 +358,7 @@ def test_under_every_naming_a_member_keeps_its_rack_its_instance_and_what_it_rem
     assignor = Recording("sticky")
     of = setup(2, lists=(("sticky",),), static=True, factory=lambda *_: assignor)
     game = PlayedGroup(replace(of, consumers=tuple(replace(c, rack=f"r{c.instance}") for c in of.consumers)))
-    a, b = claims(0b01, last=Parts(0b10)), claims(0b10, last=Parts(0b01))
+    a, b = claims(0b01, last=p.Parts(0b10)), claims(0b10, last=p.Parts(0b01))
     lead(game, a, b, group=GROUP._replace(protocol="sticky"))
     assert len(assignor.groups) == 4
     for group in assignor.groups:
@@ -387,7 +377,7 @@ def test_a_pending_id_is_not_asked_about():
 
 
 def test_only_who_runs_assigns():
-    assert lead(TWO, claims(0), claims(0), member_A=LEADER._replace(life=Life.PAUSED)) == []
+    assert lead(TWO, claims(0), claims(0), member_A=LEADER._replace(life=p.Life.PAUSED)) == []
     assert lead(TWO, claims(0), claims(0), member_A=LEADER._replace(stuck=True)) == []
     assert lead(TWO, claims(0), claims(0), wire_A=ELECTED._replace(leader=False)) == []
 
@@ -457,10 +447,10 @@ def question(*owned: int, view: int = 0b111) -> Question:
     metas = tuple(
         Metadata(
             assignors=COOPERATIVE,
-            topics=Topics(1),
-            owned=Parts(parts),
-            label=Generation(0),
-            own_gen=Generation(0 if parts else -1),
+            topics=p.Topics(1),
+            owned=p.Parts(parts),
+            label=p.Generation(0),
+            own_gen=p.Generation(0 if parts else -1),
         )
         for parts in owned
     )
@@ -468,7 +458,7 @@ def question(*owned: int, view: int = 0b111) -> Question:
     return Question(
         protocol="cooperative-sticky",
         switches=(),
-        view=Parts(view),
+        view=p.Parts(view),
         metas=metas,
         racks=nobody,
         instances=nobody,

@@ -5,18 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    JoinOk,
-    JoinParked,
-    Member,
-    MemberRecord,
-    Refused,
-    Sync,
-    SyncOk,
-    SyncParked,
-)
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.group.observations import Answered, Call, Callback, Left, Noted, Threw
 from rebalance_verifier.model.group.parts import (
     ClusterState,
@@ -46,17 +35,17 @@ PREPARING, COMPLETING, STABLE, UNJOINED = (
     MemberState.STABLE,
     MemberState.UNJOINED,
 )
-IN_STABLE = {"group": Group(GroupState.STABLE, G3, Id(Slot(0), 1), "cooperative-sticky")}
-LISTED = {"record_A": (MemberRecord(1, meta(), synced=True),)}
+IN_STABLE = {"group": s.Group(GroupState.STABLE, G3, Id(Slot(0), 1), "cooperative-sticky")}
+LISTED = {"record_A": (s.MemberRecord(1, meta(), synced=True),)}
 
 
 def calls(step: Step) -> list[tuple[str, int]]:
     return [(call.call.value, call.parts) for call in step.saw(Callback)]
 
 
-def a(step: Step) -> Member:
+def a(step: Step) -> s.Member:
     member = step.after["member A"]
-    assert isinstance(member, Member)
+    assert isinstance(member, s.Member)
     return member
 
 
@@ -79,7 +68,7 @@ def test_the_protocol_follows_from_the_whole_list(assignors: tuple[str, ...], ea
 
 
 def test_first_flags():
-    member = Member()
+    member = s.Member()
     assert member.rejoin
     assert member.prepare
     assert (member.state, member.generation, member.id) == (UNJOINED, -1, 0)
@@ -91,7 +80,7 @@ def test_first_flags():
 def test_join_group_is_built_from_the_member_as_it_is():
     step = DYNAMIC.step("join", member_A=stable(owned=0b01, rejoin=True))
     request = step.after["wire A"]
-    assert isinstance(request, Join)
+    assert isinstance(request, s.Join)
     assert (request.id, request.meta.owned, request.meta.label) == (1, 0b01, 3)
     assert (a(step).state, a(step).prepare) == (PREPARING, False)
 
@@ -124,9 +113,9 @@ def test_preparation_is_not_repeated_on_a_retry():
 
 def test_join_ok_makes_the_new_generation_known_before_any_assignment():
     waiting = stable(owned=0b01, state=PREPARING, rejoin=True, prepare=False)
-    step = DYNAMIC.step("receive", member_A=waiting, wire_A=JoinOk(1, G4, "cooperative-sticky"))
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=s.JoinOk(1, G4, "cooperative-sticky"))
     assert (a(step).state, a(step).generation, a(step).owned) == (COMPLETING, 4, 0b01)
-    assert step.after["wire A"] == Sync(1, G4)
+    assert step.after["wire A"] == s.Sync(1, G4)
     assert calls(step) == []
 
 
@@ -134,14 +123,14 @@ def test_join_ok_after_a_reset_is_ignored():
     gone = stable(owned=0b01, state=UNJOINED, generation=-1, id=0, rejoin=True)
     for leader, action in ((False, "receive"), (True, "assign")):
         step = DYNAMIC.step(
-            action, member_A=gone, wire_A=JoinOk(1, G4, "cooperative-sticky", leader), **IN_STABLE, **LISTED
+            action, member_A=gone, wire_A=s.JoinOk(1, G4, "cooperative-sticky", leader), **IN_STABLE, **LISTED
         )
         assert (a(step), step.after["wire A"]) == (gone, None)
 
 
 def test_sync_ok_swallows_what_asked_for_a_rejoin():
     waiting = stable(generation=4, state=COMPLETING, rejoin=True, enforced=True)
-    step = DYNAMIC.step("receive", member_A=waiting, wire_A=SyncOk(1, G4, Parts(0b01)))
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=s.SyncOk(1, G4, Parts(0b01)))
     assert (a(step).state, a(step).rejoin, a(step).received) == (STABLE, False, 0b01)
     assert step.saw(Noted) == [Noted("enforceRebalance swallowed")]
     assert DYNAMIC.steps("join", member_A=a(step)) == []
@@ -157,7 +146,7 @@ def test_sync_ok_swallows_what_asked_for_a_rejoin():
 )
 def test_sync_ok_after_a_reset_is_a_rejoin(changed: dict[str, Any]):
     waiting = stable(generation=4, owned=0b10, own_gen=3, rejoin=True)._replace(**changed)
-    step = DYNAMIC.step("receive", member_A=waiting, wire_A=SyncOk(1, G4, Parts(0b01)))
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=s.SyncOk(1, G4, Parts(0b01)))
     assert (a(step).owned, a(step).received, a(step).rejoin) == (0b10, None, True)
     assert DYNAMIC.steps("join", member_A=a(step))
 
@@ -290,7 +279,7 @@ def test_an_assignment_outside_the_subscription_changes_nothing():
 
 def test_an_assignment_of_no_bytes_is_thrown():
     waiting = stable(generation=4, state=COMPLETING, rejoin=True)
-    step = DYNAMIC.step("receive", member_A=waiting, wire_A=SyncOk(1, G4, None))
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=s.SyncOk(1, G4, None))
     assert len(step.saw(Threw)) == 1
     assert a(step).life is Life.FAILED
 
@@ -333,9 +322,11 @@ KEPT, HALF, FULL = (3, 1), (-1, 1), (-1, 0)
 """Generation and member id after an answer: as before; ILLEGAL_GENERATION; everything reset."""
 
 
-def answer(api: str, error: Error, member: Member, generation: int = 3, game: PlayedGroup = DYNAMIC) -> Step:
+def answer(
+    api: str, error: Error, member: s.Member, generation: int = 3, game: PlayedGroup = DYNAMIC
+) -> Step:
     """An error answer reaches ``member``."""
-    refused = Refused(api, error, 1, Generation(generation))
+    refused = s.Refused(api, error, 1, Generation(generation))
     if api in ("join", "sync"):
         return game.step("receive", member_A=member, wire_A=refused)
     return game.step("late answer", member_A=member, stray_A=refused)
@@ -414,8 +405,8 @@ def test_an_answer_for_a_membership_that_is_gone_resets_nothing_more(api: str):
 
 
 def test_member_id_required():
-    first = Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
-    given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
+    first = s.Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
+    given = s.Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
     step = DYNAMIC.step("receive", member_A=first, wire_A=given)
     assert (a(step).id, a(step).generation, a(step).prepare, a(step).rejoin) == (5, -1, False, True)
     assert calls(step) == []
@@ -467,7 +458,7 @@ def test_a_dynamic_member_that_gives_up_leaves():
     step = DYNAMIC.step(
         "receive",
         member_A=stable(owned=0b01, state=PREPARING, prepare=False, rejoin=True),
-        wire_A=Refused("join", Error.INCONSISTENT_GROUP_PROTOCOL, 1),
+        wire_A=s.Refused("join", Error.INCONSISTENT_GROUP_PROTOCOL, 1),
         **IN_STABLE,
         **LISTED,
     )
@@ -504,7 +495,7 @@ def test_topics_that_nobody_in_the_group_wants_are_not_watched():
 
 def test_a_former_leader_watches_no_longer():
     waiting = stable(state=PREPARING, rejoin=True, prepare=False, watch=Parts(0b01), watched=Topics(1))
-    step = DYNAMIC.step("receive", member_A=waiting, wire_A=JoinOk(1, G4, "cooperative-sticky"))
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=s.JoinOk(1, G4, "cooperative-sticky"))
     assert (a(step).watch, a(step).watched) == (None, 0)
 
 
@@ -580,11 +571,11 @@ def test_static_members_never_send_leave_group(action: str):
 def test_closing_with_a_pending_id_sends_leave_group():
     """1.5: MEMBER_ID_REQUIRED changes the generation only, so the state is still PREPARING."""
     game = PlayedGroup(setup(faults=("close",)))
-    first = Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
-    given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
+    first = s.Member(life=Life.UP, state=PREPARING, prepare=False, topics=Topics(1), joined_topics=Topics(1))
+    given = s.Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1)
     member = a(game.step("receive", member_A=first, wire_A=given))
     step = game.step(
-        "close", member_A=member, group=Group(GroupState.EMPTY), record_A=(MemberRecord(1, None),)
+        "close", member_A=member, group=s.Group(GroupState.EMPTY), record_A=(s.MemberRecord(1, None),)
     )
     assert step.after["record A"] == ()
 
@@ -614,23 +605,23 @@ def test_who_sends_heartbeats(life: Life, state: MemberState, beats: bool):
 # -- what stays behind ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("wire", [Join(1, meta()), Sync(1, G3)])
-def test_a_request_outlives_the_process_that_sent_it(wire: Join | Sync):
+@pytest.mark.parametrize("wire", [s.Join(1, meta()), s.Sync(1, G3)])
+def test_a_request_outlives_the_process_that_sent_it(wire: s.Join | s.Sync):
     game = PlayedGroup(setup(faults=("crash",)))
     assert game.step("crash", member_A=stable(), wire_A=wire).after["wire A"] == wire
 
 
-@pytest.mark.parametrize("wire", [JoinParked(1), SyncParked(1, G3), SyncOk(1, G3, Parts(0))])
+@pytest.mark.parametrize("wire", [s.JoinParked(1), s.SyncParked(1, G3), s.SyncOk(1, G3, Parts(0))])
 def test_an_answer_does_not(wire: Any):
     game = PlayedGroup(setup(faults=("crash",)))
     step = game.step("crash", member_A=stable(owned=0b01), wire_A=wire)
     assert step.after["wire A"] is None
-    assert a(step) == Member()
+    assert a(step) == s.Member()
 
 
 def test_a_late_answer_does_not_reach_the_next_process():
     game = PlayedGroup(setup(faults=("crash",), decisions=("no_sent_generation_check",)))
-    late = Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 1, Generation(2))
+    late = s.Refused("heartbeat", Error.UNKNOWN_MEMBER_ID, 1, Generation(2))
     crashed = game.step("crash", member_A=stable(), stray_A=late).after
     started = game.step("start", stray_A=crashed["stray A"]).after
     assert game.steps("late answer", member_A=started["member A"], stray_A=started["stray A"]) == []
@@ -651,11 +642,11 @@ def test_lost_as_told_by_the_rest():
 
 
 def test_an_error_for_an_older_generation_is_a_rejoin_where_it_is_of_join_or_sync():
-    old = Refused("sync", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    old = s.Refused("sync", Error.ILLEGAL_GENERATION, 1, Generation(2))
     waiting = stable(state=COMPLETING, rejoin=False, owned=0b01)
     after = a(DYNAMIC.step("receive", member_A=waiting, wire_A=old))
     assert (after.rejoin, after.generation, after.owned) == (True, 3, 0b01)
-    late = Refused("commit", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    late = s.Refused("commit", Error.ILLEGAL_GENERATION, 1, Generation(2))
     assert not a(DYNAMIC.step("late answer", member_A=stable(owned=0b01), stray_A=late)).rejoin
 
 
@@ -672,12 +663,12 @@ def test_a_commit_that_never_ends_never_ends():
 def test_the_answer_of_join_group_names_the_member():
     """A static member that came back learns its id from it."""
     waiting = stable(-1, id=0, state=PREPARING, rejoin=True, prepare=False)
-    step = STATIC.step("receive", member_A=waiting, wire_A=JoinOk(2, G4, "cooperative-sticky"))
-    assert (a(step).id, step.after["wire A"]) == (2, Sync(2, G4))
+    step = STATIC.step("receive", member_A=waiting, wire_A=s.JoinOk(2, G4, "cooperative-sticky"))
+    assert (a(step).id, step.after["wire A"]) == (2, s.Sync(2, G4))
 
 
-@pytest.mark.parametrize("wire", [SyncOk(2, G4, Parts(0b01)), SyncOk(1, G3, Parts(0b01))])
-def test_the_answer_of_sync_group_is_for_the_membership_that_asked(wire: SyncOk):
+@pytest.mark.parametrize("wire", [s.SyncOk(2, G4, Parts(0b01)), s.SyncOk(1, G3, Parts(0b01))])
+def test_the_answer_of_sync_group_is_for_the_membership_that_asked(wire: s.SyncOk):
     waiting = stable(generation=4, owned=0b10, own_gen=3, state=COMPLETING, rejoin=False, prepare=False)
     step = DYNAMIC.step("receive", member_A=waiting, wire_A=wire)
     assert (a(step).state, a(step).received, a(step).rejoin) == (COMPLETING, None, True)
@@ -799,7 +790,7 @@ def test_an_empty_callback_may_be_skipped(assigned: int, expected: list[tuple[st
 )
 def test_an_answer_to_another_id_resets_nothing(api: str, state: MemberState, rejoin: bool):
     member = stable(owned=0b01, state=state)
-    wire = Refused(api, Error.UNKNOWN_MEMBER_ID, 2, G3 if api == "heartbeat" else Generation(-1))
+    wire = s.Refused(api, Error.UNKNOWN_MEMBER_ID, 2, G3 if api == "heartbeat" else Generation(-1))
     action, channel = ("receive", "wire_A") if api == "join" else ("late answer", "stray_A")
     step = DYNAMIC.step(action, member_A=member, **{channel: wire})
     assert (a(step).id, a(step).generation, a(step).rejoin) == (1, 3, rejoin)
@@ -808,19 +799,19 @@ def test_an_answer_to_another_id_resets_nothing(api: str, state: MemberState, re
 
 def test_an_id_that_comes_late_is_nobodys():
     reset = stable(-1, id=0, state=UNJOINED, rejoin=True)
-    given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
+    given = s.Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
     assert a(DYNAMIC.step("receive", member_A=reset, wire_A=given)) == reset
 
 
 def test_an_id_that_is_given_comes_without_a_generation():
     waiting = stable(id=0, state=PREPARING, prepare=False, rejoin=True)
-    given = Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
+    given = s.Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=5)
     assert a(DYNAMIC.step("receive", member_A=waiting, wire_A=given)).generation == -1
 
 
 def test_a_pending_id_that_is_not_known_any_more_is_a_membership_that_was_reset():
     waiting = stable(-1, id=5, state=PREPARING, prepare=False, rejoin=True)
-    step = DYNAMIC.step("receive", member_A=waiting, wire_A=Refused("join", Error.UNKNOWN_MEMBER_ID, 5))
+    step = DYNAMIC.step("receive", member_A=waiting, wire_A=s.Refused("join", Error.UNKNOWN_MEMBER_ID, 5))
     [answered] = step.saw(Answered)
     assert (answered.reset, answered.keeps_id, a(step).id) == (True, False, 0)
 
@@ -828,20 +819,20 @@ def test_a_pending_id_that_is_not_known_any_more_is_a_membership_that_was_reset(
 def test_join_and_sync_errors_that_poll_throws_need_not_be_of_this_generation():
     """SyncGroupResponseHandler raises FENCED_INSTANCE_ID whatever it was sent with."""
     waiting = stable(4, 0b01, state=COMPLETING, prepare=False, rejoin=True)
-    old = Refused("sync", Error.FENCED_INSTANCE_ID, 1, G3)
+    old = s.Refused("sync", Error.FENCED_INSTANCE_ID, 1, G3)
     assert a(STATIC.step("receive", member_A=waiting, wire_A=old)).life is Life.FAILED
 
 
 def test_late_commits_alone_reset_java():
     java = PlayedGroup(setup(decisions=("late_commit_resets",)))
-    late = Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, Generation(2))
+    late = s.Refused("heartbeat", Error.ILLEGAL_GENERATION, 1, Generation(2))
     assert a(java.step("late answer", member_A=stable(owned=0b01), stray_A=late)).generation == 3
 
 
 @pytest.mark.parametrize("decision", ["prepare_once_per_rebalance", "prepare_not_repeated_after_reset"])
 def test_who_is_expelled_in_a_rebalance_prepares_anew_since_kafka_12983(decision: str):
     waiting = stable(state=COMPLETING, owned=0b01, prepare=False, rejoin=True)
-    refused = Refused("sync", Error.UNKNOWN_MEMBER_ID, 1, G3)
+    refused = s.Refused("sync", Error.UNKNOWN_MEMBER_ID, 1, G3)
     older = PlayedGroup(setup(decisions=(decision,)))
     found = [a(game.step("receive", member_A=waiting, wire_A=refused)).prepare for game in (DYNAMIC, older)]
     assert found == [True, False]
@@ -856,12 +847,12 @@ LATE_HEARTBEAT = Late("heartbeat", 1, G3)
 @pytest.mark.parametrize(
     ("kind", "wire", "stray", "left"),
     [
-        ("forgets", Join(1, meta()), None, Join(1, meta())),
-        ("forgets", JoinParked(1), None, None),
-        ("forgets", Join(1, meta()), LATE_HEARTBEAT, LATE_HEARTBEAT),
-        ("forgets", JoinParked(1), Join(0, meta()), Join(0, meta())),
-        ("keeps", Join(1, meta()), None, None),
-        ("dynamic", Join(1, meta()), None, None),
+        ("forgets", s.Join(1, meta()), None, s.Join(1, meta())),
+        ("forgets", s.JoinParked(1), None, None),
+        ("forgets", s.Join(1, meta()), LATE_HEARTBEAT, LATE_HEARTBEAT),
+        ("forgets", s.JoinParked(1), s.Join(0, meta()), s.Join(0, meta())),
+        ("keeps", s.Join(1, meta()), None, None),
+        ("dynamic", s.Join(1, meta()), None, None),
     ],
 )
 def test_what_a_member_that_leaves_has_under_way(kind: str, wire: Any, stray: Any, left: Any, action: str):
@@ -876,18 +867,18 @@ def test_what_a_member_that_leaves_has_under_way(kind: str, wire: Any, stray: An
 
 def test_a_join_group_that_was_given_up_outlives_the_process_too():
     game = PlayedGroup(setup(faults=("crash",)))
-    left = Join(0, meta())
+    left = s.Join(0, meta())
     assert game.step("crash", member_A=stable(), stray_A=left).after["stray A"] == left
 
 
 @pytest.mark.parametrize(
     ("state", "after", "wire"),
-    [(PREPARING, COMPLETING, None), (UNJOINED, UNJOINED, JoinOk(1, G4, "range"))],
+    [(PREPARING, COMPLETING, None), (UNJOINED, UNJOINED, s.JoinOk(1, G4, "range"))],
 )
 def test_who_hangs_in_its_assignor_has_joined(state: MemberState, after: MemberState, wire: Any):
     game = PlayedGroup(setup(faults=("hang",)))
     member = stable(state=state, rejoin=True, prepare=False)
-    step = game.step("hang", member_A=member, wire_A=JoinOk(1, G4, "range"))
+    step = game.step("hang", member_A=member, wire_A=s.JoinOk(1, G4, "range"))
     assert (a(step).life, a(step).state, step.after["wire A"]) == (Life.HUNG, after, wire)
     assert a(step).generation == (4 if wire is None else 3)
 
@@ -903,6 +894,6 @@ def test_before_kafka_10134_nobody_beats_between_join_and_sync(state: MemberStat
 
 
 def test_who_hangs_outside_its_assignor_leaves_whatever_the_group_does():
-    group = Group(GroupState.COMPLETING, G3, Id(Slot(0), 1), "cooperative-sticky")
+    group = s.Group(GroupState.COMPLETING, G3, Id(Slot(0), 1), "cooperative-sticky")
     hung = stable(life=Life.HUNG)
     assert DYNAMIC.step("poll interval", member_A=hung, group=group, **LISTED).after["record A"] == ()

@@ -7,26 +7,10 @@ from dataclasses import replace
 import pytest
 from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    JoinParked,
-    Member,
-    MemberRecord,
-    Sync,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Answered, Callback
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Error,
-    Generation,
-    GroupState,
-    Id,
-    MemberState,
-    Parts,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.properties.group.clauses import rules
 
@@ -36,15 +20,15 @@ UNAWARE = "join_sent_after_reset"
 LOOKS_AGAIN = PlayedGroup(setup(static=True, faults=("slow commit",)))
 SENDS = PlayedGroup(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,)))
 GONE = {
-    "group": Group(GroupState.STABLE, Generation(3), Id(Slot(1), 1), "cooperative-sticky"),
-    "record_B": (MemberRecord(1, meta(), synced=True),),
+    "group": s.Group(p.GroupState.STABLE, p.Generation(3), p.Id(p.Slot(1), 1), "cooperative-sticky"),
+    "record_B": (s.MemberRecord(1, meta(), synced=True),),
 }
 COMMITTING = stable(owned=0b01, rejoin=True, committing=True)
 
 
-def a(step: Step) -> Member:
+def a(step: Step) -> s.Member:
     member = step.after["member A"]
-    assert isinstance(member, Member)
+    assert isinstance(member, s.Member)
     return member
 
 
@@ -60,26 +44,26 @@ def refused(game: PlayedGroup) -> Step:
 def test_as_specified_it_prepares_anew_and_claims_nothing():
     step = refused(LOOKS_AGAIN)
     assert [(one.api, one.error, one.reset) for one in step.saw(Answered)] == [
-        ("commit", Error.UNKNOWN_MEMBER_ID, True)
+        ("commit", p.Error.UNKNOWN_MEMBER_ID, True)
     ]
     assert (a(step).committing, a(step).prepare, a(step).owned) == (False, True, 0b01)
     assert step.after["wire A"] is None
     joins = LOOKS_AGAIN.step("join", member_A=a(step), **GONE)
     assert calls(joins) == [("lost", 0b01)]
-    assert joins.after["wire A"] == Join(0, meta())
+    assert joins.after["wire A"] == s.Join(0, meta())
 
 
 def test_java_sends_what_it_owned_under_no_member_id():
     step = refused(SENDS)
     request = step.after["wire A"]
-    assert isinstance(request, Join)
+    assert isinstance(request, s.Join)
     assert (request.id, request.meta.owned) == (0, 0b01)
     assert calls(step) == []
-    assert (a(step).owned, a(step).state, a(step).prepare) == (0b01, MemberState.PREPARING, True)
+    assert (a(step).owned, a(step).state, a(step).prepare) == (0b01, p.MemberState.PREPARING, True)
 
 
 def test_and_loses_it_at_the_next_poll():
-    waiting = {**GONE, "member_A": a(refused(SENDS)), "wire_A": JoinParked(2)}
+    waiting = {**GONE, "member_A": a(refused(SENDS)), "wire_A": s.JoinParked(2)}
     step = SENDS.step("prepare", **waiting)
     assert calls(step) == [("lost", 0b01)]
     assert (a(step).owned, a(step).prepare) == (0, False)
@@ -87,15 +71,15 @@ def test_and_loses_it_at_the_next_poll():
 
 
 def test_unless_it_was_answered_first_which_makes_it_a_member_again():
-    joined = a(refused(SENDS))._replace(state=MemberState.COMPLETING, generation=Generation(4), id=2)
-    step = SENDS.step("prepare", member_A=joined, wire_A=Sync(2, Generation(4)), **GONE)
+    joined = a(refused(SENDS))._replace(state=p.MemberState.COMPLETING, generation=p.Generation(4), id=2)
+    step = SENDS.step("prepare", member_A=joined, wire_A=s.Sync(2, p.Generation(4)), **GONE)
     assert (calls(step), a(step).owned) == ([], 0b01)
 
 
 def test_before_an_assignment_is_taken_it_prepares_too():
     """KafkaConsumer.poll: onJoinPrepare, and onJoinComplete of the future that is done."""
     game = PlayedGroup(setup(static=True, faults=("slow commit",), decisions=(UNAWARE,), lists=(EAGER,)))
-    member = stable(generation=4, owned=0b01, own_gen=3, received=Parts(0b01))
+    member = stable(generation=4, owned=0b01, own_gen=3, received=p.Parts(0b01))
     step = game.step("complete", member_A=member)
     assert calls(step) == [("revoked", 0b01), ("assigned", 0b01)]
     prepared = game.step("complete", member_A=member._replace(prepare=False))
@@ -118,16 +102,16 @@ def test_with_kafka_12983_nothing_is_lost_afterwards():
 
 
 def test_an_old_generation_keeps_its_id():
-    present = {**GONE, "record_A": (MemberRecord(1, meta(), synced=True),)}
-    older = COMMITTING._replace(generation=Generation(2))
+    present = {**GONE, "record_A": (s.MemberRecord(1, meta(), synced=True),)}
+    older = COMMITTING._replace(generation=p.Generation(2))
     step = SENDS.step("commit refused", member_A=older, **present)
-    assert isinstance(step.after["wire A"], Join)
+    assert isinstance(step.after["wire A"], s.Join)
     assert (step.after["wire A"].id, a(step).generation) == (1, -1)
 
 
 @pytest.mark.parametrize("member", [COMMITTING._replace(committing=False), COMMITTING])
-def test_a_commit_that_is_accepted_or_not_there_is_not_refused(member: Member):
-    present = {**GONE, "record_A": (MemberRecord(1, meta(), synced=True),)}
+def test_a_commit_that_is_accepted_or_not_there_is_not_refused(member: s.Member):
+    present = {**GONE, "record_A": (s.MemberRecord(1, meta(), synced=True),)}
     assert SENDS.steps("commit refused", member_A=member, **present) == []
 
 
@@ -163,7 +147,7 @@ def test_both_sizes_of_steps_find_the_same():
 
 
 GIVEN_AN_ID = stable(
-    state=MemberState.PREPARING, generation=NONE, id=2, owned=0b01, prepare=True, rejoin=True
+    state=p.MemberState.PREPARING, generation=p.NONE, id=2, owned=0b01, prepare=True, rejoin=True
 )
 """Expelled while it prepared, and given another id for the JoinGroup that it has sent all the same."""
 

@@ -6,35 +6,19 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    Member,
-    MemberRecord,
-    Refused,
-)
-from rebalance_verifier.model.group.parts import (
-    Error,
-    Generation,
-    GroupState,
-    Id,
-    Life,
-    MemberState,
-    Parts,
-    Slot,
-    Topics,
-)
+from rebalance_verifier.model.classic import state as s
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig
 
 from tests.model.classic.small_groups import BOTH, COOPERATIVE, EAGER, PlayedGroup, meta, setup, stable
 
 STAGES = (EAGER, BOTH, COOPERATIVE)
 DYNAMIC, STATIC = PlayedGroup(setup(lists=STAGES)), PlayedGroup(setup(lists=STAGES, static=True))
-GROUP = Group(GroupState.STABLE, Generation(3), Id(Slot(1), 1), "range")
+GROUP = s.Group(p.GroupState.STABLE, p.Generation(3), p.Id(p.Slot(1), 1), "range")
 
 
-def knows(assignors: tuple[str, ...], number: int = 1) -> tuple[MemberRecord, ...]:
-    return (MemberRecord(number, meta(assignors), Parts(0b01), synced=True),)
+def knows(assignors: tuple[str, ...], number: int = 1) -> tuple[s.MemberRecord, ...]:
+    return (s.MemberRecord(number, meta(assignors), p.Parts(0b01), synced=True),)
 
 
 def bounced(game: PlayedGroup, stage: int, other: int, **more: Any) -> list[dict[str, Any]]:
@@ -47,12 +31,12 @@ def bounced(game: PlayedGroup, stage: int, other: int, **more: Any) -> list[dict
 @pytest.mark.parametrize("stage", [0, 1])
 def test_a_bounce_closes_and_starts_as_the_next(stage: int, static: bool):
     game = STATIC if static else DYNAMIC
-    [after] = bounced(game, stage, stage, record_A=knows(STAGES[stage]), wire_A=Join(1, meta()))
-    assert (after["member A"], after["rollout A"]) == (Member(stage=stage + 1), stage + 1)
+    [after] = bounced(game, stage, stage, record_A=knows(STAGES[stage]), wire_A=s.Join(1, meta()))
+    assert (after["member A"], after["rollout A"]) == (s.Member(stage=stage + 1), stage + 1)
     assert (after["rollout B"], after["wire A"]) == (stage, None)
     assert after["record A"] == (knows(STAGES[stage]) if static else ())
     started = game.step("start", member_A=after["member A"]).after["member A"]
-    assert (started.life, started.stage) == (Life.UP, stage + 1)
+    assert (started.life, started.stage) == (p.Life.UP, stage + 1)
     joins = game.step("join", member_A=started).after["wire A"]
     assert joins.meta.assignors == STAGES[stage + 1]
 
@@ -69,7 +53,7 @@ def test_nobody_begins_a_stage_before_all_have_finished_the_one_before():
 
 
 def test_only_who_runs_is_stopped():
-    assert bounced(DYNAMIC, 0, 0, member_A=stable(life=Life.PAUSED)) == []
+    assert bounced(DYNAMIC, 0, 0, member_A=stable(life=p.Life.PAUSED)) == []
     assert bounced(DYNAMIC, 1, 1, member_A=stable(stage=0)) == []
 
 
@@ -88,7 +72,7 @@ def test_and_so_does_its_own_record():
 
 
 def test_an_id_that_is_only_pending_holds_up_nothing():
-    assert bounced(STATIC, 1, 1, record_A=knows(BOTH), record_B=(MemberRecord(1, None),))
+    assert bounced(STATIC, 1, 1, record_A=knows(BOTH), record_B=(s.MemberRecord(1, None),))
 
 
 @pytest.mark.parametrize("lists", [(EAGER, EAGER, BOTH), (EAGER, BOTH, EAGER)])
@@ -116,10 +100,10 @@ def test_who_stops_is_of_its_stage_still(action: str):
 
 def test_who_fails_is_of_its_stage_still():
     game = PlayedGroup(setup(1, lists=STAGES))
-    refused = Refused("join", Error.INCONSISTENT_GROUP_PROTOCOL, 1)
-    waiting = stable(stage=1, state=MemberState.PREPARING, rejoin=True)
+    refused = s.Refused("join", p.Error.INCONSISTENT_GROUP_PROTOCOL, 1)
+    waiting = stable(stage=1, state=p.MemberState.PREPARING, rejoin=True)
     after = game.step("receive", member_A=waiting, wire_A=refused).after["member A"]
-    assert (after.life, after.stage) == (Life.FAILED, 1)
+    assert (after.life, after.stage) == (p.Life.FAILED, 1)
 
 
 # -- what a consumer is configured as ------------------------------------------------------------------
@@ -143,7 +127,7 @@ def test_upgrade_from_makes_it_eager():
 def test_an_instance_id_is_of_one_consumer(instances: tuple[int | None, ...], shared: bool):
     one = setup()
     consumers = tuple(
-        Consumer(consumer.stages, (Topics(1),), instance)
+        Consumer(consumer.stages, (p.Topics(1),), instance)
         for consumer, instance in zip(one.consumers, instances, strict=True)
     )
     if shared:

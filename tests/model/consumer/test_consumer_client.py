@@ -10,20 +10,8 @@ from typing import Any
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.consumer import member as client
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.observations import Acknowledged, Ended
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatError,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    BeatWire,
-    ClientState,
-    ConsumerGroup,
-    ConsumerMember,
-    ConsumerRecord,
-    GroupKind,
-)
 from rebalance_verifier.model.group.observations import Call, Callback, Noted
 from rebalance_verifier.model.group.parts import (
     NONE,
@@ -39,8 +27,8 @@ from rebalance_verifier.model.group.parts import (
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 
-UNSUBSCRIBED, JOINING, RECONCILING, ACKNOWLEDGING, STABLE, FENCED, STALE = ClientState
-JOIN, STEADY, LEAVE, AWAY = BeatKind
+UNSUBSCRIBED, JOINING, RECONCILING, ACKNOWLEDGING, STABLE, FENCED, STALE = s.ClientState
+JOIN, STEADY, LEAVE, AWAY = s.BeatKind
 BOTH, P0, P1 = Parts(0b11), Parts(0b01), Parts(0b10)
 A = Slot(0)
 
@@ -50,12 +38,12 @@ def me(*switches: str, name: str = "consumer") -> MemberContext:
     return MemberContext(A, SCENARIOS[name].setup(size))
 
 
-def member(state: ClientState = STABLE, **fields: Any) -> ConsumerMember:
+def member(state: s.ClientState = STABLE, **fields: Any) -> s.ConsumerMember:
     """A client at work in epoch 3 that has reconciled and consumes both partitions, unless told otherwise."""
     inside = state not in (UNSUBSCRIBED, JOINING, FENCED, STALE)
     usual: dict[str, Any] = {"life": Life.UP, "id": 1, "topics": Topics(1), "owned": BOTH, "believed": BOTH}
     usual |= {"epoch": Generation(3), "claim": BOTH, "target": BOTH} if inside else {}
-    return ConsumerMember(state=state, **usual | fields)
+    return s.ConsumerMember(state=state, **usual | fields)
 
 
 def only(outcomes: Any) -> Any:
@@ -71,18 +59,18 @@ def only(outcomes: Any) -> Any:
 @pytest.mark.parametrize(
     ("before", "beat", "state"),
     [
-        (member(JOINING, owned=NOTHING), Beat(JOIN, 1, NONE, NOTHING, True, Topics(1)), JOINING),
-        (member(), Beat(STEADY, 1, Generation(3), None, False, Topics(1)), STABLE),
-        (member(full=True), Beat(STEADY, 1, Generation(3), BOTH, True, Topics(1)), STABLE),
-        (member(RECONCILING), Beat(STEADY, 1, Generation(3), None, False, Topics(1)), RECONCILING),
+        (member(JOINING, owned=NOTHING), s.Beat(JOIN, 1, NONE, NOTHING, True, Topics(1)), JOINING),
+        (member(), s.Beat(STEADY, 1, Generation(3), None, False, Topics(1)), STABLE),
+        (member(full=True), s.Beat(STEADY, 1, Generation(3), BOTH, True, Topics(1)), STABLE),
+        (member(RECONCILING), s.Beat(STEADY, 1, Generation(3), None, False, Topics(1)), RECONCILING),
         (
             member(ACKNOWLEDGING, unsent=True),
-            Beat(STEADY, 1, Generation(3), BOTH, False, Topics(1)),
+            s.Beat(STEADY, 1, Generation(3), BOTH, False, Topics(1)),
             STABLE,
         ),
         (
             member(ACKNOWLEDGING, unsent=True, fresh=True),  # another target came meanwhile
-            Beat(STEADY, 1, Generation(3), BOTH, False, Topics(1)),
+            s.Beat(STEADY, 1, Generation(3), BOTH, False, Topics(1)),
             RECONCILING,
         ),
     ],
@@ -110,13 +98,13 @@ def test_who_is_outside_or_does_not_run_sends_none(before):
 
 def test_an_application_that_hangs_sends_heartbeats_and_only_one_is_under_way():
     assert list(client.send(me(), member(life=Life.HUNG), None))
-    waits = BeatOk(1, Generation(3), None)
+    waits = s.BeatOk(1, Generation(3), None)
     assert list(client.send(me(), member(), waits)) == []
 
 
 def test_a_client_with_the_bug_joins_before_it_has_lost_its_partitions():
     after, sent = only(client.send(me("heartbeat_while_fenced"), member(FENCED), None)).values
-    assert isinstance(sent, Beat)
+    assert isinstance(sent, s.Beat)
     assert (sent.kind, after.state, after.owned) == (JOIN, FENCED, BOTH)
 
 
@@ -141,7 +129,7 @@ def test_as_specified_a_client_claims_all_that_it_has_or_may_come_to_have(fields
 # -- an answer -----------------------------------------------------------------------------------------
 
 
-def heard(before: ConsumerMember, answer: BeatWire, *switches: str, name: str = "consumer") -> Any:
+def heard(before: s.ConsumerMember, answer: s.BeatWire, *switches: str, name: str = "consumer") -> Any:
     outcome = only(client.receive(me(*switches, name=name), answer, before))
     assert outcome.values[1] is None
     return outcome
@@ -165,7 +153,7 @@ def heard(before: ConsumerMember, answer: BeatWire, *switches: str, name: str = 
     ],
 )
 def test_a_success_takes_the_epoch_and_a_new_target(before, epoch, parts, changes):
-    outcome = heard(before, BeatOk(1, Generation(epoch), parts))
+    outcome = heard(before, s.BeatOk(1, Generation(epoch), parts))
     assert outcome.values[0] == before._replace(epoch=Generation(epoch), **changes)
     assert outcome.seen == ()
 
@@ -173,15 +161,15 @@ def test_a_success_takes_the_epoch_and_a_new_target(before, epoch, parts, change
 @pytest.mark.parametrize(
     ("before", "answer"),
     [
-        (member(FENCED), BeatOk(1, Generation(4), P0)),
-        (member(STALE), BeatOk(1, Generation(4), P0)),
-        (member(UNSUBSCRIBED), BeatOk(1, Generation(4), P0)),
-        (member(JOINING), BeatOk(1, NONE, None)),  # of its leave: KAFKA-19335
-        (member(), BeatOk(1, NONE, None)),
-        (member(), BeatOk(2, Generation(4), P0)),
-        (member(), BeatRefused(2, BeatError.FENCED_MEMBER_EPOCH)),
-        (member(FENCED), BeatRefused(1, BeatError.UNKNOWN_MEMBER_ID)),
-        (member(STALE), BeatRefused(1, BeatError.GROUP_ID_NOT_FOUND)),
+        (member(FENCED), s.BeatOk(1, Generation(4), P0)),
+        (member(STALE), s.BeatOk(1, Generation(4), P0)),
+        (member(UNSUBSCRIBED), s.BeatOk(1, Generation(4), P0)),
+        (member(JOINING), s.BeatOk(1, NONE, None)),  # of its leave: KAFKA-19335
+        (member(), s.BeatOk(1, NONE, None)),
+        (member(), s.BeatOk(2, Generation(4), P0)),
+        (member(), s.BeatRefused(2, s.BeatError.FENCED_MEMBER_EPOCH)),
+        (member(FENCED), s.BeatRefused(1, s.BeatError.UNKNOWN_MEMBER_ID)),
+        (member(STALE), s.BeatRefused(1, s.BeatError.GROUP_ID_NOT_FOUND)),
     ],
 )
 def test_an_answer_of_a_membership_that_has_ended_or_of_another_id_changes_nothing(before, answer):
@@ -190,20 +178,22 @@ def test_an_answer_of_a_membership_that_has_ended_or_of_another_id_changes_nothi
 
 
 def test_an_answer_is_not_read_by_who_does_not_run_nor_is_a_request_one():
-    answer = BeatOk(1, Generation(4), P0)
+    answer = s.BeatOk(1, Generation(4), P0)
     assert list(client.receive(me(), answer, member(life=Life.PAUSED))) == []
-    assert list(client.receive(me(), Beat(STEADY, 1, Generation(3), None, False, Topics(1)), member())) == []
+    assert (
+        list(client.receive(me(), s.Beat(STEADY, 1, Generation(3), None, False, Topics(1)), member())) == []
+    )
 
 
 LOSES = Callback(Call.LOST, A, BOTH, False, True, BOTH, BOTH)
-FAILED = ConsumerMember(life=Life.FAILED)
+FAILED = s.ConsumerMember(life=Life.FAILED)
 
 
 @pytest.mark.parametrize("state", [JOINING, RECONCILING, ACKNOWLEDGING, STABLE])
-@pytest.mark.parametrize("error", [BeatError.FENCED_MEMBER_EPOCH, BeatError.UNKNOWN_MEMBER_ID])
+@pytest.mark.parametrize("error", [s.BeatError.FENCED_MEMBER_EPOCH, s.BeatError.UNKNOWN_MEMBER_ID])
 def test_a_fence_ends_the_membership_and_what_it_was_about(state, error):
     before = member(state, goal=P0, calls=True, unsent=True, full=True, fresh=True)
-    outcome = heard(before, BeatRefused(1, error))
+    outcome = heard(before, s.BeatRefused(1, error))
     after = outcome.values[0]
     assert (after.state, after.epoch, after.id, after.owned) == (FENCED, NONE, 1, BOTH)
     assert (after.target, after.fresh, after.goal, after.calls) == (None, False, None, False)
@@ -214,17 +204,17 @@ def test_a_fence_ends_the_membership_and_what_it_was_about(state, error):
 @pytest.mark.parametrize(
     ("error", "switches", "name", "after"),
     [
-        (BeatError.UNRELEASED_INSTANCE_ID, (), "consumer-static", "goes on"),
-        (BeatError.UNRELEASED_INSTANCE_ID, ("unreleased_fatal",), "consumer-static", "ends"),
-        (BeatError.FENCED_INSTANCE_ID, (), "consumer-static", "ends"),
-        (BeatError.UNKNOWN_SERVER_ERROR, (), "consumer", "ends"),
-        (BeatError.GROUP_ID_NOT_FOUND, (), "consumer", "fenced"),  # as specified it joins again
-        (BeatError.GROUP_ID_NOT_FOUND, ("group_not_found_fatal",), "consumer", "ends"),
-        (BeatError.GROUP_ID_NOT_FOUND, (), "migration-disabled", "ends"),  # which could not let it in
+        (s.BeatError.UNRELEASED_INSTANCE_ID, (), "consumer-static", "goes on"),
+        (s.BeatError.UNRELEASED_INSTANCE_ID, ("unreleased_fatal",), "consumer-static", "ends"),
+        (s.BeatError.FENCED_INSTANCE_ID, (), "consumer-static", "ends"),
+        (s.BeatError.UNKNOWN_SERVER_ERROR, (), "consumer", "ends"),
+        (s.BeatError.GROUP_ID_NOT_FOUND, (), "consumer", "fenced"),  # as specified it joins again
+        (s.BeatError.GROUP_ID_NOT_FOUND, ("group_not_found_fatal",), "consumer", "ends"),
+        (s.BeatError.GROUP_ID_NOT_FOUND, (), "migration-disabled", "ends"),  # which could not let it in
     ],
 )
 def test_what_a_client_makes_of_other_errors(error, switches, name, after):
-    outcome = heard(member(), BeatRefused(1, error), *switches, name=name)
+    outcome = heard(member(), s.BeatRefused(1, error), *switches, name=name)
     if after == "goes on":
         assert (outcome.values[0], outcome.seen) == (member(), ())
     elif after == "fenced":
@@ -234,7 +224,7 @@ def test_what_a_client_makes_of_other_errors(error, switches, name, after):
 
 
 def test_after_a_lost_answer_the_next_heartbeat_carries_every_field():
-    lost = heard(member(RECONCILING, goal=P0), BeatRefused(1, BeatError.DISCONNECT))
+    lost = heard(member(RECONCILING, goal=P0), s.BeatRefused(1, s.BeatError.DISCONNECT))
     assert lost.values[0] == member(RECONCILING, goal=P0, full=True)
 
 
@@ -303,14 +293,14 @@ def test_a_reconciliation_of_a_membership_that_has_ended_goes_no_further(state, 
 # -- it leaves, and comes back -------------------------------------------------------------------------
 
 CLUSTER = ClusterState(BOTH)
-GROUP = ConsumerGroup(GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
-RECORD = ConsumerRecord(1, Generation(3), Generation(3), assigned=BOTH, target=BOTH, topics=Topics(1))
+GROUP = s.ConsumerGroup(s.GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
+RECORD = s.ConsumerRecord(1, Generation(3), Generation(3), assigned=BOTH, target=BOTH, topics=Topics(1))
 BOOK = ((RECORD,), ())
 REVOKES = Callback(Call.REVOKED, A, BOTH, False, False, BOTH, BOTH)
 
 
 def left(
-    step: Any, before: ConsumerMember, name: str = "consumer", wire: BeatWire = None, book: Any = BOOK
+    step: Any, before: s.ConsumerMember, name: str = "consumer", wire: s.BeatWire = None, book: Any = BOOK
 ) -> Any:
     return only(step(me(name=name), 1, before, wire, None, GROUP, CLUSTER, *book))
 
@@ -318,8 +308,8 @@ def left(
 @pytest.mark.parametrize(
     ("step", "after"),
     [
-        (client.close, ConsumerMember()),
-        (client.unsubscribe, ConsumerMember(life=Life.UP, id=1)),
+        (client.close, s.ConsumerMember()),
+        (client.unsubscribe, s.ConsumerMember(life=Life.UP, id=1)),
     ],
 )
 def test_who_leaves_has_everything_revoked_and_is_out_of_the_group(step, after):
@@ -351,7 +341,7 @@ def test_who_is_joining_leaves_too_since_the_coordinator_may_know_it():
 
 
 def test_a_heartbeat_that_was_sent_before_the_leave_arrives_before_it():
-    sent = Beat(JOIN, 1, NONE, NOTHING, True, Topics(1))
+    sent = s.Beat(JOIN, 1, NONE, NOTHING, True, Topics(1))
     *_, group, mine, _ = left(client.close, member(JOINING, owned=NOTHING), wire=sent, book=((), ())).values
     assert (group.epoch, mine) == (5, ())  # it has joined, and it has left
 
@@ -378,8 +368,8 @@ def test_a_leave_that_is_lost_leaves_the_member_in_the_group():
     found: Any = client.leave_lost(me(), 1, member(), None, None)
     outcomes = {one.choice: one for one in found}
     assert outcomes.keys() == {"close", "unsubscribe", "max poll"}
-    assert outcomes["close"].values == (0, ConsumerMember(), None, None)
-    assert outcomes["unsubscribe"].values[1] == ConsumerMember(life=Life.UP, id=1)
+    assert outcomes["close"].values == (0, s.ConsumerMember(), None, None)
+    assert outcomes["unsubscribe"].values[1] == s.ConsumerMember(life=Life.UP, id=1)
     assert outcomes["max poll"].values[1].state is STALE
     assert [outcomes[name].seen for name in ("close", "max poll")] == [(REVOKES,), ()]
     assert list(client.leave_lost(me(), 1, member(JOINING), None, None)) == []
@@ -387,31 +377,31 @@ def test_a_leave_that_is_lost_leaves_the_member_in_the_group():
 
 @pytest.mark.parametrize("life", [Life.DOWN, Life.FAILED])
 def test_a_process_starts_under_an_id_that_nobody_knows(life):
-    stopped = ConsumerMember(life=life)
-    sent = Beat(STEADY, 1, Generation(3), None, False, Topics(1))
+    stopped = s.ConsumerMember(life=life)
+    sent = s.Beat(STEADY, 1, Generation(3), None, False, Topics(1))
     known = ((RECORD,), ())[0]
     after, wire, stray = only(
         client.start(me(), stopped, sent, Late("commit", 1, Generation(3), P0), known)
     ).values
-    assert after == ConsumerMember(life=Life.UP, state=JOINING, id=2, topics=Topics(1))
+    assert after == s.ConsumerMember(life=Life.UP, state=JOINING, id=2, topics=Topics(1))
     assert (wire, stray) == (None, None)
     assert only(client.start(me(), stopped, None, None, known, named=[2, 3])).values[0].id == 4
     assert list(client.start(me(), member(), None, None, known)) == []
 
 
 def test_of_a_process_that_is_killed_a_heartbeat_may_still_arrive():
-    sent = Beat(STEADY, 1, Generation(3), None, False, Topics(1))
-    for wire, kept in ((sent, sent), (BeatOk(1, Generation(3), None), None), (None, None)):
+    sent = s.Beat(STEADY, 1, Generation(3), None, False, Topics(1))
+    for wire, kept in ((sent, sent), (s.BeatOk(1, Generation(3), None), None), (None, None)):
         outcome = only(client.crash(me(), 1, member(), wire, Late("commit", 1, Generation(3), P0)))
-        assert outcome.values == (0, ConsumerMember(), kept, None)
+        assert outcome.values == (0, s.ConsumerMember(), kept, None)
     noted = only(client.crash(me(), 1, member(RECONCILING, goal=P0), None, None)).seen
     assert noted == (Noted("crash with a revocation under way"),)
-    assert list(client.crash(me(), 1, ConsumerMember(), None, None)) == []
+    assert list(client.crash(me(), 1, s.ConsumerMember(), None, None)) == []
 
 
 def test_who_has_unsubscribed_subscribes_under_the_same_id():
-    [outcome] = client.subscribe(me(), ConsumerMember(life=Life.UP, id=1))
-    assert outcome.values == (ConsumerMember(life=Life.UP, state=JOINING, id=1, topics=Topics(1)),)
+    [outcome] = client.subscribe(me(), s.ConsumerMember(life=Life.UP, id=1))
+    assert outcome.values == (s.ConsumerMember(life=Life.UP, state=JOINING, id=1, topics=Topics(1)),)
     assert list(client.subscribe(me(), member())) == []
 
 
@@ -423,15 +413,15 @@ def test_a_subscription_changes_to_others_that_the_scenario_has():
 
 
 def test_a_connection_loses_what_is_under_way_once():
-    sent = Beat(STEADY, 1, Generation(3), None, False, Topics(1))
-    lost = BeatRefused(1, BeatError.DISCONNECT)
-    for wire, what in ((sent, "heartbeat"), (BeatOk(1, Generation(3), None), "answer")):
+    sent = s.Beat(STEADY, 1, Generation(3), None, False, Topics(1))
+    lost = s.BeatRefused(1, s.BeatError.DISCONNECT)
+    for wire, what in ((sent, "heartbeat"), (s.BeatOk(1, Generation(3), None), "answer")):
         outcome = only(client.disconnect(me(), 1, member(), wire))
         assert (outcome.values, outcome.seen) == ((0, lost), (Noted(f"{what} lost"),))
-    nothing: list[tuple[BeatWire, ConsumerMember]] = [
+    nothing: list[tuple[s.BeatWire, s.ConsumerMember]] = [
         (None, member()),
         (lost, member()),
-        (sent, ConsumerMember()),
+        (sent, s.ConsumerMember()),
     ]
     assert all(list(client.disconnect(me(), 1, who, wire)) == [] for wire, who in nothing)
 

@@ -6,22 +6,10 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.connections import connection_of, not_overtaken, which
 from rebalance_verifier.model.consumer.group import consumer_machine
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatError,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    RecordState,
-)
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Generation,
-    Slot,
-    Topics,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Event, State
 
@@ -67,10 +55,10 @@ def test_where_connections_hold_nothing_is_known_of_them():
 def test_what_is_left_behind_is_still_under_way_and_its_sender_sends_again():
     run = Run(group()).does(*LEFT)
     [left] = run.value("behind A")
-    assert left.kind is BeatKind.JOIN
+    assert left.kind is s.BeatKind.JOIN
     assert run.value("wire A") is None
     run.does("A heartbeat")
-    assert isinstance(run.value("wire A"), Beat)
+    assert isinstance(run.value("wire A"), s.Beat)
     assert run.value("behind A") == (left,)
 
 
@@ -79,7 +67,7 @@ def test_it_has_its_effect_and_nobody_hears_the_answer():
     [record] = run.value("record A")
     assert (record.epoch, record.assigned) == (1, 3)
     assert (run.value("wire A"), run.value("behind A")) == (None, ())
-    assert run.value("member A").epoch == NONE
+    assert run.value("member A").epoch == p.NONE
 
 
 def test_as_specified_a_later_one_overtakes_it():
@@ -93,7 +81,7 @@ def test_no_kafka_notices():
     assert (run.value("member A").owned, run.value("record B")[0].assigned) == (3, 0)
     run.does("A left heartbeat arrives")
     [record] = run.value("record A")
-    assert (record.state, record.assigned, record.pending) == (RecordState.STABLE, 1, 0)
+    assert (record.state, record.assigned, record.pending) == (s.RecordState.STABLE, 1, 0)
     run.does("B heartbeat", "B heartbeat arrives")
     assert run.value("record B")[0].assigned & run.value("member A").owned == 2
 
@@ -102,7 +90,7 @@ def test_the_news_in_an_answer_that_nobody_hears_is_not_given_again():
     run = Run(group(BELIEVED)).does("A start", *JOINS, "A acknowledge", "A heartbeat", "A left behind")
     run.does("A answer", "A heartbeat", "A heartbeat arrives", "A answer", *COMES)
     run.does("A left heartbeat arrives")
-    assert run.value("record A")[0].state is RecordState.UNREVOKED
+    assert run.value("record A")[0].state is s.RecordState.UNREVOKED
     run.does("A heartbeat", "A heartbeat arrives")
     assert run.value("wire A").parts is None
 
@@ -157,8 +145,8 @@ def test_without_every_field_it_says_nothing_of_the_subscription():
     assert run.value("record A")[0].topics == run.value("member A").topics == 1
 
 
-def beat(member_id: int) -> Beat:
-    return Beat(BeatKind.STEADY, member_id, Generation(1), None, True, Topics(1))
+def beat(member_id: int) -> s.Beat:
+    return s.Beat(s.BeatKind.STEADY, member_id, p.Generation(1), None, True, p.Topics(1))
 
 
 @pytest.mark.parametrize(
@@ -171,8 +159,10 @@ def beat(member_id: int) -> Beat:
     ],
 )
 def test_only_those_of_the_same_member_or_instance_are_overtaken(name, switches, refused, left):
-    me = MemberContext(Slot(0), group(*switches, name=name))
-    answer = BeatRefused(1, BeatError.FENCED_MEMBER_EPOCH) if refused else BeatOk(1, Generation(1), None)
+    me = MemberContext(p.Slot(0), group(*switches, name=name))
+    answer = (
+        s.BeatRefused(1, s.BeatError.FENCED_MEMBER_EPOCH) if refused else s.BeatOk(1, p.Generation(1), None)
+    )
     kept = not_overtaken(me, (beat(1), beat(2)), beat(1), answer)
     assert [one.id for one in kept] == left
 

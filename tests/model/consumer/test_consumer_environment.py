@@ -7,37 +7,25 @@ from typing import Any
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.consumer import environment
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatError,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    ClientState,
-    ConsumerGroup,
-    ConsumerMember,
-    ConsumerRecord,
-    GroupKind,
-    RecordState,
-)
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.group.observations import Noted
 from rebalance_verifier.model.group.parts import NONE, ClusterState, Generation, Life, Parts, Slot, Topics
 from rebalance_verifier.model.group.setup import MemberContext
 
 BOTH = Parts(0b11)
-GROUP = ConsumerGroup(GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
+GROUP = s.ConsumerGroup(s.GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
 SETUP = SCENARIOS["consumer"].setup(ScenarioSize(members=2, partitions=2))
 ME = MemberContext(Slot(0), SETUP)
 
 
-def member(**fields: Any) -> ConsumerMember:
-    usual: dict[str, Any] = {"life": Life.UP, "state": ClientState.STABLE, "id": 1, "epoch": Generation(3)}
-    return ConsumerMember(**usual | {"owned": BOTH, "topics": Topics(1)} | fields)
+def member(**fields: Any) -> s.ConsumerMember:
+    usual: dict[str, Any] = {"life": Life.UP, "state": s.ClientState.STABLE, "id": 1, "epoch": Generation(3)}
+    return s.ConsumerMember(**usual | {"owned": BOTH, "topics": Topics(1)} | fields)
 
 
-def record(number: int = 1, **fields: Any) -> ConsumerRecord:
+def record(number: int = 1, **fields: Any) -> s.ConsumerRecord:
     usual: dict[str, Any] = {"epoch": Generation(3), "assigned": BOTH, "target": BOTH, "topics": Topics(1)}
-    return ConsumerRecord(number, **usual | fields)
+    return s.ConsumerRecord(number, **usual | fields)
 
 
 # -- sessions ------------------------------------------------------------------------------------------
@@ -45,15 +33,15 @@ def record(number: int = 1, **fields: Any) -> ConsumerRecord:
 AT_WORK = (
     member(),
     member(life=Life.HUNG),
-    member(state=ClientState.FENCED),
-    member(state=ClientState.JOINING),
+    member(state=s.ClientState.FENCED),
+    member(state=s.ClientState.JOINING),
 )
 SILENT = (
     *(member(life=life) for life in (Life.DOWN, Life.PAUSED, Life.FAILED)),
-    member(life=Life.HUNG, state=ClientState.STALE),
-    member(life=Life.HUNG, state=ClientState.FENCED),  # which only its application takes back
+    member(life=Life.HUNG, state=s.ClientState.STALE),
+    member(life=Life.HUNG, state=s.ClientState.FENCED),  # which only its application takes back
     member(id=2),  # a later process: the one that had this id is gone
-    member(state=ClientState.UNSUBSCRIBED, topics=Topics(0)),
+    member(state=s.ClientState.UNSUBSCRIBED, topics=Topics(0)),
 )
 
 
@@ -79,13 +67,13 @@ def test_of_two_ids_under_one_name_the_one_left_behind_ends():
 
 def test_the_session_of_a_static_member_that_is_away_goes_on_and_ends():
     away = record(epoch=NONE, previous=NONE, away=True)
-    [ended] = environment.session_expires(ME, (away,), ConsumerMember(), GROUP)
+    [ended] = environment.session_expires(ME, (away,), s.ConsumerMember(), GROUP)
     assert ended.values == (GROUP._replace(epoch=Generation(4)), ())
 
 
 # -- the rebalance timeout -----------------------------------------------------------------------------
 
-UNREVOKED = record(state=RecordState.UNREVOKED, assigned=Parts(0b01), pending=Parts(0b10))
+UNREVOKED = record(state=s.RecordState.UNREVOKED, assigned=Parts(0b01), pending=Parts(0b10))
 
 
 @pytest.mark.parametrize(
@@ -95,7 +83,7 @@ UNREVOKED = record(state=RecordState.UNREVOKED, assigned=Parts(0b01), pending=Pa
         (UNREVOKED, member(life=Life.HUNG), True),  # in its callback, say
         (UNREVOKED, member(life=Life.PAUSED), False),  # whose session ends
         (UNREVOKED._replace(away=True), member(), False),  # its epoch is another one than when it was set
-        (record(state=RecordState.UNRELEASED), member(), False),  # which waits for others
+        (record(state=s.RecordState.UNRELEASED), member(), False),  # which waits for others
         (record(), member(), False),
     ],
 )
@@ -117,8 +105,8 @@ def test_an_administrator_removes_anybody():
 
 # -- the coordinator moves -----------------------------------------------------------------------------
 
-SENT = Beat(BeatKind.STEADY, 1, Generation(3), None, False, Topics(1))
-LOST = BeatRefused(1, BeatError.DISCONNECT)
+SENT = s.Beat(s.BeatKind.STEADY, 1, Generation(3), None, False, Topics(1))
+LOST = s.BeatRefused(1, s.BeatError.DISCONNECT)
 
 
 @pytest.mark.parametrize(
@@ -126,11 +114,11 @@ LOST = BeatRefused(1, BeatError.DISCONNECT)
     [
         (member(), None, member(full=True), None),
         (member(), SENT, member(full=True), LOST),
-        (member(), BeatOk(1, Generation(3), BOTH), member(full=True), LOST),
+        (member(), s.BeatOk(1, Generation(3), BOTH), member(full=True), LOST),
         (member(life=Life.HUNG), SENT, member(life=Life.HUNG, full=True), LOST),
         (member(life=Life.PAUSED), SENT, member(life=Life.PAUSED, full=True), None),
-        (ConsumerMember(), SENT, ConsumerMember(), None),
-        (member(state=ClientState.FENCED), SENT, member(state=ClientState.FENCED), LOST),
+        (s.ConsumerMember(), SENT, s.ConsumerMember(), None),
+        (member(state=s.ClientState.FENCED), SENT, member(state=s.ClientState.FENCED), LOST),
     ],
 )
 def test_what_is_under_way_is_lost_and_every_client_sends_all_fields_again(one, wire, after, heard):
@@ -139,7 +127,7 @@ def test_what_is_under_way_is_lost_and_every_client_sends_all_fields_again(one, 
 
 @pytest.mark.parametrize(("of", "noted"), [(UNREVOKED, True), (record(), False)])
 def test_the_log_has_all_of_a_consumer_group(of, noted):
-    down = ConsumerMember()
+    down = s.ConsumerMember()
     [outcome] = environment.failover(SETUP, 1, member(), down, SENT, None, (of,), ())
     assert outcome.values == (0, member(full=True), down, LOST, None)  # no record is written
     assert bool(outcome.seen) is noted
@@ -151,13 +139,13 @@ def test_the_log_has_all_of_a_consumer_group(of, noted):
         (GROUP, ((), ()), True),
         (GROUP, ((record(),), ()), False),
         (GROUP, ((), (record(epoch=NONE, away=True),)), False),
-        (ConsumerGroup(), ((), ()), False),
+        (s.ConsumerGroup(), ((), ()), False),
     ],
 )
 def test_an_empty_group_is_deleted(group, book, expires):
     outcomes = list(environment.group_expires(SETUP, 1, group, *book))
     assert [outcome.values for outcome in outcomes] == (
-        [(0, group._replace(kind=GroupKind.NONE))] if expires else []
+        [(0, group._replace(kind=s.GroupKind.NONE))] if expires else []
     )
 
 

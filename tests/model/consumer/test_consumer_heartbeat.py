@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.coordinator import (
     Handled,
     accepted,
@@ -21,23 +22,12 @@ from rebalance_verifier.model.consumer.coordinator import (
     targets,
 )
 from rebalance_verifier.model.consumer.observations import BeatAnswered, Committed, Granted
-from rebalance_verifier.model.consumer.state import (
-    Beat,
-    BeatError,
-    BeatKind,
-    BeatOk,
-    BeatRefused,
-    ConsumerGroup,
-    ConsumerRecord,
-    GroupKind,
-    RecordState,
-)
 from rebalance_verifier.model.group.observations import Noted
 from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, Late, Parts, Slot, Topics
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 
-JOIN, STEADY, LEAVE, AWAY = BeatKind
-STABLE, UNREVOKED, UNRELEASED = RecordState
+JOIN, STEADY, LEAVE, AWAY = s.BeatKind
+STABLE, UNREVOKED, UNRELEASED = s.RecordState
 BOTH, P0, P1 = Parts(0b11), Parts(0b01), Parts(0b10)
 A, B = 0, 1
 
@@ -47,12 +37,12 @@ def setup(*switches: str, name: str = "consumer", **size: Any) -> Setup:
     return SCENARIOS[name].setup(ScenarioSize(switches=switches, **chosen))
 
 
-def group(epoch: int = 3, assigned: int | None = None, known: int = BOTH) -> ConsumerGroup:
+def group(epoch: int = 3, assigned: int | None = None, known: int = BOTH) -> s.ConsumerGroup:
     target = epoch if assigned is None else assigned
-    return ConsumerGroup(GroupKind.CONSUMER, Generation(epoch), Generation(target), Parts(known))
+    return s.ConsumerGroup(s.GroupKind.CONSUMER, Generation(epoch), Generation(target), Parts(known))
 
 
-def record(number: int = 1, **fields: Any) -> ConsumerRecord:
+def record(number: int = 1, **fields: Any) -> s.ConsumerRecord:
     """A member that is settled in epoch 3, with both partitions unless told otherwise."""
     usual: dict[str, Any] = {
         "epoch": 3,
@@ -61,20 +51,20 @@ def record(number: int = 1, **fields: Any) -> ConsumerRecord:
         "target": BOTH,
         "topics": 1,
     } | fields
-    return ConsumerRecord(number, **usual)
+    return s.ConsumerRecord(number, **usual)
 
 
-def beat(kind: BeatKind = STEADY, number: int = 1, epoch: int = 3, **fields: Any) -> Beat:
+def beat(kind: s.BeatKind = STEADY, number: int = 1, epoch: int = 3, **fields: Any) -> s.Beat:
     """One heartbeat; a join shows no epoch, has nothing, and carries every field."""
     joins = kind is not STEADY
     usual: dict[str, Any] = {"owned": NOTHING if kind is JOIN else None, "full": joins, "topics": 1} | fields
-    return Beat(kind, number, NONE if joins else Generation(epoch), **usual)
+    return s.Beat(kind, number, NONE if joins else Generation(epoch), **usual)
 
 
 def handled(
-    of: Beat,
-    before: ConsumerGroup,
-    *book: tuple[ConsumerRecord, ...],
+    of: s.Beat,
+    before: s.ConsumerGroup,
+    *book: tuple[s.ConsumerRecord, ...],
     who: int = A,
     within: Setup | None = None,
     cluster: int = BOTH,
@@ -86,12 +76,12 @@ def handled(
     return done
 
 
-def ok(number: int, epoch: int, parts: int | None) -> BeatOk:
-    return BeatOk(number, Generation(epoch), None if parts is None else Parts(parts))
+def ok(number: int, epoch: int, parts: int | None) -> s.BeatOk:
+    return s.BeatOk(number, Generation(epoch), None if parts is None else Parts(parts))
 
 
-def error_of(done: Handled) -> BeatError | None:
-    return done.answer.error if isinstance(done.answer, BeatRefused) else None
+def error_of(done: Handled) -> s.BeatError | None:
+    return done.answer.error if isinstance(done.answer, s.BeatRefused) else None
 
 
 # -- which epoch is accepted ---------------------------------------------------------------------------
@@ -107,11 +97,11 @@ LOST: dict[str, Any] = {"epoch": 3, "previous": 2, "assigned": P0, "target": P0}
         (3, BOTH, None),  # whatever it claims
         (2, P0, None),
         (2, NOTHING, None),
-        (2, None, BeatError.FENCED_MEMBER_EPOCH),  # a lost answer makes it send every field
-        (2, P1, BeatError.FENCED_MEMBER_EPOCH),  # which it was not given
-        (2, BOTH, BeatError.FENCED_MEMBER_EPOCH),
-        (1, P0, BeatError.FENCED_MEMBER_EPOCH),
-        (4, P0, BeatError.FENCED_MEMBER_EPOCH),
+        (2, None, s.BeatError.FENCED_MEMBER_EPOCH),  # a lost answer makes it send every field
+        (2, P1, s.BeatError.FENCED_MEMBER_EPOCH),  # which it was not given
+        (2, BOTH, s.BeatError.FENCED_MEMBER_EPOCH),
+        (1, P0, s.BeatError.FENCED_MEMBER_EPOCH),
+        (4, P0, s.BeatError.FENCED_MEMBER_EPOCH),
     ],
 )
 def test_a_heartbeat_shows_the_members_epoch_or_the_one_before_with_what_it_was_given(epoch, owned, error):
@@ -126,10 +116,10 @@ def test_a_heartbeat_shows_the_members_epoch_or_the_one_before_with_what_it_was_
 @pytest.mark.parametrize(
     ("before", "book", "error"),
     [
-        (group(), (record(2),), BeatError.UNKNOWN_MEMBER_ID),
-        (group(), (), BeatError.UNKNOWN_MEMBER_ID),
-        (ConsumerGroup(), (), BeatError.GROUP_ID_NOT_FOUND),
-        (group()._replace(kind=GroupKind.CLASSIC), (record(),), BeatError.GROUP_ID_NOT_FOUND),
+        (group(), (record(2),), s.BeatError.UNKNOWN_MEMBER_ID),
+        (group(), (), s.BeatError.UNKNOWN_MEMBER_ID),
+        (s.ConsumerGroup(), (), s.BeatError.GROUP_ID_NOT_FOUND),
+        (group()._replace(kind=s.GroupKind.CLASSIC), (record(),), s.BeatError.GROUP_ID_NOT_FOUND),
     ],
 )
 def test_a_heartbeat_of_nobody_or_to_no_consumer_group_is_refused(before, book, error):
@@ -138,18 +128,18 @@ def test_a_heartbeat_of_nobody_or_to_no_consumer_group_is_refused(before, book, 
 
 def test_a_static_member_whose_name_another_one_has_is_fenced():
     static = setup(name="consumer-static")
-    assert error_of(handled(beat(), group(), (record(2),), within=static)) is BeatError.FENCED_INSTANCE_ID
-    assert error_of(handled(beat(), group(), (), within=static)) is BeatError.UNKNOWN_MEMBER_ID
+    assert error_of(handled(beat(), group(), (record(2),), within=static)) is s.BeatError.FENCED_INSTANCE_ID
+    assert error_of(handled(beat(), group(), (), within=static)) is s.BeatError.UNKNOWN_MEMBER_ID
 
 
 # -- joins ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("before", [ConsumerGroup(), group(3)])
+@pytest.mark.parametrize("before", [s.ConsumerGroup(), group(3)])
 def test_a_new_member_raises_the_epoch_gets_a_target_and_all_of_it_where_nobody_holds_it(before):
     done = handled(beat(JOIN), before)
     epoch = before.epoch + 1
-    assert (done.group.kind, done.group.epoch, done.group.assigned) == (GroupKind.CONSUMER, epoch, epoch)
+    assert (done.group.kind, done.group.epoch, done.group.assigned) == (s.GroupKind.CONSUMER, epoch, epoch)
     [joined] = done.book[A]
     assert (joined.epoch, joined.state, joined.assigned, joined.target) == (epoch, STABLE, BOTH, BOTH)
     assert done.answer == ok(1, epoch, BOTH)
@@ -191,7 +181,7 @@ def test_that_a_static_member_has_to_leave_first_is_about_static_members():
     )
 
 
-@pytest.mark.parametrize(("previous", "error"), [(NONE, None), (2, BeatError.FENCED_MEMBER_EPOCH)])
+@pytest.mark.parametrize(("previous", "error"), [(NONE, None), (2, s.BeatError.FENCED_MEMBER_EPOCH)])
 def test_before_kafka_4_2_epoch_0_is_accepted_only_if_the_member_has_shown_nothing_else(previous, error):
     within = setup("reject_epoch0_of_known")
     done = handled(beat(JOIN), group(), (record(previous=previous),), within=within)
@@ -240,12 +230,12 @@ def test_one_that_is_away_and_comes_back_with_another_subscription_raises_the_ep
 @pytest.mark.parametrize(
     ("number", "holder", "switches", "error"),
     [
-        (2, {}, (), BeatError.UNRELEASED_INSTANCE_ID),  # another process has the name, and has not left
+        (2, {}, (), s.BeatError.UNRELEASED_INSTANCE_ID),  # another process has the name, and has not left
         (2, GONE, (), None),
         (2, {"classic": True}, (), None),  # which cannot say that it leaves (KAFKA-17228)
-        (2, {"classic": True}, ("classic_static_must_leave",), BeatError.UNRELEASED_INSTANCE_ID),
+        (2, {"classic": True}, ("classic_static_must_leave",), s.BeatError.UNRELEASED_INSTANCE_ID),
         (1, {}, (), None),  # it has lost an answer
-        (1, {}, ("static_rejoin_unreleased",), BeatError.UNRELEASED_INSTANCE_ID),
+        (1, {}, ("static_rejoin_unreleased",), s.BeatError.UNRELEASED_INSTANCE_ID),
         (1, GONE, ("static_rejoin_unreleased",), None),
     ],
 )
@@ -272,13 +262,13 @@ def test_minus_1_removes_the_member_and_leaves_the_target_to_the_next_heartbeat(
 def test_the_last_one_leaves_a_consumer_group_that_is_empty():
     done = handled(beat(LEAVE), group(), (record(),))
     assert done.book == ((), ())
-    assert (done.group.kind, done.group.epoch) == (GroupKind.CONSUMER, 4)
+    assert (done.group.kind, done.group.epoch) == (s.GroupKind.CONSUMER, 4)
 
 
 @pytest.mark.parametrize("kind", [LEAVE, AWAY])
 def test_who_is_no_member_cannot_leave(kind):
     done = handled(beat(kind, 2), group(), (record(),))
-    assert error_of(done) is BeatError.UNKNOWN_MEMBER_ID
+    assert error_of(done) is s.BeatError.UNKNOWN_MEMBER_ID
     assert done.book[A] == (record(),)
 
 

@@ -9,15 +9,7 @@ from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance_verifier.model.consumer.state import (
-    ClassicMember,
-    ClassicMessage,
-    ClassicStep,
-    ConsumerGroup,
-    ConsumerRecord,
-    GroupKind,
-    RecordState,
-)
+from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.group.observations import Noted
 from rebalance_verifier.model.group.parts import (
     NONE,
@@ -43,8 +35,8 @@ from rebalance_verifier.model.migration.coordinator import (
 )
 
 BOTH, P0, P1 = Parts(0b11), Parts(0b01), Parts(0b10)
-STABLE, UNREVOKED, UNRELEASED = RecordState
-JOIN, JOIN_WAITS, JOIN_OK, SYNC, SYNC_WAITS, SYNC_OK, REFUSED = ClassicStep
+STABLE, UNREVOKED, UNRELEASED = s.RecordState
+JOIN, JOIN_WAITS, JOIN_OK, SYNC, SYNC_WAITS, SYNC_OK, REFUSED = s.ClassicStep
 A, B = 0, 1
 
 
@@ -57,16 +49,16 @@ def me(*switches: str, name: str = "migration-failover") -> MemberContext:
     return MemberContext(Slot(B), setup(*switches, name=name))
 
 
-def consumers(epoch: int = 3, assigned: int | None = None) -> ConsumerGroup:
+def consumers(epoch: int = 3, assigned: int | None = None) -> s.ConsumerGroup:
     target = epoch if assigned is None else assigned
-    return ConsumerGroup(GroupKind.CONSUMER, Generation(epoch), Generation(target), BOTH)
+    return s.ConsumerGroup(s.GroupKind.CONSUMER, Generation(epoch), Generation(target), BOTH)
 
 
-def classic(phase: GroupState = GroupState.STABLE) -> ConsumerGroup:
-    return ConsumerGroup(GroupKind.CLASSIC, Generation(3), Generation(3), BOTH, phase)
+def classic(phase: GroupState = GroupState.STABLE) -> s.ConsumerGroup:
+    return s.ConsumerGroup(s.GroupKind.CLASSIC, Generation(3), Generation(3), BOTH, phase)
 
 
-def record(number: int = 1, **fields: Any) -> ConsumerRecord:
+def record(number: int = 1, **fields: Any) -> s.ConsumerRecord:
     """A classic member of a consumer group that is settled in epoch 3, with the second partition."""
     usual: dict[str, Any] = {
         "epoch": 3,
@@ -76,16 +68,16 @@ def record(number: int = 1, **fields: Any) -> ConsumerRecord:
         "topics": 1,
         "classic": True,
     }
-    return ConsumerRecord(number, **usual | fields)
+    return s.ConsumerRecord(number, **usual | fields)
 
 
-OTHER = ConsumerRecord(1, Generation(3), Generation(3), assigned=P0, target=P0, topics=Topics(1))
+OTHER = s.ConsumerRecord(1, Generation(3), Generation(3), assigned=P0, target=P0, topics=Topics(1))
 """Who speaks the consumer protocol."""
 
 
-def message(step: ClassicStep, **fields: Any) -> ClassicMessage:
+def message(step: s.ClassicStep, **fields: Any) -> s.ClassicMessage:
     usual: dict[str, Any] = {"id": 1, "generation": Generation(3), "topics": Topics(1) if step is JOIN else 0}
-    return ClassicMessage(step, **usual | fields)
+    return s.ClassicMessage(step, **usual | fields)
 
 
 def only(outcomes: Any) -> Any:
@@ -96,9 +88,9 @@ def only(outcomes: Any) -> Any:
 
 
 def answered(
-    of: ClassicMessage,
-    group: ConsumerGroup,
-    *mine: ConsumerRecord,
+    of: s.ClassicMessage,
+    group: s.ConsumerGroup,
+    *mine: s.ConsumerRecord,
     other: Any = (OTHER,),
     who: MemberContext | None = None,
 ) -> Any:
@@ -161,9 +153,13 @@ def test_an_id_that_is_not_known_is_refused_where_its_sender_was_a_member(genera
 @pytest.mark.parametrize(
     ("before", "switches", "kind"),
     [
-        (OTHER, (), GroupKind.CLASSIC),  # the last member of the consumer protocol is replaced (KAFKA-17317)
-        (OTHER, ("no_downgrade_on_replace",), GroupKind.CONSUMER),
-        (record(), (), GroupKind.CONSUMER),
+        (
+            OTHER,
+            (),
+            s.GroupKind.CLASSIC,
+        ),  # the last member of the consumer protocol is replaced (KAFKA-17317)
+        (OTHER, ("no_downgrade_on_replace",), s.GroupKind.CONSUMER),
+        (record(), (), s.GroupKind.CONSUMER),
     ],
 )
 def test_a_classic_process_in_the_name_of_the_last_other_one_takes_the_group_back(before, switches, kind):
@@ -175,7 +171,7 @@ def test_a_classic_process_in_the_name_of_the_last_other_one_takes_the_group_bac
     assert (mine.id, mine.classic, mine.assigned) == (
         2,
         True,
-        before.assigned if kind is GroupKind.CLASSIC else mine.assigned,
+        before.assigned if kind is s.GroupKind.CLASSIC else mine.assigned,
     )
 
 
@@ -218,7 +214,7 @@ def test_since_4_3_a_member_rejoins_for_a_target_and_not_for_an_epoch_without_on
 
 # -- Heartbeat -----------------------------------------------------------------------------------------
 
-MEMBER = ClassicMember(Life.UP, 0, MemberState.STABLE, 1, Generation(3), P1, P1, False, Topics(1))
+MEMBER = s.ClassicMember(Life.UP, 0, MemberState.STABLE, 1, Generation(3), P1, P1, False, Topics(1))
 
 
 @pytest.mark.parametrize(

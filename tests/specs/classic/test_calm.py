@@ -13,13 +13,8 @@ from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
 from rebalance_verifier.explore.groups.scenarios import ALWAYS_POSSIBLE, SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.liveness.liveness import Settling, settles
+from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-    Refused,
-    SyncOk,
-)
 from rebalance_verifier.model.group.parts import Life
 from rebalance_verifier.model.group.setup import CONNECTION_FAULTS, Setup, letter
 from rebalance_verifier.model.machine import State, View
@@ -37,10 +32,10 @@ EVERY_FAULT = tuple(
 )
 """Topics stay: in the logic every partition exists."""
 
-ANSWERS = (JoinOk, SyncOk, Refused)
+ANSWERS = (s.JoinOk, s.SyncOk, s.Refused)
 
 
-def excused(member: Member) -> bool:
+def excused(member: s.Member) -> bool:
     """Of a thread that hangs for ever, or a consumer that never subscribes again, nothing is said: that none
     is left is assumed."""
     return member.life is Life.HUNG or (member.life is Life.UP and not member.topics)

@@ -8,22 +8,9 @@ from dataclasses import replace
 import pytest
 from rebalance_verifier.specs.classic import failover as moves
 from rebalance_verifier.specs.classic import heartbeats, member, process
+from rebalance_verifier.specs.classic import vocabulary as v
 from rebalance_verifier.specs.classic.coordinator import remove
 from rebalance_verifier.specs.classic.safety import specification
-from rebalance_verifier.specs.classic.vocabulary import (
-    SETTLED,
-    STABLE,
-    SYNC,
-    SYNC_OK,
-    SYNC_PARKED,
-    SYNCING,
-    UP,
-    M,
-    P,
-    none,
-    of,
-    static,
-)
 from rebalance_verifier.specs.classic.wire import clear, put
 from rebalance_verifier.specs.classic.zombies import zombies
 from rebalance_verifier.specs.logic.language import After, State, Term
@@ -46,15 +33,15 @@ def refuted(effect: Effect) -> set[str]:
 
 def sync_parked_answered(s: State, t: After, c: Term, m: Term) -> None:
     """A SyncGroup that waited is answered in any generation; its sender knows of its own only."""
-    t.when(s.wire(c) == SYNC_PARKED, of(m) == c, s.names(m), s.member(m), s.group == SETTLED)
-    put(s, t, c, SYNC_OK, names=s.names(M), generation=s.wire_generation(c), granted=s.assigned(m, P))
+    t.when(s.wire(c) == v.SYNC_PARKED, v.of(m) == c, s.names(m), s.member(m), s.group == v.SETTLED)
+    put(s, t, c, v.SYNC_OK, names=s.names(v.M), generation=s.wire_generation(c), granted=s.assigned(m, v.P))
 
 
 def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
     """An old SyncGroup is answered with the present assignment."""
-    t.when(s.wire(c) == SYNC, of(m) == c, s.names(m), s.member(m), s.group == SETTLED)
+    t.when(s.wire(c) == v.SYNC, v.of(m) == c, s.names(m), s.member(m), s.group == v.SETTLED)
     t.synced[m] = True
-    put(s, t, c, SYNC_OK, names=s.names(M), generation=s.wire_generation(c), granted=s.assigned(m, P))
+    put(s, t, c, v.SYNC_OK, names=s.names(v.M), generation=s.wire_generation(c), granted=s.assigned(m, v.P))
 
 
 @pytest.mark.slow
@@ -89,14 +76,14 @@ def open_of_zombies(effect: Effect) -> set[tuple[str, str]]:
 
 def heartbeat_of_unknown(s: State, t: After, c: Term, m: Term) -> None:
     """UNKNOWN_MEMBER_ID is not listened to: what is owned is read for ever."""
-    t.when(heartbeats.beats(s, c), of(m) == c, s.id(m), Not(s.member(m)))
+    t.when(heartbeats.beats(s, c), v.of(m) == c, s.id(m), Not(s.member(m)))
     t.rejoin[c] = True
 
 
 def never_beats(s: State, t: After, c: Term, m: Term) -> None:
     """A settled member sends no heartbeats."""
     heartbeats.heartbeat_of_unknown(s, t, c, m)
-    t.when(s.state(c) == SYNCING)
+    t.when(s.state(c) == v.SYNCING)
 
 
 never_beats.__name__ = "heartbeat_of_unknown"
@@ -104,14 +91,14 @@ never_beats.__name__ = "heartbeat_of_unknown"
 
 def poll_too_late(s: State, t: After, c: Term) -> None:
     """It leaves the group, and goes on as if it had not."""
-    t.when(s.life(c) == UP, Or(s.state(c) == SYNCING, s.state(c) == STABLE))
-    remove(s, t, And(of(M) == c, s.id(M), Not(static(c))))
+    t.when(s.life(c) == v.UP, Or(s.state(c) == v.SYNCING, s.state(c) == v.STABLE))
+    remove(s, t, And(v.of(v.M) == c, s.id(v.M), Not(v.static(c))))
 
 
 def unsubscribe(s: State, t: After, c: Term) -> None:
     """The same of who unsubscribes."""
-    t.when(s.life(c) == UP, s.subscribes(c))
-    remove(s, t, And(of(M) == c, s.id(M)))
+    t.when(s.life(c) == v.UP, s.subscribes(c))
+    remove(s, t, And(v.of(v.M) == c, s.id(v.M)))
     clear(s, t, c)
 
 
@@ -123,7 +110,7 @@ def expelled(s: State, t: After, c: Term) -> None:
 
 def partitions_lost(s: State, t: After, c: Term) -> None:
     """It prepares, and keeps what it has."""
-    t.when(member.can_join(s, c), s.prepare(c), s.generation(c) == none)
+    t.when(member.can_join(s, c), s.prepare(c), s.generation(c) == v.none)
     t.prepare[c] = False
 
 

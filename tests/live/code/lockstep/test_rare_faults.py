@@ -14,14 +14,8 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.state import Refused
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call, Callback, Threw
-from rebalance_verifier.model.group.parts import (
-    Error,
-    Generation,
-    GroupState,
-    Life,
-    Slot,
-)
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import Event
 
@@ -86,14 +80,14 @@ def test_who_is_removed_while_its_join_request_waits_hears_of_it(simulation: Sim
 # -- what is not stored ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("how", "after"), [("", GroupState.DEAD), (" t-logged", GroupState.STABLE)])
+@pytest.mark.parametrize(("how", "after"), [("", p.GroupState.DEAD), (" t-logged", p.GroupState.STABLE)])
 def test_a_decision_that_is_not_stored_is_in_the_log_or_not(
-    simulation: Simulation, how: str, after: GroupState
+    simulation: Simulation, how: str, after: p.GroupState
 ) -> None:
     one = group_of(simulation, "appends")
     plays(one, f"{ENTERS.format('A')}, join phase ends, A assign, A sync not stored{how}")
-    assert part(one, "wire A") == Refused("sync", Error.NOT_COORDINATOR, 1, Generation(1))
-    assert part(one, "group").state is GroupState.PREPARING
+    assert part(one, "wire A") == Refused("sync", p.Error.NOT_COORDINATOR, 1, p.Generation(1))
+    assert part(one, "group").state is p.GroupState.PREPARING
     plays(one, "A receive, failover")
     assert part(one, "group").state is after
 
@@ -106,7 +100,7 @@ def test_a_return_that_is_not_stored_is_undone_and_may_be_in_the_log(
     plays(one, f"{JOINED}, A crash, A start, A join")
     before = known_ids(one)
     plays(one, f"A return not stored{how}")
-    assert part(one, "wire A") == Refused("join", Error.NOT_COORDINATOR, 0)
+    assert part(one, "wire A") == Refused("join", p.Error.NOT_COORDINATOR, 0)
     assert known_ids(one) == before
     plays(one, "failover")
     assert (known_ids(one) == before) is undone
@@ -120,9 +114,9 @@ def test_who_polls_on_after_a_fatal_error_joins_again(simulation: Simulation) ->
     one = group_of(simulation, "careless")
     plays(one, f"{ENTERS.format('A')}, {ENTERS.format('B')}, C start, C join, C join request, C polls on")
     assert [seen for seen in one.group.seen if isinstance(seen, Threw)] == [
-        Threw(Slot(2), Error.GROUP_MAX_SIZE_REACHED)
+        Threw(p.Slot(2), p.Error.GROUP_MAX_SIZE_REACHED)
     ]
-    assert part(one, "member C").life is Life.UP
+    assert part(one, "member C").life is p.Life.UP
     plays(one, "C join, C join request")
 
 
@@ -208,9 +202,9 @@ def test_a_group_that_is_too_large_for_its_new_broker_rebalances_and_somebody_st
     plays(one, f"{leader} assign, {leader} leader sync")
     plays(one, ", ".join(f"{name} receive, {name} complete" for name in "ABC"))
     plays(one, "failover")
-    assert part(one, "group").state is GroupState.PREPARING
+    assert part(one, "group").state is p.GroupState.PREPARING
     plays(one, ", ".join(f"{name} heartbeat, {name} join, {name} join request" for name in "ABC"))
-    assert part(one, "wire C").error is Error.GROUP_MAX_SIZE_REACHED
+    assert part(one, "wire C").error is p.Error.GROUP_MAX_SIZE_REACHED
 
 
 # -- racks -----------------------------------------------------------------------------------------------

@@ -18,44 +18,36 @@ from rebalance_verifier.model.classic.state import (
     Refused,
     Sync,
 )
-from rebalance_verifier.model.group.parts import (
-    Error,
-    Generation,
-    GroupState,
-    Id,
-    MemberState,
-    Parts,
-    Slot,
-)
+from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.specs.classic.refinement.refinement import Refinement
 from rebalance_verifier.specs.logic.concrete import Stepper
 
 from tests.model.classic.small_groups import PlayedGroup, meta, setup, stable
 
-G0 = Generation(0)
-GROUP = Group(GroupState.STABLE, G0, Id(Slot(0), 2), "cooperative-sticky")
-OTHER = {"group": GROUP, "record_A": (MemberRecord(2, meta(), Parts(0), synced=True),)}
+G0 = p.Generation(0)
+GROUP = Group(p.GroupState.STABLE, G0, p.Id(p.Slot(0), 2), "cooperative-sticky")
+OTHER = {"group": GROUP, "record_A": (MemberRecord(2, meta(), p.Parts(0), synced=True),)}
 """The coordinator knows another process by this instance id."""
 REST = stable(0, owned=0b01)
-WAITING = REST._replace(state=MemberState.PREPARING, rejoin=True, prepare=False)
+WAITING = REST._replace(state=p.MemberState.PREPARING, rejoin=True, prepare=False)
 
 BY_HAND: dict[str, tuple[str, dict[str, Any]]] = {
     "heartbeat_of_fenced": ("heartbeat", {"member_A": REST}),
     "late_answer_fails": (
         "late answer",
-        {"member_A": REST, "stray_A": Refused("heartbeat", Error.FENCED_INSTANCE_ID, 1, G0)},
+        {"member_A": REST, "stray_A": Refused("heartbeat", p.Error.FENCED_INSTANCE_ID, 1, G0)},
     ),
     "join_of_fenced": ("join request", {"member_A": WAITING, "wire_A": Join(1, meta())}),
     "join_of_replaced": ("join refused", {"member_A": WAITING, "wire_A": JoinParked(1)}),
     "sync_of_fenced": (
         "sync request",
-        {"member_A": REST._replace(state=MemberState.COMPLETING), "wire_A": Sync(1, G0)},
+        {"member_A": REST._replace(state=p.MemberState.COMPLETING), "wire_A": Sync(1, G0)},
     ),
     "id_given_too_late": (
         "receive",
         {
-            "member_A": stable(-1, id=0, state=MemberState.UNJOINED, rejoin=True),
-            "wire_A": Refused("join", Error.MEMBER_ID_REQUIRED, 0, given=1),
+            "member_A": stable(-1, id=0, state=p.MemberState.UNJOINED, rejoin=True),
+            "wire_A": Refused("join", p.Error.MEMBER_ID_REQUIRED, 0, given=1),
         },
     ),
 }
