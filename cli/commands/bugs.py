@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.base.text import clean, fold, page_width
+from rebalance_verifier.base.text import clean
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.console.progress import progress, staged
 from rebalance_verifier.cli.console.terminal import (
@@ -22,11 +22,9 @@ from rebalance_verifier.cli.console.terminal import (
 from rebalance_verifier.cli.shared.options import add_format, add_options
 from rebalance_verifier.cli.shared.targets import clauses, resolved
 from rebalance_verifier.report.frame import labelled
-from rebalance_verifier.report.markup import code, table
 from rebalance_verifier.traces.recognise import right_command
 
 if TYPE_CHECKING:
-    from rebalance_verifier.explore.groups.bugs import Shown
     from rebalance_verifier.explore.groups.matrix import Cell
     from rebalance_verifier.model.bugs.catalogue import Entry
     from rebalance_verifier.model.bugs.observed import Observations
@@ -76,17 +74,6 @@ def run(options: argparse.Namespace) -> int:
     return worst
 
 
-def _about() -> str:
-    """Say of which group the mistakes are shown, and how to ask for another."""
-    from rebalance_verifier.model.bugs.releases import CURRENT, dotted
-
-    release = dotted(CURRENT)
-    return (
-        "one mistake at a time, in a group that is else as specified; all that a release has: "
-        f"--matrix --release {release},broker-{release}"
-    )
-
-
 def _chosen(names: Sequence[str]) -> list[Entry]:
     from rebalance_verifier.model.bugs.catalogue import CATALOGUE, entries_of
 
@@ -108,30 +95,16 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
 def _list(options: argparse.Namespace) -> None:
     from rebalance_verifier.explore.groups.bugs import shown_by
     from rebalance_verifier.model.bugs.catalogue import CATALOGUE
+    from rebalance_verifier.report.terminal import bugs as text
 
     rows = [(entry, list(shown_by(entry))) for entry in CATALOGUE.values()]
     if options.format == "json":
         print_json([_entry_out(entry, shown) for entry, shown in rows])
         return
     if options.format == "md":
-        entries = (entry for entry, _ in rows)
-        cells = (
-            (e.id, e.level, e.project, e.affected, e.title, ", ".join(map(code, e.switches))) for e in entries
-        )
-        heads = ("id", "level", "project", "affected", "what happens", "switches")
-        print_out("\n".join(table(heads, cells)).rstrip())
+        print_out(text.markdown(entry for entry, _ in rows))
         return
-    lines = [*labelled("about", _about(), width=7), ""]
-    for entry, shown in rows:
-        lines.append(f"{entry.id:<4} {entry.level:<4} {entry.title}")
-        lines += labelled("", f"{entry.project}: {entry.affected}", width=8)
-        for switch, how, what in shown:
-            if how == "not":
-                text = f"not expressed: {what}"
-            else:
-                text = f"{switch}: " + (f"breaks {what}" if how == "model" else f"rebalance check {what}")
-            lines += labelled("", text, width=8)
-    print_text("\n".join(lines))
+    print_text(text.listed(rows))
 
 
 def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str, Any]:
@@ -146,18 +119,9 @@ def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str,
 def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
     """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
     from rebalance_verifier.explore.groups.bugs import shown_by
-    from rebalance_verifier.model.bugs.catalogue import PROPERTIES
+    from rebalance_verifier.report.terminal import bugs as text
 
-    print_text(f"{entry.id}  {entry.title}")
-    lines = labelled("about", _about())
-    lines += [f"  {line}" for line in fold(entry.story, page_width() - 10, most=20)]
-    lines += labelled("project", f"{entry.project}: {entry.affected}")
-    for switch, text in entry.narrower.items():
-        lines += labelled("", f"as {switch}: {text}")
-    if entry.trackers:
-        lines += labelled("tracker", ", ".join(entry.trackers))
-    lines += labelled("breaks", "; ".join(PROPERTIES[code] for code in entry.breaks) or "nothing")
-    print_text("\n".join(lines))
+    print_text(text.story(entry))
     worst = 0
     for switch, how, what in shown_by(entry):
         if how == "not":
@@ -175,40 +139,18 @@ def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
 def _on_the_model(switch: str, options: argparse.Namespace) -> int:
     from rebalance_verifier.explore.groups.bugs import SHOWN
     from rebalance_verifier.explore.groups.reproduction import reproduce
-    from rebalance_verifier.model.bugs.decisions import DECISIONS
-    from rebalance_verifier.model.bugs.switches import SWITCHES
-    from rebalance_verifier.properties.group.clauses import CLAUSES
-    from rebalance_verifier.report.terminal.exploration import run_lines
+    from rebalance_verifier.report.terminal import bugs as text
     from rebalance_verifier.traces import runs
 
     shown = SHOWN[switch]
-    sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
-    lines = ["", *labelled("switch", f"{switch}: {sentence}"), *labelled("group", _group(shown))]
     with staged(options, f"searching for {switch}"):
         found = reproduce(shown)
-    if found is None:
-        print_text("\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")]))
-        return Exit.VIOLATION
-    clause = CLAUSES[shown.clause]
-    lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
-    lines += ["", *run_lines(found), "", *labelled("result", found.sentence)]
-    if options.out:
+    trace = ""
+    if found is not None and options.out:
         with usage_errors(OSError, option="--out"):
-            lines += labelled("trace", str(runs.save(found, Path(options.out))))
-    print_text("\n".join(lines))
-    return 0
-
-
-def _group(shown: Shown) -> str:
-    """Return how to ask for the same by hand."""
-    from rebalance_verifier.model.group.setup import Setup
-
-    setup: Setup = shown.setup()
-    command = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"
-    faults = ",".join(fault.replace(" ", "-") for fault in shown.faults) or "none"
-    command += f" --faults {faults} --max-faults {setup.budget}"
-    command += f" --release {shown.client}" if shown.client != "as-specified" else ""
-    return command + "".join(f" --switch {name}" for name in (shown.switch, *shown.also)) + " --go-on"
+            trace = str(runs.save(found, Path(options.out)))
+    print_text(text.reproduced(shown, found, trace))
+    return Exit.VIOLATION if found is None else Exit.CONFORMANT
 
 
 def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:

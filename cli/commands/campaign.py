@@ -313,12 +313,12 @@ def _show(
     first: LockstepResult | None = None,
 ) -> int:
     """``first``: of walks in step, the first that disagrees, made short."""
-    from rebalance_verifier.cli.commands import lockstep
     from rebalance_verifier.pipeline.campaign.campaign import exit_of
+    from rebalance_verifier.report.terminal import lockstep
     from rebalance_verifier.report.terminal.campaign import data, render
 
     of = (campaign, directory, found, paths)
-    lines = [] if first is None else ["", *lockstep.text(first, campaign.identity["scenario"])]
+    lines = [] if first is None else ["", lockstep.render(first, campaign.identity["scenario"])]
     in_step = {} if first is None else {"in_step": first.data()}
     answer(options, lambda: {**data(*of), **in_step}, lambda: "\n".join([render(*of), *lines]))
     return int(exit_of(campaign, found))

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.text import clean, count
-from rebalance_verifier.base.verdict import Exit, Verdict
+from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.console.progress import counted, progress
 from rebalance_verifier.cli.console.terminal import UsageError, answer, print_text, usage_errors
+from rebalance_verifier.cli.console.terminal import clean as clean_lines
 from rebalance_verifier.cli.shared import traces
 from rebalance_verifier.cli.shared.options import refuse
 from rebalance_verifier.cli.shared.releases import faults
+from rebalance_verifier.cli.shared.reports import Reports
 from rebalance_verifier.cli.shared.targets import session
-from rebalance_verifier.report.frame import labelled
 
 if TYPE_CHECKING:
     from rebalance_verifier.explore.groups.scenarios import NamedScenario
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 OF_MODEL = (
     "--release", "--broker", "--target", "--naming", "--switch", "--granularity", "--engine", "--master",
     "--symmetry", "--exact", "--states", "--memory", "--go-on", "--no-liveness", "--resume",
-    "--all-shortest", "--report", "--report-dir", "--ci",
+    "--all-shortest",
 )  # fmt: skip
 """Options of ``explore`` that say nothing of Kafka's own code."""
 
@@ -37,19 +37,34 @@ WALKS = {"smoke": 10, "ci": 100, "nightly": 3_000, "deep": 1_000_000}
 
 OF_ASSIGNOR = (
     "--clause", "--protocol", "--level", "--fail-fast", "--known-failing", "--known-flaky", "--write-known",
-    "--without", "--report", "--report-dir", "--ci", "--resume", "--validate",
+    "--without", "--resume", "--validate",
 )  # fmt: skip
 """Options of ``check`` that are about the assignor alone."""
 
 
 def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
     """Search, and say what came of it. Raises UsageError."""
+    from rebalance_verifier.report.terminal.code_search import render
+
     refuse(options, OF_MODEL, "does not go with --on: it is about the model")
     plan = _plan(options, chosen)
+    reports = Reports.of_cases(options)
     found = searched(plan, options, f"--on {options.on}")
     paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
-    answer(options, lambda: found.data(paths), lambda: "\n".join(text(found, chosen.name, paths)))
+    answer(options, lambda: found.data(paths), lambda: render(found, chosen.name, paths))
+    _report(reports, found, "explore", chosen.name, paths)
     return Exit.of(found.verdict, interrupted=found.interrupted)
+
+
+def _report(
+    reports: Reports, found: CodeSearchResult, command: str, subject: str, paths: dict[tuple[str, str], str]
+) -> None:
+    from rebalance_verifier.report.ci import code_reports
+
+    reports.finish_cases(
+        lambda: code_reports.searched(found, command, subject, paths), lambda: found.data(paths),
+        "This page shows whether Kafka's own code keeps the rules of a group.",
+    )  # fmt: skip
 
 
 def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
@@ -111,11 +126,15 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
 
 def run_in_group(options: argparse.Namespace, target: Target) -> int:
     """Play, and say what came of it. Raises UsageError."""
+    from rebalance_verifier.report.terminal.code_search import render
+
     refuse(options, OF_ASSIGNOR, "does not go with --in-group")
     plan = _group_plan(options, target)
+    reports = Reports.of_cases(options)
     found = searched(plan, options, "--in-group")
     paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
-    print_text("\n".join(map(clean, text(found, target.spec, paths))))
+    print_text(clean_lines(render(found, target.spec, paths)))
+    _report(reports, found, "check", target.spec, paths)
     return Exit.of(found.verdict, interrupted=found.interrupted)
 
 
@@ -158,33 +177,3 @@ def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:
         clauses=OF_ASSIGNORS,
         seconds=options.call_seconds,
     )
-
-
-def text(found: CodeSearchResult, scenario: str, paths: dict[tuple[str, str], str]) -> list[str]:
-    """Return the result for people."""
-    titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
-    word = titles.get(found.verdict, "INCONCLUSIVE")
-    return [f"{word}  {scenario} on {found.plan.releases.sentence}", *_rows(found, paths)]
-
-
-def _rows(found: CodeSearchResult, paths: dict[tuple[str, str], str]) -> Iterator[str]:
-    seen, plan = found.searched, found.plan
-    how = f"walk, seed {plan.seed}" if plan.depth is None else f"run, all of {plan.depth} steps"
-    unit, _, more = how.partition(",")
-    ends = ", ".join(f"{how} {times:,}" for how, times in sorted(seen.endings.items()))
-    rows = [
-        ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
-        ("at rest", f"the group {ends}" if ends else "not asked"),
-        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
-        *([("stopped", found.stopped)] if found.stopped else []),
-    ]
-    for name, sentence in rows:
-        yield from labelled(name, sentence, width=10)
-    for one in found.findings:
-        yield ""
-        yield f"  {one.breach.clause}: {clean(one.breach.sentence)}"
-        rest = ", then nothing goes wrong any more" if one.in_peace else ""
-        yield from labelled("found", f"in {count(one.times, 'run')}; the shortest is of "
-                            f"{count(len(one.events), 'step')}{rest}", width=10)  # fmt: skip
-        if path := paths.get(one.cause):
-            yield from labelled("saved", f"{path}: `rebalance show {path}`", width=10)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance_verifier.base.text import clean, count
 from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.commands.lockstep import OF_CODE, add_lockstep, run_lockstep
 from rebalance_verifier.cli.console.progress import progress
 from rebalance_verifier.cli.console.terminal import UsageError, answer, json_text, usage_errors, write
-from rebalance_verifier.cli.shared.options import add_format, add_options, refuse
+from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse
+from rebalance_verifier.cli.shared.reports import Reports
 from rebalance_verifier.cli.shared.values import comma_separated, duration
 from rebalance_verifier.traces.recognise import EVENTS, right_command
 
 if TYPE_CHECKING:
-    from rebalance_verifier.live.conformance.ask import ConformanceAnswer
     from rebalance_verifier.live.conformance.question import Choices
 
 OF_LOG = (
@@ -26,9 +24,6 @@ OF_LOG = (
     "--granularity", "--states", "--time-limit", "--show",
 )  # fmt: skip
 """Options that are about a log."""
-
-MAX_SHOWN = 12
-"""Steps, pending events and alternatives that are shown of a mismatch."""
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -63,7 +58,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     shown = parser.add_argument_group("output", "--out: the answer as JSON, with the run of the model.")
     add_format(parser)
     shown.add_argument("--show", action="store_true", help="show the run of the model that explains the log")
-    add_options(shown, "--out", "--no-progress")
+    add_options(shown, "--out", *REPORTS, "--no-progress")
     return parser
 
 
@@ -73,6 +68,8 @@ def run(options: argparse.Namespace) -> int:
     from rebalance_verifier.live.conformance.log import LogError, read
     from rebalance_verifier.live.conformance.question import build_question
     from rebalance_verifier.live.conformance.wire.question import ask_wire, build_wire_question, has_messages
+    from rebalance_verifier.report.ci import code_reports
+    from rebalance_verifier.report.terminal.conformance import render
 
     if (options.events is None) == (options.code is None):
         raise UsageError("name a log, or with --code the releases of Kafka to walk with")
@@ -94,6 +91,7 @@ def run(options: argparse.Namespace) -> int:
     how: Any = (build_wire_question, ask_wire) if has_messages(recorded) else (build_question, ask)
     with usage_errors(LogError, ValueError):
         question = how[0](recorded, choices(options))
+    reports = Reports.of_cases(options)
     with progress(options) as show:
         found = how[1](
             question,
@@ -104,7 +102,11 @@ def run(options: argparse.Namespace) -> int:
         )
     if options.out is not None:
         write(Path(options.out), json_text(found.data()) + "\n", "--out")
-    answer(options, found.data, lambda: "\n".join(text(found, steps=options.show)))
+    answer(options, found.data, lambda: render(found, steps=options.show))
+    reports.finish_cases(
+        lambda: code_reports.conforming(found), found.data,
+        "This page shows whether the model of the group allows what was recorded.",
+    )  # fmt: skip
     return Exit.of(found.conformance.judgement)
 
 
@@ -143,76 +145,3 @@ def choices(options: argparse.Namespace) -> Choices:
 def _named(given: str) -> tuple[str, str]:
     pattern, _, value = given.rpartition("=")
     return pattern or "*", value
-
-
-# -- what is said --------------------------------------------------------------------------------------
-
-
-def text(answer: ConformanceAnswer, *, steps: bool = False) -> list[str]:
-    """Return the answer for people."""
-    question, found = answer.question, answer.conformance
-    verdict = found.judgement
-    names = sorted({slot.profile for slot in question.slots})
-    where = f"{', '.join(names)} on {question.broker}"
-    head = f"{verdict}  {question.recorded.group}: {found.longest} of {found.events} events"
-    headline = {
-        "explained": f"{head} explained by {where}",
-        "mismatch": f"{head} explained by {where}, and not the next",
-        "inconclusive": f"{head} explained so far by {where}: {found.why}",
-    }[found.verdict]
-    lines = [clean(headline), f"  {found.searched:,} states and events searched"]
-    if answer.faults:
-        lines[1] += f", {count(answer.faults, 'fault')} that nobody wrote down"
-    lines += _found(answer)
-    if found.blamed is not None:
-        lines += _mismatch(answer)
-    if steps or found.blamed is not None:
-        witness = found.witness if steps else found.witness[-MAX_SHOWN:]
-        lines += ["", "  the run of the model" if steps else "  the run of the model up to there, its end"]
-        lines += [f"    {line}" for line in _steps(answer, witness)]
-    return lines
-
-
-def _found(answer: ConformanceAnswer) -> list[str]:
-    """Return what about clients the run takes that is no part of the model."""
-    from rebalance_verifier.live.conformance.clients.table import BY_ID
-
-    lines: list[str] = []
-    for name, times in answer.findings.items():
-        deviation = BY_ID.get(name)
-        whose = "a leader's decision breaks this clause"
-        if deviation:
-            whose = f"{deviation.client}: {deviation.sentence}"
-        lines.append(clean(f"  {name} ({count(times, 'time')}): {whose}"))
-    return ["", "  findings about clients that the run takes", *lines] if lines else []
-
-
-def _mismatch(answer: ConformanceAnswer) -> list[str]:
-    question, found = answer.question, answer.conformance
-    assert found.blamed is not None
-    blamed = question.lines[found.blamed]
-    lines = ["", clean(f"  line {blamed.number}: {blamed}"), "    no state of the model allows it there"]
-    others = [question.lines[position] for position in found.pending if position != found.blamed]
-    if others:
-        lines += ["  nor the next events of the other consumers"]
-        lines += [clean(f"    line {line.number}: {line}") for line in others[:MAX_SHOWN]]
-    lines += ["  what it allows there"] if found.allowed else ["  it allows nothing there that would be seen"]
-    lines += [
-        clean(f"    {question.spelled(one)}  (in {count(n, 'state')})")
-        for one, n in found.allowed[:MAX_SHOWN]
-    ]
-    return lines
-
-
-def _steps(answer: ConformanceAnswer, witness: Sequence[Any]) -> list[str]:
-    question, lines = answer.question, []
-    for step in witness:
-        if step.event is None:
-            what = "(it has failed before)"
-        else:
-            who = question.name(step.event.who) if step.event.who >= 0 else ""
-            choice = f" ({question.spelled(step.event.choice)})" if step.event.choice else ""
-            what = f"{who} {step.event.action}{choice}".strip()
-        shown = "; ".join(f"line {question.lines[p].number} {question.lines[p].event}" for p in step.shows)
-        lines.append(clean(f"{what}{'  <- ' + shown if shown else ''}"))
-    return lines

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.cli.console.progress import staged
 from rebalance_verifier.cli.console.terminal import UsageError, answer, clean, usage_errors
-from rebalance_verifier.cli.shared.options import add_format, add_options
-from rebalance_verifier.cli.shared.reports import results_directory
+from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options
+from rebalance_verifier.cli.shared.reports import Reports, results_directory
 from rebalance_verifier.cli.shared.values import duration, whole
 from rebalance_verifier.live.clients.clusters.defaults import (
     KAFKA,
@@ -26,7 +26,6 @@ from rebalance_verifier.live.clients.clusters.defaults import (
 from rebalance_verifier.traces.recognise import RECORDED, right_command
 
 if TYPE_CHECKING:
-    from rebalance_verifier.live.clients.record.record import Recorded
     from rebalance_verifier.live.clients.record.request import Request
 
 
@@ -75,7 +74,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     add_options(parser, "--out")
     add_format(parser)
-    add_options(parser, "--verbose", "--no-progress")
+    add_options(parser, *REPORTS, "--verbose", "--no-progress")
     return parser
 
 
@@ -84,7 +83,10 @@ def run(options: argparse.Namespace) -> int:
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.live.clients.consumers.member import command
     from rebalance_verifier.live.clients.record.record import Recorded, data, play
+    from rebalance_verifier.report.ci import code_reports
+    from rebalance_verifier.report.terminal.recording import render
 
+    reports = Reports.of_cases(options)
     request = _again(options) if options.again else _request(options)
     if problem := request.problem():
         made = Recorded(request=request, out=Path(), unsupported=problem)
@@ -96,6 +98,10 @@ def run(options: argparse.Namespace) -> int:
             with request.start(out / "brokers") as cluster:
                 made = play(request, cluster, out, report_progress)
     answer(options, lambda: data(made), lambda: clean(render(made)))
+    reports.finish_cases(
+        lambda: code_reports.recorded(made), lambda: data(made),
+        "This page shows whether real consumers kept the rules of a group while they were disturbed.",
+    )  # fmt: skip
     return int(made.exit)
 
 
@@ -161,57 +167,3 @@ def _release(options: argparse.Namespace) -> str:
     if release and not re.fullmatch(r"\d+\.\d+\.\d+", release):
         raise UsageError(f"--kafka-version: {release!r} is no release, such as {KAFKA}")
     return release
-
-
-MAX_FINDINGS = 10
-"""Findings of one check that the text shows."""
-
-
-def render(made: Recorded) -> str:
-    """Return the report for people."""
-    from rebalance_verifier.live.clients.record.judge import CHECKS
-    from rebalance_verifier.live.clients.record.record import data
-
-    report = data(made)
-    verdict = str(made.verdict).upper()
-    request = made.request
-    what = "steps of an earlier run" if request.steps else f"{request.scenario}, seed {request.seed}"
-    lines = [f"{verdict}  {what}, on {request.cluster} {made.version}".rstrip()]
-    if made.unsupported:
-        lines.append(f"  unsupported  {made.unsupported}")
-    if made.interrupted:
-        lines.append(f"  interrupted after step {len(made.played)}: judged is what happened until then")
-    lines += [f"  note       {text}" for text in report["notes"]]
-    several: dict[str, int] = {}
-    for name in made.versions:
-        several[made.versions[name]] = several.get(made.versions[name], 0) + 1
-    lines += [f"  client     {count} x {version}" for version, count in several.items()]
-    stages = zip(request.stages, request.protocols, strict=True)
-    listed = (",".join(one) + " of the broker" * (spoken == "consumer") for one, spoken in stages)
-    lines.append(f"  assignors  {', then '.join(listed)}")
-    settled = sum(rest.settled for rest in made.rests)
-    lines.append(
-        f"  played     {len(made.played)} steps, {report['events']} events, {settled} of {len(made.rests)} "
-        f"times at rest, {made.seconds:.1f} s"
-    )
-    offsets = report["offsets"]
-    lines.append(
-        f"  records    {offsets['hand_overs']} hand-overs, {offsets['with_duplicates']} of them read "
-        f"{offsets['duplicates']} records again; skipped {offsets['skipped']}, unread {offsets['unread']}"
-    )
-    if made.errors:
-        total = sum(made.errors.values())
-        worst = max(made.errors, key=lambda text: made.errors[text])
-        lines.append(f"  errors     {total} of members, most often: {worst[:90]}")
-    for check in CHECKS.values():
-        found = [one for one in made.findings if one.check == check.id]
-        if not found:
-            continue
-        lines += ["", f"{check.id}: {check.sentence} [{check.level}]  {len(found)} x"]
-        for one in found[:MAX_FINDINGS]:
-            lasted = f" for {one.seconds:.3f} s" if one.seconds else ""
-            lines.append(f"  {one.began[11:23]} {one.partition:<12}{lasted} {one.detail}".rstrip())
-        if len(found) > MAX_FINDINGS:
-            lines.append(f"  ... and {len(found) - MAX_FINDINGS} more in report.json")
-    lines += ["", *([f"  saved      {made.out}"] if made.saved else []), f"{verdict}, exit {int(made.exit)}"]
-    return "\n".join(lines)

@@ -29,7 +29,6 @@ from rebalance_verifier.cli.shared.options import CONFINED, add_options, refuse_
 from rebalance_verifier.cli.shared.targets import resolved, session
 from rebalance_verifier.cli.shared.values import duration, whole
 from rebalance_verifier.live.clients.clusters.defaults import PATIENCE
-from rebalance_verifier.report.frame import labelled
 
 if TYPE_CHECKING:
     from rebalance_verifier.explore.groups.runs import SavedRun
@@ -250,42 +249,15 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
 
 def _kept(saved: SavedRun, result: Replayed, directory: Path, verbose: int) -> int:
     """What came of a replay is saved and printed; the exit code."""
+    from rebalance_verifier.report.terminal.replayed import render
+
     with usage_errors(OSError, option="--out"):
         path = save(saved, result, directory)
-    print_text("\n".join(describe(saved, result, verbose=verbose)))
+    print_text(render(saved, result, verbose=verbose))
     print_text(f"  saved    {path}")
     if result.interrupted:
         raise KeyboardInterrupt
     return result.exit
-
-
-def describe(saved: SavedRun, result: Replayed, *, verbose: int = 0) -> list[str]:
-    """The verdict, and what it rests on."""
-    from rebalance_verifier.traces.runs import run_id
-
-    head = f"{result.verdict:<12} {run_id(saved)}  {saved.clause}  {result.version or result.client}"
-    lines = [f"{head}: {result.sentence}"]
-    facts = [
-        *(("breaks", f"{one.clause} at step {one.step}: {one.sentence}") for one in result.broken),
-        *(("unforced", text) for text in result.unforced),
-        *(("stopped", text) for text in [result.stopped] if text),
-        *(("differs", text) for text in result.differs),
-        *(("parts", text) for text in [result.parts] if text),
-        *(("not asked", text) for text in [result.why_unobservable] if text),
-        (
-            "forced",
-            f"{result.done} of {result.steps} steps, member ids in the order {' '.join(result.naming)}",
-        ),
-    ]
-    for label, text in facts:
-        lines += labelled(label, text, most=6, width=10)
-    if verbose:
-        lines.append("")
-        for step in result.shown:
-            lines.append(f"  {step['step']:>3} {clean(step['event'])}")
-            lines += [f"        {clean(one)}" for one in step["seen"]]
-        lines.append("")
-    return lines
 
 
 def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:

@@ -9,7 +9,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rebalance_verifier.base.text import clean, fold, page_width
 from rebalance_verifier.cli.console.terminal import (
     UsageError,
     json_text,
@@ -21,12 +20,8 @@ from rebalance_verifier.cli.console.terminal import (
 )
 from rebalance_verifier.cli.shared import traces
 from rebalance_verifier.cli.shared.options import add_format, add_options
-from rebalance_verifier.report.frame import labelled
 
 if TYPE_CHECKING:
-    from rebalance_verifier.explore.groups.runs import SavedRun
-    from rebalance_verifier.gate.search.counterexamples import Trace
-    from rebalance_verifier.pipeline.audit.records import Recording
     from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
 
 
@@ -65,11 +60,11 @@ def run(options: argparse.Namespace) -> int:
         return 0
     for path in paths:
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(path)):
-            text = _shown(path, options.format, options.metrics, options.trust)
+            drawn = _shown(path, options.format, options.metrics, options.trust)
         if options.out:
-            write(Path(options.out), text + "\n", "--out")
+            write(Path(options.out), drawn + "\n", "--out")
         else:
-            (print_text if options.format == "text" else print_out)(text)
+            (print_text if options.format == "text" else print_out)(drawn)
     return 0
 
 
@@ -81,25 +76,30 @@ def _shown(path: Path, wanted: str, metrics: bool, trusted: bool) -> str:
     from rebalance_verifier.report.diagram.log_diagram import of_recording
     from rebalance_verifier.report.diagram.run_diagram import of_run
     from rebalance_verifier.report.diagram.scenario_diagram import of_trace
+    from rebalance_verifier.report.terminal import trace as text
     from rebalance_verifier.traces import kinds
 
     saved = kinds.load(path, trusted=trusted)
     draw: Callable[[], OwnershipDiagram]
-    lines: Callable[[], list[str]]
+    lines: Callable[[bool], list[str]]
     if isinstance(saved, Recording):
-        kind, draw, lines = "a recording of a log", partial(of_recording, saved), partial(_recording, saved)
+        kind, draw, lines = (
+            "a recording of a log",
+            partial(of_recording, saved),
+            partial(text.recording, saved),
+        )
     elif isinstance(saved, SavedRun):
         kind = "a run of Kafka's code" if saved.on else "a run of the model"
-        draw, lines = partial(of_run, saved), partial(_run_of_group, saved, metrics)
+        draw, lines = partial(of_run, saved), partial(text.run_of_group, saved, metrics)
     else:
         kind = "a counterexample of an assignor"
-        draw, lines = partial(of_trace, saved), partial(_counterexample, saved)
+        draw, lines = partial(of_trace, saved), partial(text.counterexample, saved)
     model_run = saved if isinstance(saved, SavedRun) and not saved.on else None
     if metrics and (model_run is None or wanted != "text"):
         reason = "goes with --format text" if model_run else f"is for runs of the model; {path} is {kind}"
         raise UsageError(f"--metrics {reason}")
     if wanted == "text":
-        return "\n".join(lines())
+        return "\n".join(lines(unicode()))
     if wanted == "itf" and model_run:
         return json_text(itf.of_run(model_run), 1)
     if wanted == "itf":
@@ -166,73 +166,3 @@ def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
     if wanted == "mermaid":
         return mermaid.render(drawn).rstrip("\n")
     return json_text(diagram.to_json(drawn), 1)
-
-
-def _run_of_group(run: SavedRun, metrics: bool) -> list[str]:
-    from rebalance_verifier.properties.group.own import clause_named
-    from rebalance_verifier.report.diagram.run_diagram import of_run
-    from rebalance_verifier.report.diagram.text import chart
-    from rebalance_verifier.report.terminal.exploration import run_lines, settings
-    from rebalance_verifier.traces.runs import run_id
-
-    clause = clause_named(run.clause)
-    heading = fold(clean(f"{run_id(run)}  {clause.id}  {run.sentence}"), page_width())
-    rule = labelled("rule", f"{clause.sentence} ({clause.source})", most=6)
-    lines = chart(of_run(run), unicode())
-    drawn = ["", *(f"  {line}".rstrip() for line in lines)] if lines else []
-    origin = "  ".join(f"{key}={value}" for key, value in settings(run.origin).items())
-    source = labelled("from", origin, most=6) if origin else []
-    more = ["", *_metrics(run)] if metrics else []
-    return [*heading, *rule, *source, "", *run_lines(run), *drawn, *more]
-
-
-def _counterexample(trace: Trace) -> list[str]:
-    from rebalance_verifier.report.diagram.scenario_diagram import of_trace
-    from rebalance_verifier.report.diagram.text import draw
-
-    clause = trace.clause.under(trace.protocol)
-    facts = [
-        ("rule", f"{clause.sentence} ({clause.rule})"),
-        ("", clause.link),
-        ("target", " ".join(filter(None, (trace.target.spec, trace.target.version)))),
-        *(("because" if at == 0 else "", reason) for at, reason in enumerate(trace.because)),
-        ("expected", trace.expected),
-        ("actual", trace.actual),
-    ]
-    lines = fold(clean(f"{trace.id}  {clause.id}  {trace.summary}"), page_width())
-    for name, text in facts:
-        lines += labelled(name, text, most=6, width=10) if text else []
-    drawn = draw(of_trace(trace), unicode())
-    if not trace.calls:
-        drawn.append("(no recording of the answers in the file: `rebalance replay -v` makes them again)")
-    return [*lines, "", *(f"  {line}".rstrip() for line in drawn), ""]
-
-
-def _recording(recording: Recording) -> list[str]:
-    from rebalance_verifier.report.diagram.log_diagram import of_recording
-    from rebalance_verifier.report.diagram.text import draw
-    from rebalance_verifier.report.times import lasted
-
-    found = recording.finding
-    heading = fold(clean(f"{found.id}  {found.check}  {found.sentence}"), page_width())
-    about = "  ".join(filter(None, (f"group {found.group}", found.about, lasted(found))))
-    paths = "  ".join(map(str, recording.origin.get("paths", [])))
-    rows = (("rule", f"{recording.rule} ({recording.source})"), ("where", about), ("from", paths))
-    facts = [line for name, text in rows if text for line in labelled(name, text, most=6)]
-    drawn = draw(of_recording(recording), unicode())
-    return [*heading, *facts, "", *(f"  {line}".rstrip() for line in drawn), ""]
-
-
-def _metrics(run: SavedRun) -> list[str]:
-    """The metrics of each member under the names that Kafka has for them, and partitions without a reader."""
-    from rebalance_verifier.model.group.setup import letter
-    from rebalance_verifier.properties.group.metrics import figures
-
-    cost = figures(run.setup, run.events)
-    names = [*(letter(slot) for slot in run.setup.slots), "group"]
-    columns = [one.named for one in (*cost.members, cost.group)]
-    lines = [f"  {'':<26}" + "".join(f"{name:>8}" for name in names)]
-    lines += [f"  {name:<26}" + "".join(f"{one[name]:>8}" for one in columns) for name in cost.group.named]
-    spent = f"{cost.rebalancing} of {cost.steps} steps in {cost.rebalances} rebalances"
-    unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} besides"
-    return [*lines, f"  {spent}; {unread}"]

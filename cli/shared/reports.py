@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.saved import (
@@ -21,6 +21,7 @@ from rebalance_verifier.base.saved import (
 from rebalance_verifier.base.text import WIDEST, page_of
 from rebalance_verifier.cli.console.terminal import (
     UsageError,
+    json_text,
     make_directory,
     print_err,
     print_out,
@@ -77,6 +78,22 @@ class Reports:
         if options.ci != "none" and as_json:
             raise UsageError(f"--ci {options.ci} and --format json both print: say --report json for a file")
         return cls(options, chosen)
+
+    @classmethod
+    def of_cases(cls, options: argparse.Namespace) -> Reports:
+        """Return those of a command that shows its cases, none where ``--report`` is not given. Raises
+        UsageError."""
+        return cls.wanted(options, ("html", "json"), ()).open()
+
+    def finish_cases(self, made: Callable[[], CiReport], document: Callable[[], Any], lead: str) -> None:
+        """Write them where the page of the command is that of its cases; ``lead`` is its first sentence."""
+        from rebalance_verifier.report.ci import pages
+
+        own: Own = {
+            "json": lambda: json_text(document()) + "\n",
+            "html": lambda: pages.render(made(), lead),
+        }
+        self.finish(made, own, noted=True)
 
     def open(self) -> Reports:
         """Make the directory, before the search: that it cannot be made is better known now.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from rebalance_verifier.base.text import clean
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.search.result import Status
 from rebalance_verifier.gate.targets.hosts.source_location import SourceLocation
@@ -79,7 +80,7 @@ class CiCase:
     @property
     def lines(self) -> Sequence[str]:
         """``text``, or what is said of each thing that breaks it."""
-        return self.text() or [one.message for one in self.evidence]
+        return self.text() or [clean(one.message) for one in self.evidence]
 
     @property
     def id(self) -> str:

@@ -103,6 +103,19 @@ def test_a_line_that_no_run_has(rebalance):
     assert answer["longest"] < answer["events"] == 31
 
 
+def test_a_mismatch_is_in_every_report(rebalance):
+    lines = hand_over()
+    del lines[15]  # revoked
+    ran = rebalance("conform", write(lines), *CALM, "--report", "all", "--report-dir", "out")
+    assert ran.code == 1
+    assert sorted(path.name for path in Path("out").iterdir()) == [
+        "junit.xml", "report.html", "report.json", "report.md", "report.sarif",
+    ]  # fmt: skip
+    for name in ("junit.xml", "report.html", "report.md"):
+        assert "line 19: one joining generation 2" in Path("out", name).read_text()
+    assert json.loads(Path("out", "report.json").read_text())["verdict"] == "violation"
+
+
 def test_an_assignment_that_takes_from_an_owner(rebalance):
     """The log of examples/audit: orders-2 is given what orders-1 has yet to give away."""
     a, b, lost = "orders-1", "orders-2", {"partitions": ["orders-1"]}

@@ -288,6 +288,7 @@ OURS = {
     "gate.compare.compare._enlist": "read by compare itself",
     "gate.compare.compare._save": "read by compare itself",
     "cli.console.terminal.answer": "what others give it",
+    "cli.shared.reports.Reports.finish_cases": "what others give it",
     "cli.console.terminal.json_text": "what others give it",
     "cli.console.terminal.print_json": "what others give it",
     "gate.search.resume.save": "read by check --resume itself",

@@ -43,6 +43,7 @@ from rebalance_verifier.model.group.parts import (
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import CannotHappenError, Event
 from rebalance_verifier.properties.group.clauses import CLAUSES
+from rebalance_verifier.report.terminal.replayed import render
 from rebalance_verifier.traces import runs
 
 from tests.command import Rebalance
@@ -329,7 +330,7 @@ def test_the_report_says_what_was_not_forced_and_not_asked():
         unforced=["step 2: why"], differs=["step 3: how"], stopped="step 4: what",
         shown=[{"step": 1, "event": "A start", "seen": ["A \x1b[31mtold"], "owned": {}}],
     )  # fmt: skip
-    text = "\n".join(replay_cli.describe(run, result, verbose=1))
+    text = render(run, result, verbose=1)
     for part in ("inconclusive", "unforced", "step 2: why", "step 3: how", "step 4: what", "2 of 4 steps",
                  "the coordinator, and consumers are asked", "A start"):  # fmt: skip
         assert part in text

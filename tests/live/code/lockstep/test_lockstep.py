@@ -12,7 +12,6 @@ from random import Random
 import pytest
 from rebalance_verifier.base.processes import gather
 from rebalance_verifier.base.verdict import Verdict
-from rebalance_verifier.cli.commands.lockstep import text
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Agreement, Disagreement, Lockstep
@@ -42,6 +41,7 @@ from rebalance_verifier.model.values import (
     Partitions,
     RebalanceProtocol,
 )
+from rebalance_verifier.report.terminal.lockstep import render
 
 from tests.command import Rebalance
 from tests.live.code.lockstep.stepping import (
@@ -77,7 +77,7 @@ def test_a_process_that_walks_and_is_killed_is_no_pass(monkeypatch: pytest.Monke
     monkeypatch.setattr(gather, "stream", lambda *given: (one for one in ends))
     found = walked(setup(), 60)
     assert (found.agreement.steps, found.verdict) == (9, Verdict.INCONCLUSIVE)
-    assert "stopped   the worker of the walks from 20 on was killed" in "\n".join(text(found, "dynamic"))
+    assert "stopped   the worker of the walks from 20 on was killed" in render(found, "dynamic")
 
 
 def test_ids_have_the_names_of_the_model() -> None:
@@ -448,7 +448,7 @@ def test_what_no_second_cell_does_is_no_verdict() -> None:
     died = Disagreement(events=(Event("start", 0),), sentences=("the simulation died",))
     once, twice = (LockstepResult(plan=plan, disagreement=died, seen_again=again) for again in (False, True))
     assert (once.verdict, twice.verdict) == (Verdict.INCONCLUSIVE, Verdict.VIOLATION)
-    assert text(once, "dynamic")[-3:] == [
+    assert render(once, "dynamic").splitlines()[-3:] == [
         "the shortest run which a second simulation did not repeat:", "  1 A start", "    the simulation died"
     ]  # fmt: skip
 

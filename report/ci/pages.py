@@ -1,0 +1,60 @@
+"""Cases as a page, for a command that has none of its own."""
+
+from __future__ import annotations
+
+from rebalance_verifier.base.text import count
+from rebalance_verifier.gate.search.result import Status
+from rebalance_verifier.report.ci.cases import CiCase, CiReport, Evidence
+from rebalance_verifier.report.html import page
+from rebalance_verifier.report.html.page import Markup, code, text
+
+HEADS = ("rule", "result", "level", "what")
+
+_KINDS = {Status.PASSED: "good", Status.VIOLATED: "bad"}
+
+
+def render(report: CiReport, lead: str) -> str:
+    """Return the page; ``lead`` is its sentence for everybody."""
+    found = [*report.failing, *report.informing]
+    blocks, left = page.within((_broken(case) for case in found), page.MAX_BYTES)
+    more = [page.dim(f"{count(left, 'rule')} more left out for length")] if left else []
+    rows = [
+        (
+            case.id,
+            page.badge(case.status.value, _KINDS.get(case.status, "warn")),
+            case.rule.level,
+            case.message,
+        )
+        for case in report.cases
+    ]
+    missed = [("not reached", reason) for reason in report.missed]
+    return page.report(
+        report.command,
+        report.headline,
+        report.verdict.value,
+        (*report.facts, *missed),
+        page.section("broken", "What is broken", *blocks, *more) if blocks else Markup(""),
+        page.section(
+            "rules", "What was asked", page.table("Rules", ("rule", "result", "level", "what"), rows)
+        ),
+        lead=lead,
+        foot=f"exit {int(report.exit)}. rebalance {report.suite_version}.",
+    )
+
+
+def _broken(case: CiCase) -> Markup:
+    mark = page.badge("✗ VIOLATION" if case.gates else "FINDING", "bad" if case.gates else "warn")
+    source = f"{case.rule.sentence} ({case.rule.source})" if case.rule.source else case.rule.sentence
+    parts = [part for one in case.evidence for part in _evidence(case, one)]
+    name = f"f-{case.id.replace('/', '-')}"
+    return page.article(name, mark, case.id, case.where, page.facts([("rule", source)]), *parts)
+
+
+def _evidence(case: CiCase, one: Evidence) -> list[Markup]:
+    named = [*one.facts, *((("show", code(one.command)),) if one.command else ())]
+    chart = "\n".join(one.chart())
+    return [
+        page.tag("p", text(one.message, 600), class_="lead"),
+        page.facts(named) if named else Markup(""),
+        page.pre(f"steps of {case.id}", chart) if chart else Markup(""),
+    ]

@@ -1,0 +1,50 @@
+"""A search on Kafka's own code for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rebalance_verifier.base.text import clean, count
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.live.code.search.findings import CodeFinding
+from rebalance_verifier.live.code.search.walks import CodeSearchResult
+from rebalance_verifier.report.frame import labelled
+
+
+def headline(found: CodeSearchResult, subject: str) -> str:
+    """Return the verdict on ``subject``, in one line."""
+    titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
+    return f"{titles.get(found.verdict, 'INCONCLUSIVE')}  {subject} on {found.plan.releases.sentence}"
+
+
+def render(found: CodeSearchResult, subject: str, paths: Mapping[tuple[str, str], str]) -> str:
+    """Return the result for people; ``paths``: where the run of a cause is saved."""
+    lines = [headline(found, subject)]
+    for name, sentence in facts(found):
+        lines += labelled(name, sentence, width=10)
+    for one in found.findings:
+        lines += ["", f"  {one.breach.clause}: {clean(one.breach.sentence)}"]
+        lines += labelled("found", how_found(one), width=10)
+        if path := paths.get(one.cause):
+            lines += labelled("saved", f"{path}: `rebalance show {path}`", width=10)
+    return "\n".join(lines)
+
+
+def how_found(one: CodeFinding) -> str:
+    """Return how often, and how long the shortest run is."""
+    rest = ", then nothing goes wrong any more" if one.in_peace else ""
+    return f"in {count(one.times, 'run')}; the shortest is of {count(len(one.events), 'step')}{rest}"
+
+
+def facts(found: CodeSearchResult) -> list[tuple[str, str]]:
+    """Return what was searched, by name."""
+    seen, plan = found.searched, found.plan
+    how = f"walk, seed {plan.seed}" if plan.depth is None else f"run, all of {plan.depth} steps"
+    unit, _, more = how.partition(",")
+    ends = ", ".join(f"{how} {times:,}" for how, times in sorted(seen.endings.items()))
+    return [
+        ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
+        ("at rest", f"the group {ends}" if ends else "not asked"),
+        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
+        *([("stopped", found.stopped)] if found.stopped else []),
+    ]

@@ -1,0 +1,54 @@
+"""Lockstep of the model and Kafka's own code for a terminal."""
+
+from __future__ import annotations
+
+from rebalance_verifier.base.text import clean, count, percent
+from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.live.code.lockstep.deviations import NAMED
+from rebalance_verifier.live.code.lockstep.walks import LockstepResult, lines_of
+from rebalance_verifier.report.frame import labelled
+
+
+def headline(found: LockstepResult, scenario: str) -> str:
+    """Return the verdict, in one line."""
+    titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
+    word = titles.get(found.verdict, "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")
+    return f"{word}  {scenario} with {found.plan.releases.sentence}"
+
+
+def render(found: LockstepResult, scenario: str) -> str:
+    """Return the result for people."""
+    lines = [headline(found, scenario)]
+    for name, sentence in facts(found):
+        lines += labelled(name, sentence, width=10)
+    if found.disagreement is not None:
+        lines += ["", f"{shortest_title(found)}:", *map(clean, lines_of(found.disagreement))]
+    if found.interrupted:
+        go_on = found.plan.first + found.agreement.walks
+        lines += ["", f"go on with --seed {found.plan.seed} --first-walk {go_on}"]
+    return "\n".join(lines)
+
+
+def shortest_title(found: LockstepResult) -> str:
+    """Return which run the shortest is."""
+    again = "that was found to disagree"
+    return f"the shortest run {again if found.seen_again else 'which a second simulation did not repeat'}"
+
+
+def facts(found: LockstepResult) -> list[tuple[str, str]]:
+    """Return what was walked, by name."""
+    seen, plan = found.agreement, found.plan
+    share = percent(seen.predicted / seen.decisions) if seen.decisions else "none"
+    decisions = count(seen.decisions, "leader's decision")
+    rows = [
+        ("agreed", f"{count(seen.steps, 'step')} of {count(seen.walks, 'walk')}, seed {plan.seed}"),
+        ("decided", f"{share} of {decisions} as the model's assignor does"),
+        ("in vain", f"{seen.in_vain:,} times tried what is no step of the model"),
+        ("never", f"taken: {', '.join(found.never_taken) or 'none'}"),
+        *(("threw", f"{name}, {count(times, 'time')}") for name, times in sorted(seen.threw.items())),
+    ]
+    for name, times in sorted(seen.deviations.items()):
+        rows.append(("known", f"{NAMED[name].sentence} ({NAMED[name].releases}; {count(times, 'time')})"))
+    for (action, why), times in sorted(seen.unforced.items()):
+        rows.append(("unforced", f"{action}: {why} ({count(times, 'time')})"))
+    return [*rows, *([("stopped", found.stopped)] if found.stopped else [])]
