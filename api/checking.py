@@ -50,7 +50,7 @@ def check(
         profile: how much is searched: smoke (seconds), ci (a minute), nightly, deep.
         level: the weakest level that makes the verdict a violation: safety, liveness or quality.
         clauses: only clauses at or below these paths, such as "kip429".
-        protocols: only these of eager, cooperative and consumer.
+        protocols: only these of eager, cooperative, consumer, tasks and streams.
         time_limit: seconds after which the search stops, inconclusive.
         fail_fast: stop at the first violation.
         without: kinds of input that the assignor is not made for, such as "unequal" or "racks".
@@ -108,6 +108,7 @@ def run_check(
 
     Ctrl-C ends it as it ends any function. Raises CannotJudge.
     """
+    from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
     from rebalance_verifier.gate.search.search import check as search
     from rebalance_verifier.gate.search.search import describe
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
@@ -125,6 +126,8 @@ def run_check(
         else:
             session = InProcess(target)
         with session:
+            with judging(ValueError):
+                refuse_tasks(plan.without, session.hello.protocols)
             info = describe(target if named else name_of(target), session.hello)
             result = search(plan, session, info, fresh=session.close, jobs=jobs, **shown)
     if result.interrupted:
@@ -194,6 +197,7 @@ def play(assignor: Any, history: Scenario, *, level: str = "liveness") -> tuple[
     from rebalance_verifier.gate.search.subject import Subject
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
     from rebalance_verifier.gate.targets.hosts.inside import InProcess
+    from rebalance_verifier.properties.assignors.calls import AssignorCall
     from rebalance_verifier.properties.assignors.clause import violation
     from rebalance_verifier.properties.assignors.clauses import TABLE
 
@@ -203,7 +207,7 @@ def play(assignor: Any, history: Scenario, *, level: str = "liveness") -> tuple[
     record = subject.play(history, [clause for clause in TABLE if clause.level.gates(weakest)])
     if record.found:
         raise violation(record.found[0].clause, record.found[0].breach, record.scenario)
-    return record.calls
+    return tuple(call for call in record.calls if isinstance(call, AssignorCall))
 
 
 def assert_conforms(target: str, scenario: dict[str, object], clause: str) -> None:
@@ -217,7 +221,7 @@ def assert_conforms(target: str, scenario: dict[str, object], clause: str) -> No
     from rebalance_verifier.gate.targets.session import Session
     from rebalance_verifier.properties.assignors.clause import violation
     from rebalance_verifier.properties.assignors.clauses import CLAUSES
-    from rebalance_verifier.properties.assignors.scenarios import from_json
+    from rebalance_verifier.properties.assignors.played import from_json
 
     broken = CLAUSES[one_of("clause", clause, CLAUSES)]
     with judging(TargetError), shared_path(), Session(resolve(target)) as session:

@@ -141,15 +141,18 @@ def _fitted(line: str, width: int) -> Iterator[str]:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun.
 
-    >>> count(1, "claim"), count(2, "claim")
-    ('1 claim', '2 claims')
+    >>> count(1, "claim"), count(2, "claim"), count(2, "process")
+    ('1 claim', '2 claims', '2 processes')
     """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    plural = f"{noun}es" if noun.endswith("ss") else f"{noun}s"
+    return f"{number:,} {noun if number == 1 else plural}"
 
 
-def size(measured: tuple[int, int, int, int]) -> str:
-    """``Scenario.size`` in words."""
-    nouns = ("member", "partition", "claim", "event")
+def size(
+    measured: tuple[int, int, int, int],
+    nouns: tuple[str, str, str, str] = ("member", "partition", "claim", "event"),
+) -> str:
+    """Return ``Scenario.size`` in words."""
     return ", ".join(count(n, noun) for n, noun in zip(measured, nouns, strict=True))
 
 

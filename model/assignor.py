@@ -25,6 +25,10 @@ class Promise(StrEnum):
     RACK_AWARE = "rack-aware"  # prefers members in a replica's rack (KIP-881)
     CO_PARTITIONED = "co-partitioned"  # equal indexes of equal topics go to one member (range)
     SPREAD = "spread"  # what a member keeps is of all topics that it holds alike (KAFKA-16277)
+    # Of tasks (Kafka Streams).
+    STANDBYS = "standbys"  # num.standby.replicas copies of each store that has a changelog
+    HIGH_AVAILABILITY = "high-availability"  # a task runs where its store is caught up (KIP-441)
+    TAGS = "tags"  # copies of a store are spread over client tags (KIP-708)
     # Less than others promise, so that less is expected of them. The first two state a limit.
     PARTIAL = "partial"  # partitions wait while nobody may have more: so many for each member at most
     GRADUAL = "gradual"  # so many partitions move in one round at most

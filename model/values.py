@@ -23,11 +23,14 @@ NEWEST_VERSION = 3
 
 class RebalanceProtocol(StrEnum):
     """How a member behaves in a rebalance (KIP-429, ``ConsumerPartitionAssignor``); or that none decides
-    anything, since the coordinator assigns (``group.protocol=consumer``, KIP-848)."""
+    anything, since the coordinator assigns (``group.protocol=consumer``, KIP-848). Of Kafka Streams: whether
+    a client assigns the tasks (KIP-924), or the coordinator of a streams group (KIP-1071)."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
     CONSUMER = "consumer"
+    TASKS = "tasks"
+    STREAMS = "streams"
 
 
 class TopicPartition(NamedTuple):
@@ -45,6 +48,15 @@ CLASSIC = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE)
 
 SERVED = (RebalanceProtocol.CONSUMER,)
 """Those in which a broker assigns."""
+
+OF_PARTITIONS = (*CLASSIC, RebalanceProtocol.CONSUMER)
+"""Those in which members are assigned partitions."""
+
+OF_TASKS = (RebalanceProtocol.TASKS, RebalanceProtocol.STREAMS)
+"""Those in which processes, or members of them, are assigned tasks."""
+
+FAMILY = {protocol: CLASSIC if protocol in CLASSIC else (protocol,) for protocol in RebalanceProtocol}
+"""Those that an assignor of a protocol may support beside it, since its interface has them too."""
 
 Partitions = tuple[TopicPartition, ...]
 

@@ -25,10 +25,10 @@ from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.resolve import resolve
 from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.properties.assignors.clause import Breach, Clause
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyScenario, of_partitions
 from rebalance_verifier.traces import kinds
 
-Breaks = Callable[[Scenario, Clause], Breach | None]
+Breaks = Callable[[AnyScenario, Clause], Breach | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Minimality:
 
 def measured(trace: Trace, breaks: Breaks) -> Minimality:
     """Take away each single thing of a counterexample."""
-    smaller = [*deletions(trace.scenario)]
+    smaller = [*deletions(of_partitions(trace.scenario))]
     as_it_is = breaks(trace.scenario, trace.clause)
     kinds = [breach.kind for scenario in smaller if (breach := breaks(scenario, trace.clause))]
     left = sum(as_it_is is None or kind == as_it_is.kind for kind in kinds)
@@ -73,7 +73,7 @@ def on_targets(traces: Iterable[Trace]) -> Iterator[tuple[Trace, Breaks]]:
     for spec, same in groupby(sorted(traces, key=target), key=target):
         with Session(resolve(spec)) as session:
 
-            def breaks(scenario: Scenario, clause: Clause, session: Session = session) -> Breach | None:
+            def breaks(scenario: AnyScenario, clause: Clause, session: Session = session) -> Breach | None:
                 found = replay(session, scenario, clause).breach_of(clause.id)
                 return found.breach if found else None
 

@@ -77,6 +77,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 def run(options: argparse.Namespace) -> int:
     """Return the command."""
     from rebalance_verifier.base.processes.workers import processors
+    from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
     from rebalance_verifier.gate.search import counterexamples, resume
     from rebalance_verifier.gate.search.judgement import allow
     from rebalance_verifier.gate.search.progress import CheckProgress
@@ -96,6 +97,8 @@ def run(options: argparse.Namespace) -> int:
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
     target = target_of(options)
     with session(target, options) as talk:
+        with usage_errors(ValueError, option="--without"):
+            refuse_tasks(plan.without, talk.hello.protocols)
         info = describe(target.spec, talk.hello)
         reports.open()  # a target that does not start leaves none
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"

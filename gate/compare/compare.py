@@ -41,7 +41,7 @@ from rebalance_verifier.model.bugs.catalogue import ships
 from rebalance_verifier.model.bugs.switches import SWITCHES
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
 from rebalance_verifier.properties.assignors.clauses import CLAUSES, TABLE
-from rebalance_verifier.properties.assignors.scenarios import Scenario, to_json
+from rebalance_verifier.properties.assignors.played import AnyScenario, to_json
 
 SCHEMA = 2
 
@@ -174,7 +174,7 @@ class CompareError(ValueError):
 ReportProgress = Callable[[int, int, str], None]
 """Called before each step with the number of steps done, of all of its pass, and what is done next."""
 
-Corpus = Mapping[str, Sequence[Scenario]]
+Corpus = Mapping[str, Sequence[AnyScenario]]
 """Clause-protocol id -> scenarios that break it on some target, or on a known mistake; the smallest first."""
 
 
@@ -343,7 +343,7 @@ def expectation(switch: str, spec: str, version: str) -> bool | None:
 def _corpus(comparison: TargetComparison, judged: Sequence[Judged]) -> Corpus:
     """Return the counterexamples that the searches gave, and the probes; their order follows from them
     alone."""
-    found: dict[str, dict[_Order, Scenario]] = {}
+    found: dict[str, dict[_Order, AnyScenario]] = {}
     for one in judged:
         for key, cell in one.searched.items():
             if cell.mark is CellMark.BROKEN:
@@ -351,7 +351,7 @@ def _corpus(comparison: TargetComparison, judged: Sequence[Judged]) -> Corpus:
                     scenario = counterexamples.load(Path(cell.trace)).scenario
                     found.setdefault(key, {})[_order(scenario)] = scenario
     smallest = {key: dict(sorted(scenarios.items())[:MAX_KNOWN]) for key, scenarios in found.items()}
-    given = [(probe.clause, probe.scenario) for probe in probes()]
+    given: list[tuple[Clause, AnyScenario]] = [(probe.clause, probe.scenario) for probe in probes()]
     given += [(trace.clause, trace.scenario) for trace in comparison.known]
     for clause, scenario in given:
         if clause in comparison.plan.clauses:
@@ -362,7 +362,7 @@ def _corpus(comparison: TargetComparison, judged: Sequence[Judged]) -> Corpus:
 _Order = tuple[tuple[int, int, int, int], str]
 
 
-def _order(scenario: Scenario) -> _Order:
+def _order(scenario: AnyScenario) -> _Order:
     return scenario.size, json.dumps(to_json(replace(scenario, dimensions=())))
 
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, DIMENSIONS
 from rebalance_verifier.gate.scenarios.preconditions import BY_NAME as ABLATIONS
+from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.scenarios import Scenario, Subscribe, each_member, everybody
 
 
@@ -92,6 +93,12 @@ def not_drawn(names: Iterable[str]) -> frozenset[str]:
 def not_reached(names: Iterable[str]) -> frozenset[str]:
     """Return the situations that a search without these need not reach."""
     return frozenset(one for name in names for one in _TABLE[name].situations)
+
+
+def refuse_tasks(names: Collection[str], protocols: Iterable[RebalanceProtocol]) -> None:
+    """Raise ValueError where something is to be left out of scenarios of tasks, which have none of it."""
+    if names and any(protocol in OF_TASKS for protocol in protocols):
+        raise ValueError(f"{', '.join(names)} is of partitions: a task assignor is judged without it anyway")
 
 
 def without(scenario: Scenario, names: Collection[str]) -> Scenario:

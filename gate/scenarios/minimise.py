@@ -38,10 +38,10 @@ from rebalance_verifier.properties.assignors.scenarios import (
 
 T = TypeVar("T")
 
-Reduction = Callable[[Scenario], Iterator[Scenario]]
+Reduction = Callable[[T], Iterator[T]]
+"""What can be made of a scenario, of any kind, by taking one thing from it."""
 
-
-Ahead = Callable[[Sequence[Scenario]], None]
+Ahead = Callable[[Sequence[T]], None]
 """Called with what is about to be tried, until one of it breaks: it may be played all at once."""
 
 
@@ -50,31 +50,44 @@ def minimise(
     breaks: Callable[[Scenario], bool],
     *,
     may_go_on: Callable[[], bool] = lambda: True,
-    ahead: Ahead | None = None,
+    ahead: Ahead[Scenario] | None = None,
 ) -> Scenario:
     """Return the smallest scenario reached from ``scenario`` by single reductions that still ``breaks``.
 
     ``scenario`` itself must break. Stops early, with what it has, when ``may_go_on`` says no.
     """
+    return reduced_by(REDUCTIONS, _plainly_named, scenario, breaks, may_go_on=may_go_on, ahead=ahead)
+
+
+def reduced_by(
+    reductions: Sequence[Reduction[T]],
+    plainly_named: Reduction[T],
+    scenario: T,
+    breaks: Callable[[T], bool],
+    *,
+    may_go_on: Callable[[], bool] = lambda: True,
+    ahead: Ahead[T] | None = None,
+) -> T:
+    """Return the smallest that these reductions reach, the boldest of which come first."""
     before = None
     while scenario != before:
         before = scenario
-        for reduce in REDUCTIONS:
+        for reduce in reductions:
             scenario = _exhaust(reduce, scenario, breaks, may_go_on, ahead)
         if scenario == before:
             # And once more: what breaks may depend on names.
-            plain = (named for named in _plainly_named(scenario) if may_go_on() and breaks(named))
+            plain = (named for named in plainly_named(scenario) if may_go_on() and breaks(named))
             scenario = next(plain, scenario)
     return scenario
 
 
 def _exhaust(
-    reduce: Reduction,
-    scenario: Scenario,
-    breaks: Callable[[Scenario], bool],
+    reduce: Reduction[T],
+    scenario: T,
+    breaks: Callable[[T], bool],
     may_go_on: Callable[[], bool],
-    ahead: Ahead | None,
-) -> Scenario:
+    ahead: Ahead[T] | None,
+) -> T:
     """Apply one kind of reduction while it helps. After a success go on at the same place: what comes
     before it has just been tried, on a scenario that differs in one thing only."""
     index = 0
@@ -92,7 +105,7 @@ def _exhaust(
     return scenario
 
 
-def _announced(candidates: Iterator[Scenario], ahead: Ahead) -> Iterator[Scenario]:
+def _announced(candidates: Iterator[T], ahead: Ahead[T]) -> Iterator[T]:
     """Yield the candidates, the more of them ahead the longer none has helped."""
     count = FIRST_AHEAD
     while several := list(islice(candidates, count)):
@@ -117,7 +130,7 @@ def _fewer_rounds(s: Scenario) -> Iterator[Scenario]:
         yield replace(s, rounds=(*s.rounds[:index], merged, *s.rounds[index + 2 :]))
 
 
-def _fewer(items: Sequence[T]) -> Iterator[Sequence[T]]:
+def fewer(items: Sequence[T]) -> Iterator[Sequence[T]]:
     """Yield what to keep of several things: few of them, then all but a run, halves first and each alone
     last."""
     count = len(items)
@@ -145,7 +158,7 @@ def _runs(count: int) -> Iterator[int]:
 
 def _fewer_events(s: Scenario) -> Iterator[Scenario]:
     events = [(number, index) for number, events in enumerate(s.rounds) for index in range(len(events))]
-    for kept in _fewer(events):
+    for kept in fewer(events):
         yield without_things(s, (("event", gone) for gone in {*events}.difference(kept)))
     if s.rounds:
         for index, event in enumerate(first := s.rounds[0]):
@@ -155,7 +168,7 @@ def _fewer_events(s: Scenario) -> Iterator[Scenario]:
 
 
 def _fewer_members(s: Scenario) -> Iterator[Scenario]:
-    for kept in _fewer(s.members):
+    for kept in fewer(s.members):
         yield _only_members(s, kept)
     alike: dict[object, list[ScenarioMember]] = {}
     for member in s.members:
@@ -227,7 +240,7 @@ def _smaller_group(s: Scenario) -> Iterator[Scenario]:
 
 def _fewer_topics(s: Scenario) -> Iterator[Scenario]:
     topics = topics_named(s)
-    for kept in _fewer(topics):
+    for kept in fewer(topics):
         yield without_topics(s, {*topics}.difference(kept))
 
 
@@ -308,7 +321,7 @@ def _cut_each(s: Scenario, counts: Mapping[str, int]) -> Scenario:
 
 def _fewer_claims(s: Scenario) -> Iterator[Scenario]:
     claims = [*dict.fromkeys((m.id, p) for m in everybody(s) for p in m.owned)]
-    for kept in _fewer(claims):
+    for kept in fewer(claims):
         yield without_things(s, (("claim", gone) for gone in {*claims}.difference(kept)))
     yield from _changed_members(s, _claiming_less)
 
@@ -461,7 +474,7 @@ def without_things(s: Scenario, things: Iterable[Thing]) -> Scenario:
     return without_events_of(kept, {str(name) for kind, name in gone if kind == "member"})
 
 
-REDUCTIONS: tuple[Reduction, ...] = (  # the boldest first
+REDUCTIONS: tuple[Reduction[Scenario], ...] = (  # the boldest first
     _fewer_rounds,
     _tiny_group,
     _fewer_members,

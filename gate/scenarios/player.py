@@ -48,6 +48,7 @@ from rebalance_verifier.properties.assignors.clause import (
     History,
     Scope,
 )
+from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 from rebalance_verifier.properties.assignors.scenarios import (
     UNREADABLE,
     AddMember,
@@ -83,8 +84,8 @@ class Found:
 class PlayedHistory:
     """What playing one scenario showed. ``found`` has at most one entry per clause, the first."""
 
-    scenario: Scenario
-    calls: tuple[AssignorCall, ...]
+    scenario: AnyScenario
+    calls: tuple[AnyCall, ...]
     found: tuple[Found, ...] = ()
     witnesses: frozenset[str] = frozenset()
     skipped: str | None = None
@@ -189,10 +190,10 @@ def history(
             judge.history(History(tuple(calls), alone, settled))
         if settled is not None and settled > alone:
             judge.witnesses.add("follow-up rebalance")
-    except _NoAnswer as stop:
+    except NoAnswer as stop:
         failure = stop.failure
         judge.witnesses.add(f"no answer: {failure.kind}")
-    except _Decided:
+    except NothingLeft:
         pass
     if failure is not None and failure.kind is FailureKind.SKIPPED:
         return PlayedHistory(
@@ -214,6 +215,8 @@ def from_round(record: PlayedHistory, number: int) -> Scenario:
     members claimed there are the claims they arrive with. A shorter story of the same breach, if it
     still shows it."""
     scenario, call = record.scenario, record.calls[number - 1]
+    assert isinstance(scenario, Scenario)
+    assert isinstance(call, AssignorCall)
     joined = (e.member for events in scenario.rounds for e in events if isinstance(e, AddMember))
     known = {m.id: m for m in (*scenario.members, *joined)}
     members = tuple(
@@ -233,13 +236,15 @@ def from_round(record: PlayedHistory, number: int) -> Scenario:
     )
 
 
-class _NoAnswer(Exception):
+class NoAnswer(Exception):
+    """No answer came, which ends a history."""
+
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.message)
         self.failure = failure
 
 
-class _Decided(Exception):
+class NothingLeft(Exception):
     """Nothing that could be asked further changes what is wanted."""
 
 
@@ -259,7 +264,7 @@ class _Judge:
         for clause in self.by_scope[Scope.REPLY]:
             self._note(clause, clause.check(reply))
         if isinstance(reply, Failure):
-            raise _NoAnswer(reply)
+            raise NoAnswer(reply)
         return reply
 
     def call(self, call: AssignorCall) -> None:
@@ -273,7 +278,7 @@ class _Judge:
                 if Promise.STICKY in clause.promises:
                     self.claims += call.kept + (breach.gap if breach else 0)
         if len(self.found) >= self.wanted:
-            raise _Decided
+            raise NothingLeft
 
     def further(self, scope: Scope, call: AssignorCall) -> Playing[None]:
         """Let the clauses of a scope ask further questions about a call."""
@@ -287,7 +292,7 @@ class _Judge:
                 except StopIteration as end:
                     self._note(clause, end.value)
         if len(self.found) >= self.wanted:
-            raise _Decided
+            raise NothingLeft
 
     def history(self, history: History) -> None:
         self.round = len(history.calls) if history.settled is None else history.settled + 1
@@ -480,7 +485,7 @@ def _written(members: Sequence[_State], judge: _Judge, one_process: bool) -> Pla
     ):
         if isinstance(answer, Failure):
             judge.reply(answer)
-            raise _NoAnswer(answer)
+            raise NoAnswer(answer)
         found.append(answer)
     return found
 

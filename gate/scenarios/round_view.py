@@ -7,6 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
+from rebalance_verifier.gate.scenarios.task_view import answers_changed, rare, states_changed, task_views
+from rebalance_verifier.gate.scenarios.task_view import stories as task_stories
 from rebalance_verifier.model.steps import StepView
 from rebalance_verifier.model.values import (
     NEWEST_VERSION,
@@ -17,6 +19,7 @@ from rebalance_verifier.model.values import (
     TopicPartition,
 )
 from rebalance_verifier.properties.assignors.calls import AssignorCall, StatedClaim
+from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -29,6 +32,8 @@ from rebalance_verifier.properties.assignors.scenarios import (
     Subscribe,
     UserData,
 )
+from rebalance_verifier.properties.assignors.task_calls import TaskCall
+from rebalance_verifier.properties.assignors.task_scenarios import TaskScenario
 from rebalance_verifier.properties.assignors.wording import listed, terms_of, together
 
 MAX_ROUNDS = 12
@@ -162,11 +167,16 @@ def played_rounds(
 
 
 def round_views(
-    scenario: Scenario, calls: Sequence[AssignorCall], breaking: int = 0, summary: str = ""
+    scenario: AnyScenario, played: Sequence[AnyCall], breaking: int = 0, summary: str = ""
 ) -> Iterator[StepView]:
     """Yield the rounds that were answered, for who steps through them: what precedes each, then what
     everybody claims in JoinGroup and is given in SyncGroup. Of very many the last. ``summary``: what breaks
     in the ``breaking`` one."""
+    if isinstance(scenario, TaskScenario):
+        of_tasks = [call for call in played if isinstance(call, TaskCall)]
+        yield from task_views(scenario, of_tasks, breaking, summary)
+        return
+    calls = [call for call in played if isinstance(call, AssignorCall)]
     first, room = len(calls), MAX_PARTS
     while first and (room := room - len(calls[first - 1].group)) >= 0:
         first -= 1
@@ -218,6 +228,24 @@ def _part(call: AssignorCall, member: str) -> str:
     claim = call.claims.get(member)
     had = f"{terms_of(call.protocol).had} {_claim(claim)}, " if claim else ""
     return had + f"is given {_grant(call, member)}"
+
+
+def before_changed(
+    call: AnyCall, before: AnyCall | None, decisive: Set[TopicPartition] = frozenset()
+) -> list[str]:
+    """Return what members claim, or clients run, as far as it was not so before."""
+    if isinstance(call, TaskCall):
+        return states_changed(call, before if isinstance(before, TaskCall) else None, decisive)
+    return claims_changed(call, before if isinstance(before, AssignorCall) else None, decisive)
+
+
+def after_changed(
+    call: AnyCall, before: AnyCall | None, decisive: Set[TopicPartition] = frozenset()
+) -> list[str]:
+    """Return what everybody is given, as far as it was not so before."""
+    if isinstance(call, TaskCall):
+        return answers_changed(call, before if isinstance(before, TaskCall) else None, decisive)
+    return grants_changed(call, before if isinstance(before, AssignorCall) else None, decisive)
 
 
 def claims_changed(
@@ -277,9 +305,11 @@ def _few(partitions: Sequence[TopicPartition]) -> str:
     return " ".join(map(str, partitions[:MAX_NAMED])) + more or "nothing"
 
 
-def stories(scenario: Scenario, window: range) -> dict[int, str]:
+def stories(scenario: AnyScenario, window: range) -> dict[int, str]:
     """Return what happens before each of the rebalances in ``window`` (numbered from 0) in which anything
     does."""
+    if isinstance(scenario, TaskScenario):
+        return task_stories(scenario, window)
     texts = {index: story for index, story, _, _ in followed(scenario, window)}
     return {index: story for index, story in texts.items() if story}
 
@@ -349,12 +379,14 @@ _FAULTS = {
 # -- so that nobody takes a finding for more than it is ----------------------------------------------
 
 
-def unusual_preconditions(scenario: Scenario) -> list[str]:
+def unusual_preconditions(scenario: AnyScenario) -> list[str]:
     """Half a sentence for each.
 
     In EAGER the claims are what an assignor remembers in its user data: that those are old is no news, and
     neither is a claim to a topic that the member has dropped.
     """
+    if isinstance(scenario, TaskScenario):
+        return rare(scenario)
     found = [*_hostile(scenario), *_gone(scenario), *_repeated(scenario), *_shared(scenario)]
     found += [*_shrunk(scenario), *_ancient(scenario)]
     if scenario.protocol is RebalanceProtocol.COOPERATIVE:

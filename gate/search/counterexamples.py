@@ -22,13 +22,14 @@ from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search.result import MAYBE_UNSAID, ClauseResult, Finding, Result, TargetInfo
 from rebalance_verifier.gate.targets import trust
 from rebalance_verifier.model import codec
+from rebalance_verifier.model.tasks import ClientTasks, TaskId, Tasks
 from rebalance_verifier.model.values import NO_GENERATION, Partitions, RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import AssignorCall
 from rebalance_verifier.properties.assignors.clause import Clause
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
-from rebalance_verifier.properties.assignors.scenarios import Scenario
-from rebalance_verifier.properties.assignors.scenarios import from_json as scenario_in
-from rebalance_verifier.properties.assignors.scenarios import to_json as scenario_out
+from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
+from rebalance_verifier.properties.assignors.played import from_json as scenario_in
+from rebalance_verifier.properties.assignors.played import to_json as scenario_out
+from rebalance_verifier.properties.assignors.task_calls import TaskCall
 
 SCHEMA = 1
 """Raised when older readers would misread the file."""
@@ -62,6 +63,25 @@ class RecordedCall(NamedTuple):
     assignment: Mapping[str, Partitions]
 
 
+class RecordedClient(NamedTuple):
+    """What a process, or a member of one, has when a call is made: what runs, what is on its disk."""
+
+    process: str = ""
+    threads: int = 1
+    active: Tasks = ()
+    standby: Tasks = ()
+    lags: Mapping[TaskId, int] = {}
+
+
+class RecordedTasks(NamedTuple):
+    """One call of a task assignor, as it is recorded."""
+
+    round: int
+    clients: Mapping[str, RecordedClient]
+    assignment: tuple[ClientTasks, ...] = ()
+    followup: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """One counterexample. ``calls`` is the recording, as JSON; ``path`` where it was read from."""
@@ -79,7 +99,7 @@ class Trace:
     number: int = 0
     found_size: FoundSize = field(default_factory=FoundSize)
     confirmed: bool = False
-    scenario: Scenario
+    scenario: AnyScenario
     calls: tuple[Mapping[str, Any], ...] = ()
     path: Path | None = None
 
@@ -88,7 +108,7 @@ class Trace:
         """The id, which follows from clause, target and scenario: an edited trace is another one."""
         return trace_id(self.clause.id, self.target.spec, self.scenario)
 
-    def finding(self, found: Found, played: Scenario, calls: tuple[AssignorCall, ...]) -> Finding:
+    def finding(self, found: Found, played: AnyScenario, calls: tuple[AnyCall, ...]) -> Finding:
         """Return what a play of it has ``found``, as far as the file says where it comes from."""
         return replace(
             Finding.of(found, played, calls),
@@ -114,7 +134,7 @@ class Trace:
         return self.scenario.protocol
 
 
-def trace_id(clause: str, target: str, scenario: Scenario) -> str:
+def trace_id(clause: str, target: str, scenario: AnyScenario) -> str:
     """Eight hexadecimal digits that depend on the clause id, the target's spec and the scenario only.
 
     The order of members and topics counts, because it is part of what the target is asked.
@@ -127,12 +147,7 @@ def trace_id(clause: str, target: str, scenario: Scenario) -> str:
 def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -> Trace:
     """Return the trace of a finding."""
     breach = finding.breach
-    entries = sum(
-        len(partitions)
-        for call in finding.calls
-        for partitions in (*call.assignment.values(), *(c.partitions for c in call.claims.values()))
-    )
-    calls = finding.calls if entries <= MAX_RECORDED else ()
+    calls = finding.calls if sum(map(entries, finding.calls)) <= MAX_RECORDED else ()
     return Trace(
         clause=finding.clause,
         target=target,
@@ -152,7 +167,27 @@ def of(finding: Finding, target: TargetInfo, profile: str, suite_version: str) -
     )
 
 
-def _recording(number: int, call: AssignorCall) -> dict[str, Any]:
+def entries(call: AnyCall) -> int:
+    """Return how much a call has to record."""
+    if isinstance(call, TaskCall):
+        here, there = call.application.clients, call.assignment.clients
+        found = sum(len(one.active) + len(one.standby) for one in here)
+        return found + sum(len(one.active) + len(one.standby) for one in there)
+    lists = (*call.assignment.values(), *(claim.partitions for claim in call.claims.values()))
+    return sum(map(len, lists))
+
+
+def _recording(number: int, call: AnyCall) -> dict[str, Any]:
+    if isinstance(call, TaskCall):
+        clients = {
+            one.id: RecordedClient(one.process, one.threads, one.active, one.standby, one.lags)
+            for one in call.application.clients
+        }
+        assigned = call.assignment
+        tasks: dict[str, Any] = codec.to_json(
+            RecordedTasks(number, clients, assigned.clients, assigned.followup)
+        )
+        return tasks
     members = {
         member: RecordedMember(
             tuple(subscription.topics), call.claims[member].partitions, call.claims[member].generation
@@ -221,7 +256,7 @@ def save(trace: Trace, directory: Path) -> Path:
 
 
 def _parse(data: dict[str, Any]) -> Trace:
-    read = codec.from_json(Trace, data, readers={Clause: _clause, Scenario: scenario_in})
+    read = codec.from_json(Trace, data, readers={Clause: _clause, AnyScenario: scenario_in})
     protocol = data.get("protocol", read.protocol.value)
     if protocol != read.protocol:
         raise TraceError(f"protocol is {protocol!r} and the scenario's is {read.protocol.value!r}")

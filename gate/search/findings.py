@@ -16,12 +16,14 @@ from rebalance_verifier.gate.search.causes.attribution import (
     BreakingScenario,
     CauseFound,
 )
+from rebalance_verifier.gate.search.causes.tasks import TaskAttribution
 from rebalance_verifier.gate.search.plan import CheckPlan
 from rebalance_verifier.gate.search.result import Finding
 from rebalance_verifier.gate.search.subject import PLAYS, Subject
 from rebalance_verifier.gate.search.time_limit import shrink_until
 from rebalance_verifier.gate.targets.hosts.inside import OutOfTime
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyScenario
+from rebalance_verifier.properties.assignors.task_scenarios import TaskScenario
 
 IMPATIENT = 0.5
 """Seconds that a call gets once the target is known to hang: while more is searched, and to minimise."""
@@ -62,7 +64,7 @@ def findings(
 
 
 def confirmed(
-    plan: CheckPlan, subject: Subject, broken: BreakingScenario, small: Scenario, fresh: Callable[[], None]
+    plan: CheckPlan, subject: Subject, broken: BreakingScenario, small: AnyScenario, fresh: Callable[[], None]
 ) -> Finding | None:
     """Return the counterexample that ``small`` is, or what it was made of, if a fresh process shows it
     too."""
@@ -88,7 +90,7 @@ def unconfirmed(plan: CheckPlan, broken: BreakingScenario) -> Finding:
 
 def attribution(
     plan: CheckPlan, subject: Subject, broken: Sequence[BreakingScenario], until: float = math.inf
-) -> Attribution:
+) -> Attribution | TaskAttribution:
     """Return what explains why a clause is ``broken``. Plays that are slow cost more than one."""
     clause, session = broken[0].found.clause, subject.session
     hasty = replace(subject, to_breach=subject.alike is not False)
@@ -96,7 +98,7 @@ def attribution(
     failures = {one.found.breach.actual for one in broken}
     used = session.cpu_seconds
 
-    def plays(scenarios: Sequence[Scenario]) -> list[tuple[PlayedHistory, float]]:
+    def plays(scenarios: Sequence[AnyScenario]) -> list[tuple[PlayedHistory, float]]:
         nonlocal used
         began, patient, first = used, session.call_seconds, session.history
         session.call_seconds = min(patient, IMPATIENT) if FailureKind.TIMEOUT in failures else patient
@@ -114,7 +116,9 @@ def attribution(
         costs = [(r, 1 + _lost(r, seconds) / patience * plan.profile.shrink) for r in records]
         return costs if len(played) == len(scenarios) else _filled(scenarios, costs)
 
-    return Attribution(
+    of_tasks = isinstance(broken[0].scenario, TaskScenario)
+    explaining: type[Attribution] | type[TaskAttribution] = TaskAttribution if of_tasks else Attribution
+    return explaining(
         clause=clause,
         plays=plays,
         limit=plan.profile.shrink,
@@ -126,7 +130,7 @@ def attribution(
 
 
 def _filled(
-    scenarios: Sequence[Scenario], costs: Sequence[tuple[PlayedHistory, float]]
+    scenarios: Sequence[AnyScenario], costs: Sequence[tuple[PlayedHistory, float]]
 ) -> list[tuple[PlayedHistory, float]]:
     """Return the same for all ``scenarios``: one that was not played, since the search is without its kind,
     breaks nothing."""

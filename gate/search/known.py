@@ -22,11 +22,12 @@ from typing import TYPE_CHECKING
 from rebalance_verifier.base import known
 from rebalance_verifier.base.known import UNTIL, KnownEntry
 from rebalance_verifier.base.names import unknown
+from rebalance_verifier.model.values import RebalanceProtocol
 
 if TYPE_CHECKING:
     from rebalance_verifier.gate.search.result import ClauseResult, Finding
 
-_SUFFIXES = ("-eager", "-cooperative")
+_SUFFIXES = tuple(f"-{protocol}" for protocol in RebalanceProtocol)
 _PART = re.compile(r"\*{1,2}|[A-Za-z0-9_.-]+")
 _CAUSE = re.compile(r"[A-Za-z0-9_.-]+(\+[A-Za-z0-9_.-]+)*")
 
@@ -49,7 +50,8 @@ class KnownFailure(KnownEntry):
         if "@" in pattern and not _CAUSE.fullmatch(cause := pattern.partition("@")[2]):
             raise ValueError(f"{pattern!r} names no cause behind '@': write it as a report does")
         if "@" in pattern:
-            _check_cause(cause, raises=cls(pattern=pattern).about("assign/4-eager"))
+            raising = ("assign/4-eager", "task/5-tasks", "task/5-streams")
+            _check_cause(cause, raises=any(map(cls(pattern=pattern).about, raising)))
 
     @classmethod
     def check_typed(cls, pattern: str) -> None:
@@ -86,9 +88,10 @@ def _check_cause(cause: str, *, raises: bool) -> None:
     from rebalance_verifier.gate.scenarios.preconditions import BY_NAME
     from rebalance_verifier.gate.search.causes.attribution import Cause
     from rebalance_verifier.properties.assignors.settling import KINDS
+    from rebalance_verifier.properties.assignors.task_clauses import TASK_KINDS
 
     first, *features = parts = cause.split("+")
-    kinds = (*KINDS, *map(str, FailureKind))
+    kinds = (*KINDS, *TASK_KINDS, *map(str, FailureKind))
     of_kind = first in kinds or (raises and first.isidentifier() and first not in (*BY_NAME, "plain"))
     kind, features = (first, features) if of_kind else ("", [one for one in parts if parts != ["plain"]])
     for part in features:

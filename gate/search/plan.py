@@ -8,12 +8,13 @@ from functools import cache
 
 from rebalance_verifier.base.draws import Seeded
 from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.scenarios import generator, task_generator
 from rebalance_verifier.gate.scenarios.exclusions import not_drawn, without
-from rebalance_verifier.gate.scenarios.generator import LARGE, SMALL, Size, along, crowd, generate, some
 from rebalance_verifier.gate.search.causes.attribution import MAX_CAUSES
-from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause
 from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.played import AnyScenario
 from rebalance_verifier.properties.assignors.scenarios import Scenario
 
 
@@ -66,9 +67,9 @@ class CheckPlan:
     repeatable: bool = False
     """Minimising does not look at the clock: what it comes to is the same everywhere."""
 
-    def plays(self, scenario: Scenario) -> bool:
+    def plays(self, scenario: AnyScenario) -> bool:
         """Check whether a scenario has nothing in it that the search is without."""
-        return not self.without or without(scenario, self.without) == scenario
+        return not self.without or _without(self, scenario) == scenario
 
 
 FLOORS_FROM = 20
@@ -84,45 +85,75 @@ def slices(total: int) -> list[range]:
     return [range(first, min(first + SLICE, total)) for first in range(0, total, SLICE)]
 
 
-def numbered(plan: CheckPlan, protocols: Sequence[RebalanceProtocol]) -> Iterator[Scenario]:
+def numbered(plan: CheckPlan, protocols: Sequence[RebalanceProtocol]) -> Iterator[AnyScenario]:
     """Yield all scenarios of a plan in order."""
     return (
         scenario_at(plan, protocols, number) for number in range(count(plan.profile, protocols, plan.without))
     )
 
 
-def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number: int) -> Scenario:
+def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number: int) -> AnyScenario:
     """Return the scenario with this number, which depends on the seed and the number alone. The dimensions
     come in turn, so that a short run is broad; then random combinations, then the crowd."""
     profile, seed = plan.profile, plan.seed
     systematic = _systematic(tuple(protocols), plan.without)
     index, which = divmod(number, len(systematic))
     if index < profile.each:
-        protocol, names, size = systematic[which]
-        draw = Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{size.members[1]}/{index}")
-        return without(generate(draw, protocol, names, size), plan.without)
+        protocol, names, at = systematic[which]
+        draw = Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{_kinds(protocol)[at][1]}/{index}")
+        return _without(plan, _along(draw, protocol, at))
     index, which = divmod(number - profile.each * len(systematic), len(protocols))
     protocol = protocols[which]
     if index < profile.mixed + profile.large:
         draw = Seeded(f"{seed}/{protocol}/mixed/{index}")
-        left_out = not_drawn(plan.without)
-        names = tuple(name for name in some(draw) if name not in left_out)
-        made = generate(draw, protocol, names, SMALL if index < profile.mixed else LARGE)
-        return without(made, plan.without)
-    return without(crowd(protocol, profile.crowd), plan.without)
+        return _without(plan, _mixed(draw, protocol, plan.without, large=index >= profile.mixed))
+    drawn = task_generator if protocol in OF_TASKS else generator
+    return _without(plan, drawn.crowd(protocol, profile.crowd))
+
+
+def _without(plan: CheckPlan, scenario: AnyScenario) -> AnyScenario:
+    """Return a scenario without what the search leaves out, which is of partitions."""
+    return without(scenario, plan.without) if isinstance(scenario, Scenario) else scenario
+
+
+def _along(draw: Seeded, protocol: RebalanceProtocol, at: int) -> AnyScenario:
+    """Return a scenario of the kind with this number among the systematic ones of a protocol."""
+    if protocol in OF_TASKS:
+        return task_generator.generate(draw, protocol, *task_generator.along(protocol)[at])
+    return generator.generate(draw, protocol, *generator.along(protocol)[at])
+
+
+def _mixed(
+    draw: Seeded, protocol: RebalanceProtocol, leaving: tuple[str, ...], *, large: bool
+) -> AnyScenario:
+    """Return a scenario along a random combination."""
+    if protocol in OF_TASKS:
+        size = task_generator.LARGE if large else task_generator.SMALL
+        return task_generator.generate(draw, protocol, task_generator.some(draw), size)
+    left_out = not_drawn(leaving)
+    names = tuple(name for name in generator.some(draw) if name not in left_out)
+    return generator.generate(draw, protocol, names, generator.LARGE if large else generator.SMALL)
 
 
 @cache
 def _systematic(
     protocols: tuple[RebalanceProtocol, ...], leaving: tuple[str, ...]
-) -> list[tuple[RebalanceProtocol, tuple[str, ...], Size]]:
+) -> list[tuple[RebalanceProtocol, tuple[str, ...], int]]:
+    """Return what is searched systematically: the dimensions, and their number among those of a protocol."""
     left_out = not_drawn(leaving)
     return [
-        (protocol, names, size)
+        (protocol, names, at)
         for protocol in protocols
-        for names, size in along(protocol)
+        for at, (names, _) in enumerate(_kinds(protocol))
         if left_out.isdisjoint(names)
     ]
+
+
+@cache
+def _kinds(protocol: RebalanceProtocol) -> list[tuple[tuple[str, ...], int]]:
+    """Return what is searched systematically of one protocol: the dimensions, and members at most."""
+    along = task_generator.along(protocol) if protocol in OF_TASKS else generator.along(protocol)
+    return [(names, size.members[1]) for names, size in along]
 
 
 def count(

@@ -15,9 +15,8 @@ from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import AssignorCall
 from rebalance_verifier.properties.assignors.clause import Clause
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 
 COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
 """The fields of ``CheckProgress`` that count by name."""
@@ -46,10 +45,10 @@ class CheckTally:
 class Passing:
     """A scenario in which every clause held. ``calls`` is None after a resume, until it is played again."""
 
-    scenario: Scenario
+    scenario: AnyScenario
     number: int
     worth: int
-    calls: tuple[AssignorCall, ...] | None = None
+    calls: tuple[AnyCall, ...] | None = None
 
 
 @dataclass(slots=True, kw_only=True)

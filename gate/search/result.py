@@ -10,9 +10,8 @@ from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search.causes.attribution import Cause
 from rebalance_verifier.model.values import RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import AssignorCall
 from rebalance_verifier.properties.assignors.clause import Breach, Clause
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 
 
 class Status(StrEnum):
@@ -62,9 +61,9 @@ class Finding:
     clause: Clause
     protocol: RebalanceProtocol
     breach: Breach
-    scenario: Scenario
+    scenario: AnyScenario
     round: int
-    calls: tuple[AssignorCall, ...]
+    calls: tuple[AnyCall, ...]
     seed: int = 0
     number: int = 0
     found_size: tuple[int, int, int, int]
@@ -77,7 +76,7 @@ class Finding:
     path: str = ""
 
     @classmethod
-    def of(cls, found: Found, scenario: Scenario, calls: tuple[AssignorCall, ...] = ()) -> Finding:
+    def of(cls, found: Found, scenario: AnyScenario, calls: tuple[AnyCall, ...] = ()) -> Finding:
         """Return what a play of ``scenario`` has ``found``, not confirmed yet."""
         return cls(
             clause=found.clause,
@@ -147,8 +146,8 @@ class Sample:
     """A scenario along one dimension in which every clause held, with its calls: what passing looks like."""
 
     dimension: str
-    scenario: Scenario
-    calls: tuple[AssignorCall, ...]
+    scenario: AnyScenario
+    calls: tuple[AnyCall, ...]
     number: int
 
 

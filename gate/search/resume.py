@@ -24,7 +24,7 @@ from rebalance_verifier.gate.search.result import TargetInfo
 from rebalance_verifier.model.values import RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
-from rebalance_verifier.properties.assignors.scenarios import from_json, to_json
+from rebalance_verifier.properties.assignors.played import from_json, to_json
 
 NUMBERS = ("first", "done", "questions", "claims", "moved", "seconds")
 """The fields of ``CheckProgress`` that are numbers."""

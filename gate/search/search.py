@@ -18,6 +18,7 @@ from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios.exclusions import not_reached
 from rebalance_verifier.gate.scenarios.generator import BY_NAME, CROWD
 from rebalance_verifier.gate.scenarios.player import PlayedHistory
+from rebalance_verifier.gate.scenarios.task_generator import TASKS_BY_NAME
 from rebalance_verifier.gate.search.findings import IMPATIENT, PATIENCE, findings, unconfirmed
 from rebalance_verifier.gate.search.hints import hint
 from rebalance_verifier.gate.search.judgement import judge
@@ -37,12 +38,12 @@ from rebalance_verifier.gate.search.time_limit import TimeLimits
 from rebalance_verifier.gate.targets.hosts.inside import OutOfTime
 from rebalance_verifier.gate.targets.hosts.messages import Hello
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import CLASSIC, RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import AssignorCall
+from rebalance_verifier.model.values import FAMILY, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
-from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.clauses import TABLE, unanswered
 from rebalance_verifier.properties.assignors.oracles import FLOORS
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
+from rebalance_verifier.properties.assignors.task_calls import TASK_FLOORS
 
 T = TypeVar("T")
 ReportStage = Callable[[str, int, int], None]
@@ -203,7 +204,10 @@ def _played(
 
 def _stopped(plan: CheckPlan, progress: CheckProgress, part: CheckProgress) -> str | None:
     """Return why the search stops behind ``part``, the newest of ``progress``, if it does."""
-    unexpected = any(not plan.expected(f"assign/4-{protocol}") for protocol in part.hung)
+    unexpected = any(
+        not plan.expected(f"{unanswered(protocol)}-{protocol}")
+        for protocol in map(RebalanceProtocol, part.hung)
+    )
     if unexpected and IMPATIENT * ((calls := progress.hung.total()) - 1) > PATIENCE:
         return f"{calls} calls do not return, or use up what they may"
     return "stopped at the first violation" if _violates(plan, part) else None
@@ -295,7 +299,7 @@ def check(
         )
         for clause in plan.clauses
         for protocol in clause.protocols
-        if (protocol in CLASSIC) in {one in CLASSIC for one in declared}
+        if FAMILY[protocol] in {FAMILY[one] for one in declared}
     )
     result = Result(
         suite_version=distribution_version("rebalance-verifier"),
@@ -326,7 +330,7 @@ def _findings(
     yield judged(replace(Subject.renewed(session), alike=alike))
 
 
-def _calls(scenario: Scenario, session: TargetSession) -> Iterator[tuple[AssignorCall, ...]]:
+def _calls(scenario: AnyScenario, session: TargetSession) -> Iterator[tuple[AnyCall, ...]]:
     with contextlib.suppress(OutOfTime):  # the report does without
         yield Subject.renewed(session).play(scenario, ()).calls
 
@@ -335,7 +339,7 @@ def _urgency(plan: CheckPlan, progress: CheckProgress, key: str) -> tuple[object
     """Return what is made small first: what costs no calls that hang, and where time may run out, the
     worst."""
     level = progress.breaking[key][0].found.clause.level
-    return 0 if plan.budget is None else [*Level].index(level), key.startswith("assign/4-"), key
+    return 0 if plan.budget is None else [*Level].index(level), key.startswith(("assign/4-", "task/5-")), key
 
 
 def _row(
@@ -368,6 +372,8 @@ def _row(
         return row(status=Status.UNSUPPORTED, note=clause.missing(promises))
     if judged and cut:  # it would not be broken by what was not played
         return row(status=Status.UNTESTED, scenarios=judged, note=f"interrupted after {judged} scenarios")
+    if judged and clause.needs and not progress.witnesses[f"{clause.needs}-{protocol}"]:
+        return row(status=Status.UNTESTED, note=f"never reached: {clause.needs}")
     if judged:
         return row(status=Status.PASSED, scenarios=judged)
     declined = progress.skipped.most_common(1)
@@ -400,13 +406,13 @@ def _floors(
     if plan.profile.each < FLOORS_FROM:
         return {}
     beyond = not_reached(plan.without)
-    return {p: tuple(one for one in FLOORS[p] if one not in beyond) for p in protocols}
+    return {p: tuple(one for one in (FLOORS | TASK_FLOORS)[p] if one not in beyond) for p in protocols}
 
 
 def _keys(protocols: Sequence[RebalanceProtocol]) -> Iterator[tuple[RebalanceProtocol, str, str]]:
     """(protocol, dimension, ``along_key``) for all that a search can have played, in order."""
     for protocol in protocols:
-        for dimension in ("", *BY_NAME, CROWD):
+        for dimension in ("", *BY_NAME, *TASKS_BY_NAME, CROWD):
             yield protocol, dimension, along_key(protocol, dimension)
 
 
@@ -459,7 +465,7 @@ def describe(spec: str, hello: Hello) -> TargetInfo:
     )
 
 
-def replay(session: TargetSession, scenario: Scenario, clause: Clause) -> PlayedHistory:
+def replay(session: TargetSession, scenario: AnyScenario, clause: Clause) -> PlayedHistory:
     """Play one saved scenario for one clause, whatever the target promises today."""
     subject = replace(Subject.of(session), promises=tuple(sorted(clause.promises)))
     return subject.showing(scenario, clause)

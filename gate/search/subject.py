@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from rebalance_verifier.gate.scenarios.player import PlayedHistory, history, play
+from rebalance_verifier.gate.scenarios import player, task_player
+from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.targets.hosts.inside import InProcess
 from rebalance_verifier.gate.targets.session import Session, TargetLost
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.properties.assignors.calls import Writer, answered_together
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyScenario
+from rebalance_verifier.properties.assignors.task_scenarios import TaskScenario
 
 PLAYS, PLAYS_AT_RANDOM = 5, 40
 """Plays in a row that have to break a clause; the second where equal questions had several answers, or were
@@ -51,17 +54,16 @@ class Subject:
         return cls.of(session)
 
     def plays(
-        self, numbers: range, scenario: Callable[[int], Scenario], clauses: Sequence[Clause]
+        self, numbers: range, scenario: Callable[[int], AnyScenario], clauses: Sequence[Clause]
     ) -> Iterator[PlayedHistory]:
         """Play the scenarios with these numbers, in order: several at once where the target can, until that
         ends its process; then, and with others, one by one."""
-        session, limits = self.session, self.session.hello.limits
+        session = self.session
         at_once = min(session.hello.histories, AT_ONCE)
         while numbers:
             batch, numbers = numbers[:at_once], numbers[at_once:]
             if isinstance(session, Session) and at_once > 1:
-                known = (self.writer, clauses, self.promises, limits, self.to_breach)
-                playing = {n + 1: history(scenario(n), *known) for n in batch}
+                playing = {n + 1: self._history(scenario(n), clauses) for n in batch}
                 try:
                     played = answered_together(playing, session.answers)
                 except TargetLost:
@@ -73,14 +75,25 @@ class Subject:
                 session.history = number
                 yield self.play(scenario(number), clauses)
 
-    def play(self, scenario: Scenario, clauses: Sequence[Clause]) -> PlayedHistory:
-        """Play one scenario."""
-        session, limits = self.session, self.session.hello.limits
-        session.history += 1
-        ask, again = session.assign, session.again
-        return play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)
+    def _history(
+        self, scenario: AnyScenario, clauses: Sequence[Clause]
+    ) -> Generator[Any, Any, PlayedHistory]:
+        """Return the play of a scenario as a generator of its questions."""
+        if isinstance(scenario, TaskScenario):
+            return task_player.history(scenario, clauses, self.promises, self.to_breach)
+        limits = self.session.hello.limits
+        return player.history(scenario, self.writer, clauses, self.promises, limits, self.to_breach)
 
-    def showing(self, scenario: Scenario, clause: Clause) -> PlayedHistory:
+    def play(self, scenario: AnyScenario, clauses: Sequence[Clause]) -> PlayedHistory:
+        """Play one scenario."""
+        session = self.session
+        session.history += 1
+        if isinstance(scenario, TaskScenario):
+            return task_player.play(scenario, session.assign_tasks, clauses, self.promises)
+        ask, again, limits = session.assign, session.again, session.hello.limits
+        return player.play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)
+
+    def showing(self, scenario: AnyScenario, clause: Clause) -> PlayedHistory:
         """Return the first play that breaks a clause, or the last: there are several where equal questions
         may have several answers, and need not."""
         for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT else 1):

@@ -36,6 +36,7 @@ from rebalance_verifier.gate.targets.hosts.hosted import (
     adapters,
     looked_up,
     reference,
+    references,
     target_errors,
 )
 
@@ -155,9 +156,8 @@ def known() -> list[str]:
     """Return the targets that have a name: reference assignors, adapters as ``NAME:...``, clients
     likewise."""
     from rebalance_verifier.live.clients.leaders.targets import NAMES as CLIENTS
-    from rebalance_verifier.model.assignors import NAMES
 
-    return [*NAMES, *(f"{name}:..." for name in sorted(adapters())), *CLIENTS]
+    return [*references(), *(f"{name}:..." for name in sorted(adapters())), *CLIENTS]
 
 
 # --- the kinds of target ---------------------------------------------------------------------------------
@@ -178,10 +178,8 @@ def _led(spec: str) -> Target:
 
 
 def _check_reference(spec: str) -> None:
-    from rebalance_verifier.model.assignors import NAMES
-
     name = spec.split("+")[0]
-    if name not in NAMES:
+    if name not in references():
         raise TargetError(f"no target is called {name!r}", _hint(name))
     reference(spec)
 

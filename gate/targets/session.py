@@ -40,6 +40,7 @@ from rebalance_verifier.gate.targets.hosts.messages import (
     reply_seq,
     user_data_request,
 )
+from rebalance_verifier.gate.targets.hosts.task_messages import decode_tasks, tasks_request
 from rebalance_verifier.gate.targets.resolve import Target
 from rebalance_verifier.model.values import (
     NO_GENERATION,
@@ -58,6 +59,10 @@ from rebalance_verifier.properties.assignors.calls import (
     UserDataQuestion,
     Written,
 )
+from rebalance_verifier.properties.assignors.task_calls import TaskQuestion, TaskReply
+
+AnyQuestion = Question | TaskQuestion
+AnyReply = Reply | Written | TaskReply
 
 
 class TargetLost(Exception):
@@ -165,24 +170,44 @@ class Session:
         """Ask for one assignment."""
         return self._assigned([(self.history, AssignQuestion(protocol, cluster, group))])[0]
 
-    def answers(self, questions: Sequence[tuple[int, Question]]) -> list[Reply | Written]:
+    def assign_tasks(self, question: TaskQuestion) -> TaskReply:
+        """Ask for one assignment of tasks, of a second process where the question wants one."""
+        if question.again and (second := self.second()) is not None:
+            return second.assign_tasks(question._replace(again=False))
+        return self._tasks([(self.history, question)])[0]
+
+    def _tasks(self, questions: Sequence[tuple[int, TaskQuestion]]) -> list[TaskReply]:
+        lines = [(n := self._next(), tasks_request(n, question, history)) for history, question in questions]
+        outcomes = self._exchange(lines, decode_tasks)
+        return [q.bounded(outcome) for (_, q), outcome in zip(questions, outcomes, strict=False)]
+
+    def answers(self, questions: Sequence[tuple[int, AnyQuestion]]) -> list[AnyReply]:
         """Return the answers to questions, each with the number of its history: of as many histories as the
         target can be in at once. All questions are sent before the first answer is read. Raises
         TargetLost."""
-        data = [(number, one) for number, q in questions if not isinstance(q, AssignQuestion) for one in q]
-        assign = [(number, q) for number, q in questions if isinstance(q, AssignQuestion)]
+        kinds = AssignQuestion, TaskQuestion
+        data = [(number, one) for number, q in questions if not isinstance(q, kinds) for one in q]
+        assign = [(number, q) for number, q in questions if isinstance(q, kinds)]
         again = [(number, q) for number, q in assign if q.again]
         second = (self.second() if again else None) or self
         ended = self._ended + second._ended
         written, only = iter(self._data(data)), self.hello.metadata_only
-        own = iter(self._assigned([(number, q) for number, q in assign if not q.again], only))
-        other = iter(second._assigned(again, only))
+        own = self._each([(number, q) for number, q in assign if not q.again], only)
+        other = second._each(again, only)
         if self._lost or ended != self._ended + second._ended:
             raise TargetLost
         return [
-            next(other if q.again else own) if isinstance(q, AssignQuestion) else [*islice(written, len(q))]
+            next(other if q.again else own) if isinstance(q, kinds) else [*islice(written, len(q))]
             for _, q in questions
         ]
+
+    def _each(
+        self, questions: Sequence[tuple[int, AssignQuestion | TaskQuestion]], only: bool
+    ) -> Iterator[Reply | TaskReply]:
+        """Return the replies to questions, which are all of one kind: a target answers to one."""
+        of_tasks = [(number, q) for number, q in questions if isinstance(q, TaskQuestion)]
+        others = [(number, q) for number, q in questions if isinstance(q, AssignQuestion)]
+        return iter([*self._tasks(of_tasks), *self._assigned(others, only)])
 
     def _assigned(self, questions: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
         lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in questions]

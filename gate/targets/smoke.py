@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from typing import Any
 
@@ -14,9 +14,17 @@ from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.hosts.messages import Hello
 from rebalance_verifier.gate.targets.resolve import Target
 from rebalance_verifier.gate.targets.session import Session
+from rebalance_verifier.model.tasks import (
+    RUNNING_LAG,
+    Application,
+    Subtopology,
+    TaskClient,
+    TaskConfigs,
+    TaskId,
+)
 from rebalance_verifier.model.values import (
+    OF_TASKS,
     Cluster,
-    GroupAssignment,
     GroupSubscription,
     Partitions,
     RebalanceProtocol,
@@ -26,6 +34,8 @@ from rebalance_verifier.model.values import (
 from rebalance_verifier.properties.assignors.calls import AssignorCall, Failure, StatedClaim
 from rebalance_verifier.properties.assignors.clause import Scope
 from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.played import AnyCall
+from rebalance_verifier.properties.assignors.task_calls import TaskCall, TaskQuestion
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +60,10 @@ def smoke(target: Target, validate: bool = False, **limits: Any) -> list[SmokeSt
             target, observe=lambda direction, line: traffic.append((direction, line)), **limits
         ) as session:
             steps.append(_hello(session.hello))
-            steps += [_assign(session, *case) for case in _cases(session)]
+            if session.hello.protocols[0] in OF_TASKS:
+                steps += [_assign_tasks(session, *case) for case in _task_cases()]
+            else:
+                steps += [_assign(session, *case) for case in _cases(session)]
     except TargetError as error:
         steps.append(SmokeStep("start the target", False, tuple(str(error).splitlines())))
     if validate:
@@ -101,7 +114,11 @@ def _assign(
     reply = session.assign(protocol, cluster, group)
     if isinstance(reply, Failure):
         return SmokeStep(title, False, (f"{reply.kind}: {reply.message}", *reply.detail.splitlines()[-20:]))
-    complaints = [*([trouble] if trouble else []), *_complaints(protocol, cluster, group, reply.assignment)]
+    claims = {m: StatedClaim(s.owned_partitions, s.generation_id) for m, s in group.items()}
+    call = AssignorCall(
+        protocol=protocol, cluster=cluster, group=group, claims=claims, assignment=reply.assignment
+    )
+    complaints = [*([trouble] if trouble else []), *_complaints(protocol, call)]
     if reply.mutated:
         complaints.append(f"it changed its input: {reply.mutated}")
     got = [f"{member}: {_names(partitions)}" for member, partitions in reply.assignment.items()]
@@ -112,12 +129,41 @@ def _assign(
     return SmokeStep(f"{title} ({protocol})", not complaints, (*got, *complaints))
 
 
-def _complaints(
-    protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription, assignment: GroupAssignment
-) -> Iterator[str]:
+def _task_cases() -> Iterator[tuple[str, Application]]:
+    """Yield the same of tasks."""
+    fresh = Application(
+        configs=TaskConfigs(standbys=1),
+        subtopologies=(Subtopology(id="0", racks=((), ()), end=100),),
+        clients=(TaskClient(id="A", process="A"),),
+    )
+    one, other = TaskId("0", 0), TaskId("0", 1)
+    lags = {one: RUNNING_LAG, other: RUNNING_LAG}
+    yield "one process, two tasks", fresh
+    others = TaskClient(id="B", process="B", lags=dict.fromkeys(lags, 100))
+    alone = TaskClient(id="A", process="A", lags=dict.fromkeys(lags, 100))
+    yield "two processes, two tasks, one standby", replace(fresh, clients=(alone, others))
+    owner = TaskClient(id="A", process="A", active=(one, other), lags=lags)
+    yield "A runs both tasks, B is new", replace(fresh, clients=(owner, others))
+
+
+def _assign_tasks(session: Session, title: str, application: Application) -> SmokeStep:
+    protocol = session.hello.protocols[0]
+    reply = session.assign_tasks(TaskQuestion(protocol, application))
+    if isinstance(reply, Failure):
+        return SmokeStep(title, False, (f"{reply.kind}: {reply.message}", *reply.detail.splitlines()[-20:]))
+    call = TaskCall(protocol=protocol, application=application, assignment=reply.assignment)
+    complaints = [*_complaints(protocol, call)]
+    if reply.mutated:
+        complaints.append(f"it changed its input: {reply.mutated}")
+    got = [
+        f"{one.id}: {_names(one.active)}" + (f", standby {_names(one.standby)}" if one.standby else "")
+        for one in reply.assignment.clients
+    ]
+    return SmokeStep(f"{title} ({protocol})", not complaints, (*got, *complaints))
+
+
+def _complaints(protocol: RebalanceProtocol, call: AnyCall) -> Iterator[str]:
     """Yield what the clauses that look at one call, but for those of quality, say of an answer."""
-    claims = {m: StatedClaim(s.owned_partitions, s.generation_id) for m, s in group.items()}
-    call = AssignorCall(protocol=protocol, cluster=cluster, group=group, claims=claims, assignment=assignment)
     for clause in TABLE:
         applies = clause.scope is Scope.CALL and clause.applies(protocol, ())
         if applies and clause.level is not Level.QUALITY and (breach := clause.check(call)):

@@ -11,9 +11,9 @@ from typing import Any
 
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import SERVED, RebalanceProtocol, TopicPartition
+from rebalance_verifier.model.values import OF_PARTITIONS, SERVED, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.calls import AssignorCall, AssignQuestion, Reply
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.played import AnyScenario
 
 EAGER = RebalanceProtocol.EAGER
 
@@ -103,9 +103,11 @@ class Clause:
     """Where the sentence comes from: KIP and section."""
     link: str
     check: Callable[..., Any]
-    protocols: tuple[RebalanceProtocol, ...] = tuple(RebalanceProtocol)
+    protocols: tuple[RebalanceProtocol, ...] = OF_PARTITIONS
     promises: frozenset[Promise] = frozenset()
     unless: frozenset[Promise] = frozenset()
+    needs: str = ""
+    """A situation that a search has to reach, or nothing was asked: without it nothing breaks the clause."""
     served: ServedText | None = None
     """Its source in groups whose broker assigns, where leaders, claims and generations mean nothing."""
 
@@ -151,7 +153,7 @@ class Violation(AssertionError):
     apart and never shrinks from one into the other.
     """
 
-    def __init__(self, clause: Clause, breach: Breach, scenario: Scenario) -> None:
+    def __init__(self, clause: Clause, breach: Breach, scenario: AnyScenario) -> None:
         sentence = clause.under(scenario.protocol).sentence
         lines = [f"{clause.id} {breach.summary}", f"  rule     {sentence}"]
         lines += [f"  because  {line}" for line in breach.because]
@@ -165,6 +167,6 @@ def _violation_type(clause_id: str) -> type[Violation]:
     return type(f"{prefix}Violation", (Violation,), {"__module__": __name__})
 
 
-def violation(clause: Clause, breach: Breach, scenario: Scenario) -> Violation:
+def violation(clause: Clause, breach: Breach, scenario: AnyScenario) -> Violation:
     """Return the exception for one breach."""
     return _violation_type(clause.id)(clause, breach, scenario)

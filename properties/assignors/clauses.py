@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import CLASSIC
+from rebalance_verifier.model.values import CLASSIC, OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import COOPERATIVE, Clause, Scope, ServedText
 from rebalance_verifier.properties.assignors.placement import (
     all_given_back,
@@ -48,6 +48,7 @@ from rebalance_verifier.properties.assignors.settling import (
     settles_in_two,
     withheld_in_vain,
 )
+from rebalance_verifier.properties.assignors.task_clauses import TASK_CLAUSES
 
 # --- the table ------------------------------------------------------------------------------------
 
@@ -268,11 +269,17 @@ TABLE: tuple[Clause, ...] = (
         rule="promise stop-the-world", link=KIP_429, check=all_given_back, protocols=ONLY_COOPERATIVE,
         promises=frozenset({Promise.STOP_THE_WORLD}),
     ),
+    *TASK_CLAUSES,
 )  # fmt: skip
 
 CLAUSES: dict[str, Clause] = {clause.id: clause for clause in TABLE}
 if len(CLAUSES) < len(TABLE):
     raise ValueError("properties.clauses: two clauses share an id")
+
+
+def unanswered(protocol: RebalanceProtocol) -> str:
+    """Return the clause that is broken where no answer comes."""
+    return "task/5" if protocol in OF_TASKS else "assign/4"
 
 
 def select(patterns: Sequence[str]) -> tuple[Clause, ...]:

@@ -19,7 +19,12 @@ from rebalance_verifier.properties.assignors.wording import differs, everything,
 
 
 def total(reply: Answer | Failure) -> Breach | None:
-    if isinstance(reply, Answer) or reply.kind is FailureKind.SKIPPED:
+    return failed(reply) if isinstance(reply, Failure) else None
+
+
+def failed(reply: Failure) -> Breach | None:
+    """Return the breach that no answer is, unless the target declined to give one."""
+    if reply.kind is FailureKind.SKIPPED:
         return None
     lines = reply.detail.strip().splitlines()
     return Breach(
@@ -57,14 +62,19 @@ _FAILED = {
 
 
 def input_untouched(reply: Answer | Failure) -> Breach | None:
-    if isinstance(reply, Answer) and reply.mutated:
-        return Breach(
-            summary=f"assign() changes its input: {reply.mutated}",
-            because=(),
-            expected="the input as it was before the call",
-            actual=reply.mutated,
-        )
-    return None
+    return mutates(reply.mutated) if isinstance(reply, Answer) else None
+
+
+def mutates(change: str | None) -> Breach | None:
+    """Return the breach that a change of the input is."""
+    if not change:
+        return None
+    return Breach(
+        summary=f"assign() changes its input: {change}",
+        because=(),
+        expected="the input as it was before the call",
+        actual=change,
+    )
 
 
 def deterministic(call: AssignorCall) -> Asking:

@@ -124,6 +124,9 @@ class Scenario:
     rounds: tuple[Round, ...] = ((),)
     dimensions: tuple[str, ...] = field(default=(), compare=False)
 
+    nouns = ("member", "partition", "claim", "event")
+    """What ``size`` counts."""
+
     @property
     def size(self) -> tuple[int, int, int, int]:
         """Members, partitions, claims, events: smaller is simpler, in this order."""

@@ -7,7 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rebalance_verifier.model.values import SERVED, GroupAssignment, RebalanceProtocol, TopicPartition
+from rebalance_verifier.model.values import (
+    OF_TASKS,
+    SERVED,
+    GroupAssignment,
+    RebalanceProtocol,
+    TopicPartition,
+)
 from rebalance_verifier.properties.assignors.calls import AssignorCall
 from rebalance_verifier.properties.assignors.clause import Breach
 
@@ -57,8 +63,23 @@ _BROKER = RoundTerms(
 )
 
 
+_TASKS = RoundTerms(
+    decider="the assignor",
+    before="before",
+    after="answer",
+    was="runs, and has on disk",
+    given="is given",
+    had="what ran",
+    kept="tasks",
+    asks="JoinGroup",
+    answers="SyncGroup",
+)
+
+
 def terms_of(protocol: RebalanceProtocol) -> RoundTerms:
     """Return how a rebalance of ``protocol`` is spoken of."""
+    if protocol in OF_TASKS:
+        return _TASKS
     return _BROKER if protocol in SERVED else _LEADER
 
 

@@ -96,7 +96,7 @@ def _case(checked: Result, row: ClauseResult) -> CiCase:
 
 
 def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
-    breach = finding.breach
+    breach, nouns = finding.breach, finding.scenario.nouns
     return Evidence(
         message=breach.summary,
         id=finding.trace_id,
@@ -106,7 +106,7 @@ def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
         facts=tuple((name, text) for name, text in _outcomes(row, finding) if text),
         chart=lambda: draw(of_finding(finding)),
         notes=(
-            ("shrunk", f"from {size(finding.found_size)} to {size(finding.scenario.size)}"),
+            ("shrunk", f"from {size(finding.found_size, nouns)} to {size(finding.scenario.size, nouns)}"),
             ("found", facts.found_where(row, finding)),
         ),
         command=f"rebalance replay {finding.trace_id}" if finding.trace_id else "",

@@ -37,6 +37,9 @@ class OwnershipState(StrEnum):
     WITHOUT = "not assigned"
     NOBODY = "unowned"
     UNKNOWN = "no answer"
+    ACTIVE = "active"
+    STANDBY = "standby"
+    COPY = "copy on disk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,9 +15,10 @@ from typing import Any
 
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.scenarios.round_view import PlayedRound, followed, played_rounds, shown_rounds
-from rebalance_verifier.gate.search.counterexamples import RecordedCall, Trace
+from rebalance_verifier.gate.search.counterexamples import RecordedCall, RecordedTasks, Trace
 from rebalance_verifier.gate.search.result import Finding
 from rebalance_verifier.model import codec
+from rebalance_verifier.model.tasks import Application, TaskAssignment, TaskClient, TaskId
 from rebalance_verifier.model.values import (
     SERVED,
     Cluster,
@@ -29,7 +30,10 @@ from rebalance_verifier.model.values import (
 )
 from rebalance_verifier.properties.assignors.calls import AssignorCall, StatedClaim
 from rebalance_verifier.properties.assignors.clause import Breach, Scope
+from rebalance_verifier.properties.assignors.played import AnyCall
 from rebalance_verifier.properties.assignors.scenarios import FaultKind
+from rebalance_verifier.properties.assignors.task_calls import TaskCall
+from rebalance_verifier.properties.assignors.task_scenarios import TaskScenario, everyone_in
 from rebalance_verifier.properties.assignors.wording import RoundTerms, terms_of
 from rebalance_verifier.report.diagram.diagram import (
     MAX_LINES,
@@ -45,6 +49,7 @@ from rebalance_verifier.report.diagram.diagram import (
     left_of,
     more,
 )
+from rebalance_verifier.report.diagram.task_diagram import of_tasks
 
 MAX_PARTITIONS = 8
 
@@ -53,12 +58,15 @@ def of_finding(finding: Finding) -> OwnershipDiagram:
     """Return the finding as a diagram, a pair of columns a round.
 
     At most 12 rounds up to shortly after the breaking one, 8 partitions (those of the breach first) and 6
-    members a partition are shown.
+    members a partition are shown. Of tasks there is a chart of its own (``task_diagram``).
     """
+    if isinstance(finding.scenario, TaskScenario):
+        return of_tasks(finding, finding.scenario)
+    calls = [call for call in finding.calls if isinstance(call, AssignorCall)]
     # An unconfirmed finding has no recording; otherwise a round beyond the last call is one without answer.
     written = bool(finding.calls) or finding.confirmed
     shown, total = played_rounds(
-        finding.scenario, finding.calls, finding.round, finding.breach.partitions, written=written
+        finding.scenario, calls, finding.round, finding.breach.partitions, written=written
     )
     everything = _concerned(finding, shown)
     partitions = everything[:MAX_PARTITIONS]
@@ -218,15 +226,7 @@ def recorded(trace: Trace) -> Finding:
 
     Only the rounds that a diagram shows are read. Raises TraceError that names what is wrong with them.
     """
-    window = shown_rounds(max(len(trace.calls), trace.round, 0), trace.round)
-    topics = {index: known for index, _, _, known in followed(trace.scenario, window)}
-    nothing = AssignorCall(protocol=trace.protocol, cluster=Cluster(), group={}, claims={}, assignment={})
-    calls = tuple(
-        _call(trace.protocol, data, f"calls[{index}]", topics.get(index, trace.scenario.topics))
-        if index in window
-        else nothing
-        for index, data in enumerate(trace.calls)
-    )
+    calls = _calls(trace)
     breach = Breach(
         summary=trace.summary, because=trace.because, expected=trace.expected, actual=trace.actual
     )
@@ -235,6 +235,51 @@ def recorded(trace: Trace) -> Finding:
     found = Found(trace.clause, replace(breach, summary=trace.summary), trace.round)
     finding = trace.finding(found, trace.scenario, calls)
     return replace(finding, confirmed=trace.confirmed and bool(calls))
+
+
+def _calls(trace: Trace) -> tuple[AnyCall, ...]:
+    """Return the calls that a file has recorded. Raises TraceError."""
+    if isinstance(trace.scenario, TaskScenario):
+        return tuple(_tasks_call(trace.scenario, data, f"calls[{at}]") for at, data in enumerate(trace.calls))
+    window = shown_rounds(max(len(trace.calls), trace.round, 0), trace.round)
+    topics = {index: known for index, _, _, known in followed(trace.scenario, window)}
+    nothing = AssignorCall(protocol=trace.protocol, cluster=Cluster(), group={}, claims={}, assignment={})
+    return tuple(
+        _call(trace.protocol, data, f"calls[{index}]", topics.get(index, trace.scenario.topics))
+        if index in window
+        else nothing
+        for index, data in enumerate(trace.calls)
+    )
+
+
+def _tasks_call(scenario: TaskScenario, data: Any, where: str) -> TaskCall:
+    """Return a call as far as it is recorded; tags and racks are those of the scenario."""
+    call = codec.from_json(RecordedTasks, data, where, readers={TaskId: TaskId.parse})
+    known = {client.id: client for client in everyone_in(scenario)}
+    clients = []
+    for name, one in call.clients.items():
+        came = known.get(name)
+        tags, rack = (came.tags, came.rack) if came else ({}, None)
+        lags = {TaskId.parse(str(task)): lag for task, lag in one.lags.items()}
+        clients.append(
+            TaskClient(
+                id=name,
+                process=one.process,
+                threads=one.threads,
+                active=one.active,
+                standby=one.standby,
+                lags=lags,
+                tags=tags,
+                rack=rack,
+            )
+        )
+    return TaskCall(
+        protocol=scenario.protocol,
+        application=Application(
+            configs=scenario.configs, subtopologies=scenario.subtopologies, clients=tuple(clients)
+        ),
+        assignment=TaskAssignment(call.assignment, call.followup),
+    )
 
 
 def _call(

@@ -50,6 +50,9 @@ _LABELS = {
     OwnershipState.STALE: "superseded claim",
     OwnershipState.PAST: "gave it up to join",
     OwnershipState.REMOVED: "no longer a member",
+    OwnershipState.ACTIVE: "runs it",
+    OwnershipState.STANDBY: "standby of it",
+    OwnershipState.COPY: "has a copy on its disk",
 }
 _APIS = {
     "JoinGroup": "Join", "SyncGroup": "Sync", "OffsetCommit": "Commit", "LeaveGroup": "Leave",

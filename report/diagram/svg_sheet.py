@@ -32,6 +32,9 @@ BARS = {
     OwnershipState.STALE: ("claim", "d"),
     OwnershipState.PAST: ("claim", "d"),
     OwnershipState.REMOVED: ("removed", "h"),
+    OwnershipState.ACTIVE: ("owned", "on"),
+    OwnershipState.STANDBY: ("leaving", ""),
+    OwnershipState.COPY: ("claim", "d"),
 }
 """States that are boxes -> the class of the box, that of the text in it."""
 
@@ -223,7 +226,7 @@ class Sheet:
     def bar(self, look: OwnershipState, x: float, y: float, width: float, height: float) -> None:
         """One look, without text."""
         if look in BARS:
-            inset = 0.0 if look is OwnershipState.OWNED else 0.75
+            inset = 0.0 if look in (OwnershipState.OWNED, OwnershipState.ACTIVE) else 0.75
             self.rect(x + inset, y + inset, width - 2 * inset, height - 2 * inset, BARS[look][0], 2)
         elif look is OwnershipState.UNKNOWN:
             self.write(x + width / 2, y + height / 2 + 4, "?", "d b", "middle")

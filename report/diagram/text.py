@@ -34,6 +34,9 @@ _SIGNS = {
     OwnershipState.WITHOUT: "·",
     OwnershipState.NOBODY: "-",
     OwnershipState.UNKNOWN: "?",
+    OwnershipState.ACTIVE: "█",
+    OwnershipState.STANDBY: "▒",
+    OwnershipState.COPY: "░",
 }
 """What stands for an ownership; those of one sign have no source in common."""
 

@@ -16,14 +16,15 @@ from rebalance_verifier.gate.scenarios.generator import BY_NAME
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.scenarios.round_view import (
     ALONE,
-    claims_changed,
-    grants_changed,
+    after_changed,
+    before_changed,
     round_views,
     stories,
 )
+from rebalance_verifier.gate.scenarios.task_generator import TASKS_BY_NAME
 from rebalance_verifier.gate.search import counterexamples
 from rebalance_verifier.gate.search.result import Along, ClauseResult, Finding, Result, Sample, Status
-from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
+from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.clauses import TABLE
 from rebalance_verifier.properties.assignors.wording import terms_of
@@ -71,6 +72,11 @@ _STATUS = {
     Status.UNSUPPORTED: ("–", "dim"),
     Status.UNTESTED: ("–", "dim"),
 }
+
+SENTENCES = {name: one.sentence for name, one in BY_NAME.items()} | {
+    name: one.sentence for name, one in TASKS_BY_NAME.items()
+}
+"""What varies along each dimension."""
 
 
 def render(result: Result) -> str:
@@ -207,7 +213,7 @@ def _explained(result: Result, row: ClauseResult, finding: Finding) -> Iterator[
             ("hint", row.hint),
         ]
     )
-    yield page.figure(f"Who owned what: {row.id}", partial(of_finding, finding), name)
+    yield page.figure(f"{_owned(row.protocol)}: {row.id}", partial(of_finding, finding), name)
     views = round_views(finding.scenario, finding.calls, finding.round, breach.summary)
     yield page.stepper(row.id, views, name, "round")
     yield tag("h4", "Round by round, what changed")
@@ -224,7 +230,7 @@ def _again(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Mark
             ("replay", page.code(f"rebalance replay {name}") if finding.trace_id else ""),
             ("trace", page.code(finding.path) if finding.path else ""),
             ("found", found_where(row, finding)),
-            ("shrunk", f"from {size(finding.found_size)} to {size(finding.scenario.size)}"),
+            ("shrunk", _shrunk(finding)),
         ]
     )
     if _is_large(finding):
@@ -237,13 +243,18 @@ def _again(result: Result, row: ClauseResult, finding: Finding) -> Iterator[Mark
     yield page.details("Trace as JSON", page.pre(f"Trace of {row.id}", file, 60_000))
 
 
+def _shrunk(finding: Finding) -> str:
+    nouns = finding.scenario.nouns
+    return f"from {size(finding.found_size, nouns)} to {size(finding.scenario.size, nouns)}"
+
+
 def _is_large(finding: Finding) -> bool:
     scenario = finding.scenario
     things = sum(scenario.size) + len(scenario.rounds) + len(finding.calls)
     for call in finding.calls:
         if things > LARGE:
             break
-        things += len(call.group) + sum(map(len, call.assignment.values()))
+        things += counterexamples.entries(call)
     return things > LARGE
 
 
@@ -270,8 +281,8 @@ def _rounds(label: str, finding: Finding) -> Markup:
         happens = [text(events.get(index, ALONE), 1000)]
         happens += [tag("p", text(finding.breach.summary, 600), class_="bad")] * broken_here
         decisive = set(finding.breach.partitions) if broken_here else set[TopicPartition]()
-        claims = _each(call and claims_changed(call, previous, decisive), "unknown")
-        given = _each(call and grants_changed(call, previous, decisive), "no answer")
+        claims = _each(call and before_changed(call, previous, decisive), "unknown")
+        given = _each(call and after_changed(call, previous, decisive), "no answer")
         same = index not in events and claims == given == _AS_BEFORE
         rows.append(
             tag(
@@ -284,6 +295,10 @@ def _rounds(label: str, finding: Finding) -> Markup:
             )
         )
     return page.table(label, ("round", "what happens", terms.was, terms.given), rows, most=len(rows))
+
+
+def _owned(protocol: RebalanceProtocol) -> str:
+    return "Who runs what" if protocol in OF_TASKS else "Who owned what"
 
 
 def _each(changed: Sequence[str] | None, unknown: str) -> Markup:
@@ -387,9 +402,9 @@ def _coverage(result: Result) -> Iterator[Markup]:
         heads = ("situation", *heads[1:])
         yield tag("h3", f"{protocol}: scenarios that reached a situation".capitalize())
         yield page.table(f"Situations by dimension, {protocol}", heads, rows, class_="heat")
-    known = [one for one in dict.fromkeys(c.dimension for c in result.coverage) if one in BY_NAME]
+    known = [one for one in dict.fromkeys(c.dimension for c in result.coverage) if one in SENTENCES]
     if known:
-        meant = page.facts((name, BY_NAME[name].sentence) for name in known)
+        meant = page.facts((name, SENTENCES[name]) for name in known)
         yield page.details("What the dimensions are", meant)
 
 
@@ -423,13 +438,14 @@ def _samples(result: Result) -> list[Markup]:
 
 def _sample(sample: Sample, number: int, searched: int) -> Markup:
     scenario = sample.scenario
+    owned = _owned(scenario.protocol)
     what = f"{scenario.protocol}, {sample.dimension or 'nothing varies'}"
-    meant = BY_NAME[sample.dimension].sentence if sample.dimension in BY_NAME else ""
+    meant = SENTENCES.get(sample.dimension, "")
     inside = join(
         page.dim(f"{scenario_number(sample.number, searched).capitalize()}. {meant}"),
-        page.figure(f"Who owned what: {what}", partial(_drawn, sample), f"s{number}", steps=True),
+        page.figure(f"{owned}: {what}", partial(_drawn, sample), f"s{number}", steps=True),
     )
-    return page.details(join(tag("strong", what), f": {size(scenario.size)}"), inside)
+    return page.details(join(tag("strong", what), f": {size(scenario.size, scenario.nouns)}"), inside)
 
 
 def _drawn(sample: Sample) -> OwnershipDiagram:

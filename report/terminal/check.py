@@ -115,7 +115,8 @@ def _counterexample(clause: ClauseResult, finding: Finding, unicode: bool) -> li
             lines += _labelled(name, clean(text, unicode))
     drawn = draw(of_finding(finding), unicode, page_width() - 3)
     lines += ["", *(f"  {line}".rstrip() for line in drawn), ""]
-    lines += _labelled("shrunk", f"{size(finding.found_size)} -> {size(finding.scenario.size)}")
+    nouns = finding.scenario.nouns
+    lines += _labelled("shrunk", f"{size(finding.found_size, nouns)} -> {size(finding.scenario.size, nouns)}")
     lines += _labelled("found", found_where(clause, finding))
     if finding.trace_id:
         lines += _labelled("replay", f"rebalance replay {finding.trace_id}")

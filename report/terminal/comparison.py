@@ -82,7 +82,7 @@ def _saved(cell: TargetCell) -> counterexamples.Trace | None:
 
 def is_small(trace: counterexamples.Trace) -> bool:
     """Check whether it is kept with the pages."""
-    return len(trace.scenario.members) <= MAX_MEMBERS
+    return trace.scenario.size[0] <= MAX_MEMBERS
 
 
 def to_json(judged: Sequence[Judged]) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 EAGER, COOPERATIVE = "eager", "cooperative"
+TASKS, STREAMS = "tasks", "streams"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,4 +114,30 @@ MUTANTS: tuple[Mutant, ...] = (
     # What nobody is given in one round nobody is given in any.
     _mutant("kip429/leader/5", "keys:KeyedByText", COOPERATIVE, "1x12", "kip429/converge/1"),
     _mutant("kip429/leader/5", "keys:KeyedByIndex", COOPERATIVE, "2x2", "kip429/converge/1"),
+    _mutant("task/1", "tasks:Forgets", TASKS, "1x3", "task/11"),
+    _mutant("task/1", "tasks:RunsTwice", TASKS, "2x3", "task/12"),
+    _mutant("task/2", "tasks:ListsTwice", TASKS, "2x1", "task/11"),
+    _mutant("task/2", "tasks:LeavesOutTheIdle", TASKS, "2x1"),
+    _mutant("task/2", "tasks:RemembersTheGone", TASKS, "3x1"),
+    _mutant("task/3", "tasks:OneTaskMore", TASKS, "1x3"),
+    _mutant("task/4", "tasks:StandbyBesideTheActive", TASKS, "1x1"),
+    _mutant("task/4", "tasks:StandbyOfNothing", TASKS, "2x1"),
+    # A standby where the active is, is none.
+    _mutant("task/4", "tasks:StandbyOfTheSameProcess", STREAMS, "2x1", "task/7"),
+    _mutant("task/5", "tasks:DividesByZero", TASKS, "1x1"),
+    _mutant("task/5", "tasks:SortsByUnknownLags", TASKS, "1x1"),
+    _mutant("task/5", "tasks:TidiesLags", TASKS, "1x1"),
+    _mutant("task/6", "tasks:FirstProcessFirst", TASKS, "2x1"),
+    _mutant("task/7", "tasks:OneStandbyAtMost", TASKS, "3x1", "task/13"),
+    _mutant("task/7", "tasks:OneStandbyMore", TASKS, "4x1"),
+    _mutant("task/7", "tasks:StandbyInMemory", TASKS, "2x1"),
+    _mutant("task/8", "tasks:WarmsUpEverything", TASKS, "4x6"),
+    _mutant("task/9", "tasks:CopiesAreNotLookedAt", TASKS, "3x3"),
+    _mutant("task/10", "tasks:ProbesForEver", TASKS, "2x1"),
+    _mutant("task/10", "tasks:TurnsAround", TASKS, "2x2"),
+    # It never comes to rest where it is asked again and again.
+    _mutant("task/11", "tasks:MovesStandbys", TASKS, "4x4"),
+    _mutant("task/12", "tasks:OneTooMany", TASKS, "2x6", "task/11", "task/10"),
+    _mutant("task/13", "tasks:ForgetsTags", TASKS, "4x2"),
+    _mutant("task/14", "tasks:RacksTheWrongWayRound", TASKS, "2x3"),
 )

@@ -15,6 +15,7 @@ from rebalance_verifier.gate.targets.hosts.inside import InProcess
 from rebalance_verifier.model.values import RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Breach, Clause
 from rebalance_verifier.properties.assignors.clauses import CLAUSES, select
+from rebalance_verifier.properties.assignors.played import AnyScenario
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
 from tools import steadiness
@@ -36,7 +37,7 @@ def scenario(members: int, partitions: int) -> Scenario:
 def test_what_can_be_deleted_is_counted(
     members: int, partitions: int, breaks: bool, left: int, otherwise: int
 ) -> None:
-    def broken(s: Scenario, clause: Clause) -> Breach | None:
+    def broken(s: AnyScenario, clause: Clause) -> Breach | None:
         if s.size[0] < 2 or s.size[1] < 3:
             return None
         return Breach(

@@ -30,7 +30,9 @@ from rebalance_verifier.gate.search.causes.random_search import seek, thin_out, 
 from rebalance_verifier.gate.search.causes.random_search import small as is_small
 from rebalance_verifier.model.values import RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
+from rebalance_verifier.properties.assignors.played import AnyScenario
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember
+from rebalance_verifier.properties.assignors.task_scenarios import TaskScenario
 
 STORY = frozenset({"claims"})
 """What is in most scenarios once their history is folded, and names no cause."""
@@ -64,8 +66,10 @@ class Cause:
         return "; ".join(sentences) or "no special precondition"
 
 
-def realism(scenario: Scenario) -> Realism:
-    """Return how real the least real input of a scenario is."""
+def realism(scenario: AnyScenario) -> Realism:
+    """Return how real the least real input of a scenario is; what is drawn of tasks is what happens."""
+    if isinstance(scenario, TaskScenario):
+        return Realism.HONEST
     found = (BY_NAME[name].realism_in(scenario.protocol) for name in present(scenario))
     return max(found, default=Realism.HONEST)
 
@@ -74,14 +78,20 @@ def realism(scenario: Scenario) -> Realism:
 class BreakingScenario:
     """A scenario with this ``number`` that breaks a clause, as it was ``found``."""
 
-    scenario: Scenario
+    scenario: AnyScenario
     found: Found
     number: int
 
     @property
+    def of_partitions(self) -> Scenario:
+        """Return the scenario, which is one of partitions."""
+        assert isinstance(self.scenario, Scenario)
+        return self.scenario
+
+    @property
     def order(self) -> tuple[object, ...]:
         """Those that have the fewest kinds of input first: they name causes at once."""
-        return len(present(self.scenario)), self.scenario.size, self.number
+        return len(present(self.of_partitions)), self.scenario.size, self.number
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +100,7 @@ class CauseFound:
 
     cause: Cause
     broken: tuple[BreakingScenario, ...]
-    small: Scenario
+    small: AnyScenario
     first: BreakingScenario
 
     @property
@@ -225,13 +235,13 @@ class Attribution:
         for cause, shown in groups:
             if not self.wanders or (kind := GRAVER.get(cause.kind)) is None:
                 continue
-            known = [b.scenario for other, those in groups if other.kind == kind for b in those]
+            known = [b.of_partitions for other, those in groups if other.kind == kind for b in those]
             most = min(realism(one.scenario) for one in shown)
             if any(realism(s) <= most and len(s.members) <= LEGIBLE[0] for s in known):
                 continue
             self._left = self.limit
             starts = sorted(shown, key=lambda one: (realism(one.scenario), one.scenario.size[1]))[:SOUGHT]
-            scenario = self._sought([one.scenario for one in starts], kind)
+            scenario = self._sought([one.of_partitions for one in starts], kind)
             graver = Cause(kind, cause.features)
             if scenario is not None and not self.expected(graver.key(self.clause, scenario.protocol)):
                 shows = self._seen(scenario, kind)
@@ -268,7 +278,7 @@ class Attribution:
         self._left = self.limit
         self._known.clear()
         self._real.clear()
-        small = self._small(first.scenario, cause.kind)
+        small = self._small(first.of_partitions, cause.kind)
         self._left = self.limit
         cause = self._cause_of(small, cause.kind) or cause
         one = CauseFound(cause=cause, broken=tuple(shown), small=small, first=first)
@@ -286,7 +296,7 @@ class Attribution:
             if self._left <= 0 or self.late():
                 break
             known = sorted(groups, key=lambda cause: (len(cause.features), cause.id))
-            cause = self._cause_of(one.scenario, one.found.breach.kind, known)
+            cause = self._cause_of(one.of_partitions, one.found.breach.kind, known)
             if cause is not None:
                 groups.setdefault(cause, []).append(one)
 

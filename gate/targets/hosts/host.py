@@ -29,7 +29,15 @@ from rebalance_verifier.gate.targets.hosts.messages import (
     encode_assignment,
     encode_hello,
 )
+from rebalance_verifier.gate.targets.hosts.task_messages import (
+    change_of,
+    copy_of,
+    decode_application,
+    encode_tasks,
+    tasks_of,
+)
 from rebalance_verifier.model.partitions_json import are_indexes, encode_bytes, to_partition
+from rebalance_verifier.model.tasks import Application, TaskAssignment
 from rebalance_verifier.model.values import Cluster, GroupSubscription, Partitions, TopicPartition
 
 
@@ -49,6 +57,16 @@ def ask(
         _change("group", group, members),
     ]
     return result, "; ".join(str(change) for change in changes if change) or None
+
+
+def ask_tasks(assignor: Any, application: Application) -> tuple[TaskAssignment, str | None]:
+    """Return the assignment that a Python task assignor returns, and what it changed in its input, if it did.
+
+    Raises Garbage when it returns something else, and whatever the assignor raises.
+    """
+    given = copy_of(application)
+    result = tasks_of(assignor.assign_tasks(given))
+    return result, change_of(application, given)
 
 
 def ask_user_data(assignor: Any, owned: Partitions, generation: int) -> bytes | None:
@@ -111,6 +129,8 @@ def _result(assignor: Any, request: Json) -> Json:
             return encode_hello(describe(assignor))
         case "assign":
             return encode_assignment(*ask(assignor, *decode_assign(request)))
+        case "assign_tasks":
+            return encode_tasks(*ask_tasks(assignor, decode_application(request)[1]))
         case "user_data":
             return {"user_data": encode_bytes(ask_user_data(assignor, *decode_user_data_request(request)))}
     raise TargetError(f"this host speaks version {VERSION} of the protocol and does not know {show(request)}")

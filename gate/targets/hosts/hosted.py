@@ -19,6 +19,8 @@ from rebalance_verifier.gate.targets.hosts.messages import Hello
 from rebalance_verifier.model.assignor import Promise, stated
 from rebalance_verifier.model.values import (
     CLASSIC,
+    OF_PARTITIONS,
+    OF_TASKS,
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -52,8 +54,8 @@ def target_errors() -> Iterator[None]:
 
 @target_errors()
 def load(spec: str) -> Any:
-    """Return the assignor that ``spec`` names: an object with ``assign(cluster, group)``. Imports and runs
-    code of the target's. Raises TargetError."""
+    """Return the assignor that ``spec`` names: an object with ``assign(cluster, group)``, or of tasks with
+    ``assign_tasks(application)``. Imports and runs code of the target's. Raises TargetError."""
     prefix, colon, rest = spec.partition(":")
     if not colon:
         return reference(spec)
@@ -67,19 +69,26 @@ def describe(assignor: Any) -> Hello:
     (default: the classic ones), ``promises`` (default: balanced and sticky), ``limits``, ``user_data`` (a
     method), ``one_process``, ``version``, ``homepage``, ``issues``. Raises TargetError."""
     name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
+    of_tasks = callable(getattr(assignor, "assign_tasks", None))
+    usual = (RebalanceProtocol.TASKS,) if of_tasks else tuple(reversed(CLASSIC))
+    assumed = [Promise.BALANCED, Promise.STICKY, *([Promise.STANDBYS] if of_tasks else [])]
     try:
-        protocols = tuple(RebalanceProtocol(p) for p in getattr(assignor, "protocols", reversed(CLASSIC)))
-        promises = frozenset(
-            Promise(p) for p in getattr(assignor, "promises", (Promise.BALANCED, Promise.STICKY))
-        )
+        protocols = tuple(RebalanceProtocol(p) for p in getattr(assignor, "protocols", usual))
+        promises = frozenset(Promise(p) for p in getattr(assignor, "promises", assumed))
         limits = stated(promises, getattr(assignor, "limits", {}))
     except (TypeError, ValueError) as error:
         raise TargetError(
             f"{name}: wrong protocols or promises: {error}",
             f"protocols are of {', '.join(RebalanceProtocol)}; promises of {', '.join(Promise)}",
         ) from error
+    mine = OF_TASKS if of_tasks else OF_PARTITIONS
     if not protocols:
-        raise TargetError(f"{name}: protocols is empty", f"name some of {', '.join(RebalanceProtocol)}")
+        raise TargetError(f"{name}: protocols is empty", f"name some of {', '.join(mine)}")
+    if other := [protocol for protocol in protocols if protocol not in mine]:
+        method = "assign_tasks(application)" if of_tasks else "assign(cluster, group)"
+        raise TargetError(
+            f"{name}: {method} does not go with the protocol {other[0]}", f"name some of {', '.join(mine)}"
+        )
     return Hello(
         name=str(name),
         protocols=protocols,
@@ -97,26 +106,36 @@ def describe(assignor: Any) -> Hello:
 
 def reference(spec: str) -> Any:
     """Return a reference assignor, with the switches that its name has. Raises TargetError."""
-    from rebalance_verifier.model.assignors import NAMES
+    from rebalance_verifier.model.assignors.tasks import TASK_ASSIGNORS
     from rebalance_verifier.model.bugs.switches import switched
 
     name, *switches = spec.split("+")
-    if name not in NAMES:
-        raise TargetError(f"no target is called {name!r}", meant(name, NAMES) or "")
+    if name not in (known := references()):
+        raise TargetError(f"no target is called {name!r}", meant(name, known) or "")
+    if name in TASK_ASSIGNORS:
+        if switches:
+            raise TargetError(f"{spec!r}: {name} has no switches")
+        return TASK_ASSIGNORS[name]
     try:
         return switched(name, tuple(switches))
     except (LookupError, ValueError) as error:
         raise TargetError(f"{spec!r}: {error.args[0] if error.args else error}") from error
 
 
+def references() -> tuple[str, ...]:
+    """Return the names of the reference assignors, those of tasks last."""
+    from rebalance_verifier.model.assignors import NAMES
+    from rebalance_verifier.model.assignors.tasks import TASK_ASSIGNORS
+
+    return *NAMES, *TASK_ASSIGNORS
+
+
 def is_ours(spec: str) -> bool:
     """Check that a target comes with this distribution, as it is installed here: a reference assignor, or
     what one of our adapters loads of a client."""
-    from rebalance_verifier.model.assignors import NAMES
-
     prefix, colon, _ = spec.partition(":")
     if not colon:
-        return spec.partition("+")[0] in NAMES
+        return spec.partition("+")[0] in references()
     found, release = adapter(prefix) or (None, None)
     return found is not None and release is None and found.value.startswith("rebalance_verifier.")
 
@@ -195,13 +214,14 @@ def adopt(found: Any, spec: str) -> Any:
     if isinstance(found, type):
         kind = found
         found = _guard(lambda: kind(), f"{spec}: cannot make a {kind.__name__} without arguments")
-    if callable(getattr(found, "assign", None)):
+    if any(callable(getattr(found, method, None)) for method in ("assign", "assign_tasks")):
         return found
     if callable(found):
         return _Function(found)
     raise TargetError(
         f"{spec}: a {type(found).__name__} is no assignor",
-        "give an object or a class with a method assign(cluster, group), or such a function",
+        "give an object or a class with a method assign(cluster, group), or such a function; of tasks "
+        "with a method assign_tasks(application)",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Protocol, Self, TypeVar
 from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.base.processes.lines import Garbage
 from rebalance_verifier.base.processes.supervision import ended_after
-from rebalance_verifier.gate.targets.hosts.host import ask, ask_user_data, name_of, trace_of
+from rebalance_verifier.gate.targets.hosts.host import ask, ask_tasks, ask_user_data, name_of, trace_of
 from rebalance_verifier.gate.targets.hosts.hosted import adopt, describe, load
 from rebalance_verifier.gate.targets.hosts.messages import Skipped
 from rebalance_verifier.model.values import Cluster, GroupSubscription, Partitions, RebalanceProtocol
@@ -26,6 +26,7 @@ from rebalance_verifier.properties.assignors.calls import (
     Reply,
     UserDataQuestion,
 )
+from rebalance_verifier.properties.assignors.task_calls import TaskAnswer, TaskQuestion, TaskReply
 
 _T = TypeVar("_T")
 
@@ -70,6 +71,12 @@ class InProcess:
     again = assign
     """There is no second process: the same one is asked."""
 
+    def assign_tasks(self, question: TaskQuestion) -> TaskReply:
+        """Ask for one assignment of tasks. Raises OutOfTime."""
+        check_time(self.latest)
+        outcome = _attempt(lambda: ask_tasks(self._assignor, question.application))
+        return outcome if isinstance(outcome, Failure) else question.bounded(TaskAnswer(*outcome))
+
     def user_data(
         self, owned: Partitions, generation: int, asker: Asker | None = None
     ) -> bytes | Failure | None:
@@ -104,6 +111,7 @@ class Conversation(Protocol):
 
     def second(self) -> Self | None: ...
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply: ...
+    def assign_tasks(self, question: TaskQuestion) -> TaskReply: ...
 
 
 class Entered(InProcess):
@@ -123,20 +131,36 @@ class Entered(InProcess):
         """Ask for one assignment."""
         with ended_after(self.call_seconds):
             reply = super().assign(protocol, cluster, group)
-        if isinstance(reply, Failure) and reply.message.startswith(MemoryError.__name__):
-            os._exit(1)
+        _survived(reply)
         return reply
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process."""
+        return (self._second() or self).assign(protocol, cluster, group)
+
+    def assign_tasks(self, question: TaskQuestion) -> TaskReply:
+        """Ask for one assignment of tasks, of a second process where the question wants one."""
+        if question.again and (second := self._second()) is not None:
+            return second.assign_tasks(question._replace(again=False))
+        with ended_after(self.call_seconds):
+            reply = super().assign_tasks(question)
+        _survived(reply)
+        return reply
+
+    def _second(self) -> Conversation | None:
         self._session.call_seconds, self._session.history = self.call_seconds, self.history
-        second = self._session.second()
-        return (second or self).assign(protocol, cluster, group)
+        return self._session.second()
 
     def user_data_of(self, questions: Sequence[UserDataQuestion]) -> list[bytes | Failure | None]:
         """Return what these members write, in order, up to the first Failure."""
         with ended_after(self.call_seconds):
             return super().user_data_of(questions)
+
+
+def _survived(reply: object) -> None:
+    """End the process where memory ran out: nothing that follows would be worth much."""
+    if isinstance(reply, Failure) and reply.message.startswith(MemoryError.__name__):
+        os._exit(1)
 
 
 def check_time(latest: float) -> None:

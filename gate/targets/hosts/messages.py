@@ -140,7 +140,7 @@ def assign_request(
         [f'{{"id":{encode(member)},{_subscription(sub, metadata_only)}' for member, sub in group.items()]
     )
     topics = _topics(tuple(cluster.topics.items()))
-    return _request(
+    return request_line(
         seq, f'"assign","protocol":"{protocol}","cluster":{topics},"members":[{members}]', history
     )
 
@@ -151,15 +151,15 @@ def user_data_request(
     """Ask what a member that was last assigned ``owned`` in ``generation`` writes as user data."""
     member = "" if asker is None else f',"member":{encode({"id": asker.member, "topics": asker.topics})}'
     owned_runs = encode(encode_runs(owned))
-    return _request(seq, f'"user_data","owned":{owned_runs},"generation":{generation}{member}', history)
+    return request_line(seq, f'"user_data","owned":{owned_runs},"generation":{generation}{member}', history)
 
 
 def bye_request(seq: int) -> bytes:
     """Tell the target to end; there is no reply."""
-    return _request(seq, '"bye"', 0)
+    return request_line(seq, '"bye"', 0)
 
 
-def _request(seq: int, command: str, history: int) -> bytes:
+def request_line(seq: int, command: str, history: int) -> bytes:
     """Return a line made of text that is JSON already: most of it was in other requests before, and is
     kept."""
     of_history = f',"history":{history}' if history else ""

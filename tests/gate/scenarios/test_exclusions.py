@@ -15,8 +15,9 @@ from rebalance_verifier.gate.search.plan import FLOORS_FROM, PROFILES, CheckPlan
 from rebalance_verifier.gate.search.search import check, describe
 from rebalance_verifier.gate.targets.hosts.inside import InProcess
 from rebalance_verifier.model.assignors import reference
-from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription, RebalanceProtocol
+from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription
 from rebalance_verifier.properties.assignors.clauses import select
+from rebalance_verifier.properties.assignors.played import of_partitions
 from rebalance_verifier.properties.assignors.scenarios import Scenario, Subscribe, everybody
 
 TINY = SearchProfile(name="tiny", each=3, mixed=40, large=1, crowd=20, shrink=400)
@@ -38,7 +39,7 @@ def is_equal(scenario: Scenario) -> bool:
 @pytest.mark.parametrize("name", BY_NAME)
 def test_nothing_of_its_kind_is_played(name: str) -> None:
     plan = CheckPlan(profile=TINY, without=(name,))
-    scenarios = list(numbered(plan, tuple(RebalanceProtocol)))
+    scenarios = list(map(of_partitions, numbered(plan, OF_PARTITIONS)))
     assert len(scenarios) > 100
     for scenario in scenarios:
         assert not_drawn((name,)).isdisjoint(scenario.dimensions)
@@ -50,7 +51,7 @@ def test_nothing_of_its_kind_is_played(name: str) -> None:
 @pytest.mark.parametrize("name", [*INPUT, "unequal"])
 def test_there_is_something_of_it_otherwise(name: str) -> None:
     plan = CheckPlan(profile=replace(TINY, each=6))
-    scenarios = list(numbered(plan, tuple(RebalanceProtocol)))
+    scenarios = list(map(of_partitions, numbered(plan, OF_PARTITIONS)))
     assert any(without(scenario, (name,)) != scenario for scenario in scenarios)
 
 
@@ -86,7 +87,7 @@ def test_a_small_counterexample_has_nothing_of_it() -> None:
             rows = check(plan, session, describe("mine", session.hello)).clauses
         [row] = [one for one in rows if one.finding is not None]
         assert row.finding is not None, names
-        small[names] = row.finding.scenario
+        small[names] = of_partitions(row.finding.scenario)
     assert is_equal(small["unequal",])
     assert sum(len(m.topics) for m in small["unequal",].members) >= 3
 

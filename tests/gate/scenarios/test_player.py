@@ -45,6 +45,7 @@ from rebalance_verifier.properties.assignors.calls import (
 )
 from rebalance_verifier.properties.assignors.clause import Breach, Clause, History, Scope
 from rebalance_verifier.properties.assignors.clauses import CLAUSES, TABLE
+from rebalance_verifier.properties.assignors.played import calls_of, of_partitions
 from rebalance_verifier.properties.assignors.scenarios import (
     AddMember,
     Fault,
@@ -107,7 +108,7 @@ def calls(
     scenario = Scenario(
         protocol=protocol, topics=cluster, members=tuple(members), rounds=tuple(map(tuple, rounds))
     )
-    return play(scenario, script(*answers), writer, (), ()).calls[: len(rounds) + 1]
+    return calls_of(play(scenario, script(*answers), writer, (), ()).calls)[: len(rounds) + 1]
 
 
 def claims(call: AssignorCall) -> dict[str, tuple[str, int]]:
@@ -224,9 +225,8 @@ def test_versions_say_more_and_more():
         )
         for v in range(4)
     )
-    [call] = play(
-        Scenario(protocol=COOPERATIVE, topics=topics, members=everybody), script({}), None, (), ()
-    ).calls[:1]
+    scenario = Scenario(protocol=COOPERATIVE, topics=topics, members=everybody)
+    [call] = calls_of(play(scenario, script({}), None, (), ()).calls)[:1]
     assert sent(call) == {"V0": ("", -1), "V1": ("t-1", -1), "V2": ("t-2", 5), "V3": ("t-3", 5)}
     assert claims(call) == sent(call)
     assert [s.rack_id for s in call.group.values()] == [None, None, None, "r1"]
@@ -663,7 +663,7 @@ def two_owners(record: PlayedHistory) -> Iterator[str]:
     It knows nothing of claims or generations. Members that are removed are no participants; those that
     give up everything before they join (EAGER ones, and those whose version 0 cannot tell) own nothing.
     """
-    scenario, answered = record.scenario, iter(record.calls)
+    scenario, answered = of_partitions(record.scenario), iter(calls_of(record.calls))
     members = {m.id: m for m in scenario.members}
     owns: dict[str, set[TopicPartition]] = {m: set() for m in members}
     undisturbed = [()] * len(record.calls)

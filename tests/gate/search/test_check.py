@@ -45,6 +45,7 @@ from rebalance_verifier.properties.assignors.calls import (
 )
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.properties.assignors.played import calls_of, of_partitions
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, to_json
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
@@ -138,7 +139,15 @@ def digest(result: Result) -> list[object]:
     rows: list[object] = []
     for r in result.clauses:
         f = r.finding
-        shown = f and (to_json(f.scenario), f.breach, f.round, f.number, f.found_size, f.calls, f.confirmed)
+        shown = f and (
+            to_json(of_partitions(f.scenario)),
+            f.breach,
+            f.round,
+            f.number,
+            f.found_size,
+            f.calls,
+            f.confirmed,
+        )
         rows.append((r.id, str(r.status), r.scenarios, r.broken, r.note, repr(shown)))
     return [*rows, result.scenarios, result.questions, result.witnesses, result.missed, result.verdict.value]
 
@@ -216,14 +225,14 @@ def test_a_finding_is_minimal_confirmed_and_complete():
     assert finding.scenario.size[:2] == (2, 2)
     assert finding.confirmed
     assert finding.breach.partitions == (TopicPartition("t0", 1),)
-    assert finding.calls[finding.round - 1].assignment["B"] == (TopicPartition("t0", 1),)
+    assert calls_of(finding.calls)[finding.round - 1].assignment["B"] == (TopicPartition("t0", 1),)
 
 
 def test_minimising_starts_from_the_plainest_scenario_found():
     plan = CheckPlan(profile=TINY)
     subject = Subject.of(InProcess(Doubling()))
     breaking = [
-        (realism(scenario), len(present(scenario)), scenario.size, number)
+        (realism(scenario), len(present(of_partitions(scenario))), scenario.size, number)
         for number, scenario in enumerate(numbered(plan, (EAGER,)))
         if subject.play(scenario, plan.clauses).breach_of("assign/1")
     ]

@@ -9,6 +9,7 @@ from rebalance_verifier.model.values import Cluster, GroupSubscription, Partitio
 from rebalance_verifier.properties.assignors.calls import Answer, Reply
 from rebalance_verifier.properties.assignors.clause import CONSUMER
 from rebalance_verifier.properties.assignors.clauses import TABLE
+from rebalance_verifier.properties.assignors.played import calls_of
 from rebalance_verifier.properties.assignors.scenarios import (
     Fault,
     FaultKind,
@@ -37,7 +38,7 @@ def claims(*events: ScenarioEvent, owned: Partitions = ()) -> tuple[Partitions, 
     )
     record = play(scenario, ask, None, TABLE, ())
     assert record.found == ()
-    return tuple(call.claims["A"].partitions for call in record.calls)
+    return tuple(call.claims["A"].partitions for call in calls_of(record.calls))
 
 
 def test_they_arrive_with_what_they_were_assigned_and_keep_it():

@@ -28,6 +28,7 @@ from rebalance_verifier.model.values import (
 from rebalance_verifier.properties.assignors.calls import Answer, Ask, AssignorCall, StatedClaim
 from rebalance_verifier.properties.assignors.clause import Clause, History, Scope
 from rebalance_verifier.properties.assignors.clauses import CLAUSES, TABLE, select
+from rebalance_verifier.properties.assignors.played import calls_of
 from rebalance_verifier.properties.assignors.scenarios import Scenario
 from rebalance_verifier.properties.assignors.settling import hides
 from rebalance_verifier.specs.classic import contract, gate
@@ -265,7 +266,9 @@ ASKED: dict[str, Callable[[int], Ask]] = {
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_the_formulas_and_the_oracles_agree_on_the_calls_of_histories(name):
-    calls = [call for seed in range(120) for call in played(ASKED[name](seed), drawn(seed))[0].calls]
+    calls = [
+        call for seed in range(120) for call in calls_of(played(ASKED[name](seed), drawn(seed))[0].calls)
+    ]
     assert len(calls) > 300
     assert not list(disagreements(calls))
 

@@ -30,6 +30,7 @@ from rebalance_verifier.model.values import (
 )
 from rebalance_verifier.properties.assignors.calls import Answer
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
+from rebalance_verifier.properties.assignors.played import of_partitions
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
@@ -124,7 +125,7 @@ def test_however_a_claim_came_about_it_is_one_cause():
 
     judged = Judged("kip429/leader/5", reference("cooperative-sticky"), superseded)
     broken = judged.breaking((("stale",), ("faults", "membership"), ("ghosts", "membership")), 60)
-    assert any(not any(m.owned for m in one.scenario.members) for one in broken)
+    assert any(not any(m.owned for m in one.of_partitions.members) for one in broken)
     found = judged.explain(broken)
     assert next(one.cause.id for one in found) == "stale"
     assert len(found[0].broken) > len(broken) // 2
@@ -198,7 +199,7 @@ def test_a_group_that_never_settles_is_no_late_one():
     assert "never" in kinds
     assert all("racks" in one.cause.features for one in found)
     never = kinds["never"]
-    shown = judged.play(never.small)[0].breach_of("kip429/converge/1")
+    shown = judged.play(of_partitions(never.small))[0].breach_of("kip429/converge/1")
     assert shown
     assert shown.breach.summary == "the group never settles: after 2 rounds it is where it was"
 
@@ -248,8 +249,9 @@ def test_of_a_counterexample_nothing_can_be_deleted(name, clause, ways):
     found = judged.explain(broken)
     assert found, name
     for one in found:
-        assert judged.play(one.small)[0].breach_of(clause)
-        for smaller in deletions(one.small):
+        small = of_partitions(one.small)
+        assert judged.play(small)[0].breach_of(clause)
+        for smaller in deletions(small):
             assert not judged.play(smaller)[0].breach_of(clause), (one.cause.id, one.small, smaller)
 
 

@@ -23,6 +23,7 @@ from rebalance_verifier.properties.assignors.calls import (
     Reply,
     Writer,
 )
+from rebalance_verifier.properties.assignors.played import of_partitions
 
 SCENARIOS = 200
 PLAN = dataclasses.replace(CheckPlan(), profile=dataclasses.replace(PROFILES["smoke"], mixed=SCENARIOS))
@@ -54,7 +55,7 @@ def compared(wire: str, adapter: str, scenarios: int = SCENARIOS) -> tuple[int, 
 
         writer = Writer.of(real.user_data_of) if real.hello.user_data else None
         for number in range(scenarios):
-            play(scenario_at(PLAN, protocols, number), ask, writer, (), ())
+            play(of_partitions(scenario_at(PLAN, protocols, number)), ask, writer, (), ())
     return both, differences, remembered
 
 
@@ -130,7 +131,7 @@ def test_every_client_is_judged_over_the_wire(client: str, assignor: str):
             return reply
 
         for number in range(60):
-            play(scenario_at(PLAN, session.hello.protocols, number), ask, writer, (), ())
+            play(of_partitions(scenario_at(PLAN, session.hello.protocols, number)), ask, writer, (), ())
     assert answered["answer"] > 60, answered
     assert not answered[FailureKind.TIMEOUT], answered
     assert not answered[FailureKind.GARBAGE], answered

@@ -1,0 +1,198 @@
+"""One call of a task assignor as the judge sees it: what was asked, and where each task and copy went."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+from rebalance_verifier.base.processes.failure import FailureKind
+from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.tasks import (
+    RUNNING_LAG,
+    Application,
+    StoreKind,
+    TaskAssignment,
+    TaskClient,
+    TaskId,
+)
+from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.properties.assignors.calls import Failure
+
+MAX_TASKS = 100_000
+"""So many tasks and copies may an answer give, or ten times as many as there could be."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskAnswer:
+    """A well-formed reply. ``mutated`` says what the target changed in its input, if it did."""
+
+    assignment: TaskAssignment
+    mutated: str | None = None
+
+
+TaskReply = TaskAnswer | Failure
+
+
+class TaskQuestion(NamedTuple):
+    """What are the tasks of these clients? ``again``: of another process of the target."""
+
+    protocol: RebalanceProtocol
+    application: Application
+    again: bool = False
+
+    def bounded(self, reply: TaskReply) -> TaskReply:
+        """Return a reply, or that it is none when it is so large that nobody should have to judge it."""
+        if isinstance(reply, Failure):
+            return reply
+        given = sum(1 + len(one.active) + len(one.standby) for one in reply.assignment.clients)
+        clients = len(self.application.clients)
+        most = max(MAX_TASKS, 10 * (1 + len(self.application.tasks)) * (1 + clients))
+        if given > most:
+            text = f"{given:,} clients and tasks, at most {most:,} are read"
+            return Failure(FailureKind.GARBAGE, text, slow=True)
+        return reply
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskCall:
+    """One answered call. ``unknown_ends``: end offsets could not be fetched for it."""
+
+    protocol: RebalanceProtocol
+    application: Application
+    assignment: TaskAssignment
+    promises: frozenset[Promise] = frozenset()
+    unknown_ends: bool = False
+
+    @cached_property
+    def clients(self) -> dict[str, TaskClient]:
+        """Clients by id."""
+        return {client.id: client for client in self.application.clients}
+
+    @cached_property
+    def existing(self) -> frozenset[TaskId]:
+        """The tasks that there are."""
+        return frozenset(self.application.tasks)
+
+    @cached_property
+    def listed(self) -> Counter[str]:
+        """How often the answer names each client."""
+        return Counter([one.id for one in self.assignment.clients])
+
+    @cached_property
+    def actives(self) -> dict[TaskId, list[str]]:
+        """Task -> the clients that shall run it, each as often as it is said."""
+        found: dict[TaskId, list[str]] = {}
+        for one in self.assignment.clients:
+            for task in one.active:
+                found.setdefault(task, []).append(one.id)
+        return found
+
+    @cached_property
+    def standbys(self) -> dict[TaskId, list[str]]:
+        """Task -> the clients that shall keep a copy of its store, each as often as it is said."""
+        found: dict[TaskId, list[str]] = {}
+        for one in self.assignment.clients:
+            for task in one.standby:
+                found.setdefault(task, []).append(one.id)
+        return found
+
+    def process(self, client: str) -> str:
+        """Return the process of a client; an unknown client is one of its own."""
+        known = self.clients.get(client)
+        return client if known is None else known.process
+
+    @cached_property
+    def threads(self) -> dict[str, int]:
+        """Process -> its number of threads."""
+        found: dict[str, int] = {}
+        for client in self.application.clients:
+            found[client.process] = found.get(client.process, 0) + client.threads
+        return found
+
+    @cached_property
+    def owners(self) -> dict[TaskId, str]:
+        """Task -> the first client that says that it runs there now."""
+        found: dict[TaskId, str] = {}
+        for client in self.application.clients:
+            for task in client.active:
+                found.setdefault(task, client.id)
+        return found
+
+    def is_logged(self, task: TaskId) -> bool:
+        """Check whether copies of a task can be made."""
+        return self.application.stores.get(task.topic) is StoreKind.LOGGED
+
+    def is_stateful(self, task: TaskId) -> bool:
+        """Check whether a task has a store of any kind."""
+        return self.application.stores.get(task.topic, StoreKind.NONE) is not StoreKind.NONE
+
+    def caught_up(self, task: TaskId) -> list[str]:
+        """Return the clients whose copy is within ``acceptable.recovery.lag``, or where the task runs."""
+        most = self.application.configs.recovery_lag
+        found = []
+        for client in self.application.clients:
+            lag = client.lags.get(task)
+            if lag is not None and (lag == RUNNING_LAG or 0 <= lag <= most):
+                found.append(client.id)
+        return found
+
+    @property
+    def revoked(self) -> bool:
+        """Check whether a task leaves a client that runs it: another rebalance follows at once."""
+        return any(client not in self.actives.get(task, ()) for task, client in self.owners.items())
+
+
+@dataclass(frozen=True, slots=True)
+class TaskHistory:
+    """All calls of one scenario; those from ``alone`` on are undisturbed. ``settled``: index of the first of
+    these after which nothing moves and nobody asks for a follow-up, ``None``: never. One more call follows
+    it, with nothing changed."""
+
+    calls: tuple[TaskCall, ...]
+    alone: int
+    settled: int | None
+    allowed: int
+    """Undisturbed calls that it may take to settle."""
+
+
+Situation = Callable[[TaskCall], bool]
+
+
+def _lagging(call: TaskCall) -> bool:
+    return any(lag > 0 for client in call.application.clients for lag in client.lags.values())
+
+
+TASK_SITUATIONS: Mapping[str, Situation] = {
+    "stateless tasks": lambda call: StoreKind.NONE in call.application.stores.values(),
+    "store without a changelog": lambda call: StoreKind.MEMORY in call.application.stores.values(),
+    "standbys asked for": lambda call: (
+        call.application.configs.standbys > 0
+        and len(call.threads) > 1
+        and any(call.is_logged(task) for task in call.existing)
+    ),
+    "copy that lags": _lagging,
+    "standbys in the answer": lambda call: bool(call.standbys),
+    "several threads": lambda call: any(count > 1 for count in call.threads.values()),
+    "client tags": lambda call: bool(call.application.configs.tags),
+    "racks": lambda call: any(client.rack for client in call.application.clients),
+    "unknown end offsets": lambda call: call.unknown_ends,
+    "task that moves": lambda call: call.revoked,
+    "follow-up asked for": lambda call: call.assignment.followup,
+}
+"""What makes a call worth asking, by name."""
+
+_EVENTS = ("process joins", "process leaves", "restart with its disk", "restart without its disk")
+
+TASK_FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
+    RebalanceProtocol.TASKS: (
+        *("stateless tasks", "store without a changelog", "standbys asked for", "copy that lags"),
+        *("several threads", "client tags", "racks", "unknown end offsets", *_EVENTS),
+    ),
+    RebalanceProtocol.STREAMS: (
+        *("stateless tasks", "standbys asked for", "several threads", "client tags", *_EVENTS),
+    ),
+}
+"""Situations that a search of some size must reach."""
