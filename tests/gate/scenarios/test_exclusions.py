@@ -15,7 +15,7 @@ from rebalance_verifier.gate.search.plan import FLOORS_FROM, PROFILES, CheckPlan
 from rebalance_verifier.gate.search.search import check, describe
 from rebalance_verifier.gate.targets.hosts.inside import InProcess
 from rebalance_verifier.model.assignors import reference
-from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription
+from rebalance_verifier.model.values import OF_PARTITIONS, Cluster, GroupAssignment, GroupSubscription
 from rebalance_verifier.properties.assignors.clauses import select
 from rebalance_verifier.properties.assignors.played import of_partitions
 from rebalance_verifier.properties.assignors.scenarios import Scenario, Subscribe, everybody
