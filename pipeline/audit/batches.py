@@ -25,7 +25,7 @@ from rebalance_verifier.base.files import write_whole
 from rebalance_verifier.base.reading import fields, json_of, listed, whole, word
 from rebalance_verifier.base.removal import remove
 from rebalance_verifier.pipeline.audit import kernel, tail
-from rebalance_verifier.pipeline.audit.engine import groups_in
+from rebalance_verifier.pipeline.audit.engine import MALFORMED, groups_in
 from rebalance_verifier.pipeline.audit.kernel import events as of_kernel
 from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
 from rebalance_verifier.pipeline.audit.records import LogFinding
@@ -53,7 +53,6 @@ LATEST = ("group", "client", "origin", "stream", "instance", "topic", "partition
 
 NUMBERS = ("at", "generation", "partition", "line", "members")
 COLUMNS = {name: "BIGINT" if name in NUMBERS else "VARCHAR" for name in LineRow._fields}
-MALFORMED = {"file": "VARCHAR", "line": "BIGINT", "text": "VARCHAR", "why": "VARCHAR"}
 
 
 @dataclass(frozen=True, kw_only=True)

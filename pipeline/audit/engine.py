@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rebalance_verifier.pipeline.audit.records import LogEvent
 from rebalance_verifier.pipeline.audit.sources.reading import Unread
+from rebalance_verifier.pipeline.audit.sources.rows import MalformedLine
 from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, Note
 from rebalance_verifier.pipeline.database import add
 
@@ -69,7 +70,7 @@ class Engine(Protocol):
 
 
 LINES = {"file": "VARCHAR", "source": "VARCHAR", "lines": "BIGINT", "recognised": "BIGINT"}
-MALFORMED = {"file": "VARCHAR", "line": "BIGINT", "text": "VARCHAR", "why": "VARCHAR"}
+MALFORMED = {name: "BIGINT" if name in ("line", "at") else "VARCHAR" for name in MalformedLine._fields}
 
 
 def load(

@@ -158,6 +158,7 @@ def _check(driver: Engine, found: Audited) -> Audited:
     driver.judge(micros(found.until))
     kernel.finish(driver.connection)
     kernel.doubt(driver.connection, mixed(found.notes))
+    kernel.misread(driver.connection)
     if chosen := found.plan.checks:
         others = 'DELETE FROM findings WHERE NOT list_contains(?, "check")'
         driver.connection.execute(others, [list(chosen)])

@@ -147,6 +147,11 @@ def doubt(connection: DuckDBPyConnection, groups: Iterable[str]) -> None:
     )
 
 
+def misread(connection: DuckDBPyConnection) -> None:
+    """Nothing is certain of which a line of ``malformed`` may say otherwise."""
+    run(connection, "misread")
+
+
 def run(connection: DuckDBPyConnection, *names: str) -> None:
     """Run the statements of these files."""
     for name in names:

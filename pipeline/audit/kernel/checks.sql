@@ -248,7 +248,9 @@ LEFT JOIN plans
     AND plans.generation = held.generation
 LEFT JOIN (SELECT "group", since AS since_epochs FROM epochal) AS epochs USING ("group")
 ANTI JOIN dropped USING ("group", topic, partition, since)
-ANTI JOIN elsewhere USING ("group", topic, partition, since);
+ANTI JOIN elsewhere USING ("group", topic, partition, since)
+-- Not where nobody logs what it is given.
+SEMI JOIN (SELECT "group" FROM consumers WHERE owns = 1) USING ("group");
 
 INSERT INTO found BY NAME
 SELECT
@@ -264,6 +266,7 @@ SELECT
     [a.granted] AS generations,
     false AS certain,
     CASE
+        WHEN silent.consumer IS NOT NULL THEN 'no line says what ' || silent.consumer || ' owns'
         WHEN missing THEN 'a member whose log is not here may own it'
         WHEN least(stir, spoken.until) - calm < getvariable('stranded') THEN 'the logs of this group end before that'
         WHEN b IS NULL AND broken.consumer IS NOT NULL THEN 'the log of ' || broken.consumer || ' breaks off in a rebalance'
@@ -286,7 +289,10 @@ LEFT JOIN (
     FROM consumers
     WHERE told > coalesce(given, 0) OR taken > coalesce(besides, 0)
     GROUP BY "group"
-) AS broken USING ("group");
+) AS broken USING ("group")
+LEFT JOIN (
+    SELECT "group", min(consumer) AS consumer FROM consumers WHERE synced = 1 AND owns = 0 GROUP BY "group"
+) AS silent USING ("group");
 
 -- Gaps between two owners that lasted too long although the group had members.
 INSERT INTO found BY NAME

@@ -58,6 +58,11 @@ JOIN (
     FROM timed
     WHERE kind IN ('joined', 'synced') AND consumer IS NOT NULL AND member IS NOT NULL
 ) AS joiners USING ("group", member)
+-- A static member that comes back is removed by its own join.
+ANTI JOIN (
+    SELECT "group", consumer, moment FROM timed WHERE kind IN ('joined', 'synced') AND instance IS NOT NULL
+) AS returned
+    ON returned."group" = timed."group" AND returned.consumer = joiners.consumer AND returned.moment = timed.moment
 WHERE timed.kind = 'removed';
 
 -- Whom leaders planned for and how many partitions, and how many members somebody says that there are.

@@ -47,7 +47,7 @@ _ROW = {"at": "bigint", "generation": "int", "partition": "int", "line": "bigint
 ROWS = ", ".join(f"`{name}` {_ROW.get(name, 'string')}" for name in LineRow._fields)
 """Rows as Spark sees them; ``at`` in microseconds since 1970."""
 
-_MALFORMED = "file string, line bigint, text string, why string"
+_MALFORMED = "file string, line bigint, text string, why string, `group` string, at bigint"
 _LINES = "file string, source string, lines bigint, recognised bigint"
 _READ = f"what string, {ROWS}, text string, why string, lines bigint, recognised bigint"
 """What tasks return: rows of several tables in one, ``what`` says of which."""
@@ -222,7 +222,7 @@ def _tables(rows: DataFrame) -> Read:
     """Of what tasks return: ``events`` of ``ROWS``."""
     return Read(
         rows.where("what = 'row'").select(*LineRow._fields),
-        rows.where("what = 'malformed'").select("file", "line", "text", "why"),
+        rows.where("what = 'malformed'").select(*MalformedLine._fields),
         rows.where("what = 'lines'")
         .groupBy("file", "source")
         .agg(F.sum("lines").alias("lines"), F.sum("recognised").alias("recognised")),

@@ -54,10 +54,12 @@ class Wrapped(NamedTuple):
 MESSAGES = (
     *("message", "msg", "log", "short_message", "@message", "formattedMessage", "MESSAGE", "line"),
     *("Message", "Content", "textPayload", "body", "Line", "text", "_raw", "@m", "RenderedMessage", "event"),
+    *("content", "LogMessage"),
 )
 TIMES = (
     *("@timestamp", "timestamp", "time", "timeMillis", "ts", "asctime", "Date", "date", "Time", "_time"),
     *("eventTime", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "datetime", "@t", "Timestamp", "t"),
+    "TimeGenerated",
 )
 PODS = (
     *("kubernetes.pod_name", "kubernetes.pod.name", "k8s.pod.name", "kubernetes.podName", "pod_name"),
@@ -85,7 +87,10 @@ HOSTS = (
 PROCESSES = ("process.pid", "_PID", "SYSLOG_PID", "pid", "process_id")
 """Where the fields are, the best first. A dot is a level, or stands in the name."""
 
-INNER = ("_source", "attributes", "content", "jsonPayload", "fields", "labels", "stream", "resource", "event")
+INNER = (
+    *("_source", "attributes", "content", "jsonPayload", "fields", "labels", "stream", "resource", "event"),
+    "additionalColumns",
+)
 """Objects in which the fields may be, besides the one that they are around."""
 
 MANY = (
@@ -96,6 +101,7 @@ MANY = (
 
 _LEVELS = "TRACE|DEBUG|INFO|WARN|WARNING|ERROR|FATAL|trace|debug|info|warn|warning|error|fatal"
 _ISO = r"\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(?:[.,]\d+)?(?:Z|[+-]\d{2}:?\d{2})?"
+_DAY = r"\d{4}-\d{2}-\d{2}[T ]"
 _T = r"\d{4}-\d{2}-\d{2}T[\d:.]+"
 _BSD = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d{2}:\d{2}:\d{2}(?:\.\d+)?"
 _APP = r"(?P<app>[\w./-]+)(?:\[(?P<process>\d+)\])?: "
@@ -128,12 +134,13 @@ PREFIXES: dict[str, tuple[re.Pattern[str], ...]] = {
         # syslog and journald with local times; Compose and Swarm; stern
         re.compile(rf"(?P<when>{_BSD}) (?P<host>\S+) {_APP}"),
         re.compile(rf"(?!(?:{_LEVELS})\b)(?P<pod>[A-Za-z0-9][\w.@-]*) *\| "),
-        re.compile(rf"(?:{_NAME} )?(?P<pod>{_POD}) (?P<container>{_NAME}) (?:[|│] ?)?"),
+        re.compile(rf"(?:{_NAME} )?(?P<pod>{_POD}) (?P<container>(?!{_DAY}){_NAME}) (?:[|│] ?)?"),
+        re.compile(rf"(?P<pod>{_POD}) (?={_DAY})"),
     ),
 }
 """First character (0: any digit, a: any letter or digit) -> what a line may begin with."""
 
-_COLOURS = re.compile(r"\x1b\[[\d;]*m")
+COLOURS = re.compile(r"\x1b\[[\d;]*m")
 _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
@@ -166,7 +173,7 @@ def _plain(one: Wrapped, depth: int = 0) -> Wrapped:
     first = "0" if text[0].isdigit() else "a" if text[0].isalpha() else text[0]
     for kind in (first, "a") if first == "0" else (first,):
         for pattern in PREFIXES.get(kind, ()):
-            found = pattern.match(_COLOURS.sub("", text[:400]) if "\x1b" in text[:400] else text)
+            found = pattern.match(COLOURS.sub("", text[:400]) if "\x1b" in text[:400] else text)
             if found is not None:
                 return _plain(_without(one, found), depth + 1)
     if text[0] == "{" and depth:
@@ -230,7 +237,7 @@ def _without(one: Wrapped, found: re.Match[str]) -> Wrapped:
     labels = dict(_LABEL.findall(parts.get("labels", "")))
     origin = _origin(labels) if labels else Origin(*(parts.get(name, "") for name in Origin._fields))
     when = " ".join(filter(None, (one.when, parts.get("when", ""))))
-    plain = _COLOURS.sub("", one.text[:400]) + one.text[400:] if "\x1b" in one.text[:400] else one.text
+    plain = COLOURS.sub("", one.text[:400]) + one.text[400:] if "\x1b" in one.text[:400] else one.text
     return Wrapped(
         text=plain[found.end() :],
         when=when,

@@ -98,7 +98,7 @@ class FieldSource:
     @cached_property
     def _message(self) -> re.Pattern[str]:
         starts = "|".join(re.escape(one) for one in sorted(self._by_message, key=len, reverse=True))
-        ends = r"\s*$|[\"']|; \w+:(?: |$)|\s*\{|\s+[\w.]+=|\s\s"
+        ends = r"\s*$|\s*\n|[\"']|; \w+:(?: |$)|\s*\{|\s+[\w.]+=|\s\s"
         return re.compile(rf"(?:^|[\s\"'>:|])(?:\[\w+\] )?({starts})(?={ends})")
 
     def claims(self, text: str) -> bool:
@@ -148,18 +148,47 @@ def fields_of(tail: str) -> dict[str, Any]:
     {'group': 'g', 'added': 't[0 1], u[2]', 'lost': ''}
     >>> fields_of('\\t{"group": "g"}'), fields_of(" and so on")
     ({'group': 'g'}, {})
+    >>> fields_of(" { group: 'g', share: { t: [ 0, 1 ] }, error: undefined }")
+    {'group': 'g', 'share': {'t': [0, 1]}, 'error': None}
+    >>> fields_of('\\n    group: "g"\\n    share: {\\n      "t": [\\n        0\\n      ]\\n    }')
+    {'group': 'g', 'share': {'t': [0]}}
     """
     if tail.startswith("; "):
         names = _KEYED.split(tail[2:])
         return dict(zip(names[1::2], names[2::2], strict=True))
-    bare = tail.lstrip(" \t")
+    bare = tail.lstrip(" \t\n")
     if bare.startswith("{"):
-        try:
-            value, _ = json.JSONDecoder().raw_decode(bare)
-        except (ValueError, RecursionError):
-            return {}
-        return value if isinstance(value, dict) else {}
+        return _object(bare) or _object(_JS.sub(_quoted, bare)) or {}
+    if _PRETTY.match(bare):
+        return _object("{" + ",".join(_PRETTY.sub(r'"\1":', one) for one in _BELOW.split(bare)) + "}") or {}
     return {}
+
+
+_JS = re.compile(
+    r"""'((?:[^'\\]|\\.)*)'|"(?:[^"\\]|\\.)*"|([A-Za-z_$][\w$]*)(?=:)|\bundefined\b|\[Object\]"""
+)
+"""Texts and names in an object as node writes it to its console: ``{ groupId: 'g', isLeader: true }``."""
+
+
+def _quoted(found: re.Match[str]) -> str:
+    whole, text, name = found[0], found[1], found[2]
+    if text is not None:
+        return json.dumps(text.replace("\\'", "'"))
+    return json.dumps(name) if name else whole if whole[0] == '"' else "null"
+
+
+_PRETTY = re.compile(r"^(\w+): ")
+_BELOW = re.compile(r"\n[ \t]*(?=\w+: )")
+"""A field on a line of its own below the message, as pino-pretty writes it: ``    groupId: "g"``."""
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """Return the object that a text begins with, or None."""
+    try:
+        value, _ = json.JSONDecoder().raw_decode(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _text(value: Any) -> str | None:

@@ -26,6 +26,9 @@ from rebalance_verifier.pipeline.audit.sources.rows import LineRow
 
 WHOLE = (HOLDS, KEEPS, DROPS, REJOINS, LOSES, LEAVES, FETCHES, SESSION)
 
+EAGER = "0"
+"""Version of the protocol of Connect in which a worker stops all before it joins."""
+
 CHANGES = (*WHOLE, Kind.ASSIGNED, Kind.REVOKED, Kind.LOST)
 
 Part = tuple[str | None, int | None]
@@ -40,6 +43,7 @@ def spelled_out(rows: Sequence[LineRow]) -> Sequence[LineRow]:
 
 def _spelled_out(rows: Sequence[LineRow]) -> Iterator[LineRow]:
     owned: dict[str | None, dict[Part, None]] = defaultdict(dict)
+    eager: set[str | None] = set()
     apart = all(row.group for row in rows if row.kind in CHANGES)  # else the log is taken for one group's
     in_session = False
     for _, several in groupby(rows, key=attrgetter("at", "file", "line", "kind", "member")):
@@ -67,6 +71,7 @@ def _spelled_out(rows: Sequence[LineRow]) -> Iterator[LineRow]:
                 yield bare._replace(kind=Kind.SYNCED)
                 yield from (row._replace(kind=Kind.REVOKED, topic=t, partition=p) for t, p in gone)
                 given = new if wanted else [(None, None)]
+                (eager.add if row.detail == EAGER else eager.discard)(group)
                 yield from (row._replace(kind=Kind.ASSIGNED, topic=t, partition=p) for t, p in given)
                 owned[group] = wanted
             case "drops" | "rejoins" | "leaves" | "loses":
@@ -91,6 +96,10 @@ def _spelled_out(rows: Sequence[LineRow]) -> Iterator[LineRow]:
                 if mine and row.member:
                     yield bare._replace(kind=Kind.RESET)
                 in_session = in_session and row.member is not None
+            case Kind.JOINING if group in eager:
+                yield from (row._replace(kind=Kind.REVOKED, topic=t, partition=p) for t, p in mine)
+                mine.clear()
+                yield row
             case _:
                 for one in here:
                     part = one.topic, one.partition

@@ -9,10 +9,17 @@ from typing import Any
 
 from rebalance_verifier.pipeline.audit.sources import jsonl
 from rebalance_verifier.pipeline.audit.sources.assignments import listed, planned
-from rebalance_verifier.pipeline.audit.sources.envelopes import Origin, Wrapped, lines_of, unwrap
+from rebalance_verifier.pipeline.audit.sources.envelopes import COLOURS, Origin, Wrapped, lines_of, unwrap
 from rebalance_verifier.pipeline.audit.sources.events import Kind
 from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
-from rebalance_verifier.pipeline.audit.sources.loggers import EXCHANGED, LOGGED, RELEASE, RUNNING, TARGETED
+from rebalance_verifier.pipeline.audit.sources.loggers import (
+    EXCHANGED,
+    KAFKAJS,
+    LOGGED,
+    RELEASE,
+    RUNNING,
+    TARGETED,
+)
 from rebalance_verifier.pipeline.audit.sources.patterns import Source, Unlike
 from rebalance_verifier.pipeline.audit.sources.rows import (
     EventPart,
@@ -22,7 +29,7 @@ from rebalance_verifier.pipeline.audit.sources.rows import (
     named,
     small,
 )
-from rebalance_verifier.pipeline.audit.sources.times import AMBIGUOUS, moment, stamp, undated, zoned
+from rebalance_verifier.pipeline.audit.sources.times import AMBIGUOUS, AMERICAN, moment, stamp, undated, zoned
 
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
 """The kinds of logs that are read."""
@@ -37,6 +44,17 @@ UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
 ANY_ORDER = "a date whose order of day, month and year nobody knows: write it as YYYY-MM-DD"
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
 NO_TIME = "no date and time that we understand"
+_OF_JUL = ("INFO: ", "WARNING: ", "SEVERE: ", "CONFIG: ", "FINE: ")
+"""How a message of java.util.logging begins; the time stands on the line above."""
+
+_UNFINISHED = tuple(
+    f"{line.start}{end}" for line in KAFKAJS.lines for end in ("", " {", "\x1b[39m", "\x1b[0m", "\x1b[39m {")
+)
+"""How a line ends below which the fields stand: pino-pretty, node's console."""
+
+BELOW = 200
+"""Lines of fields that are read below a message."""
+
 STRANGE = "of a form that this reader fails on; please report it"
 BROKEN = "bytes that are not UTF-8 in what it says"
 
@@ -86,6 +104,9 @@ class LineParser:
         self._sources = [*(s for s in LOGGED if kind in (None, s.name)), RUNNING]
         self._marks = tuple(dict.fromkeys(mark for source in self._sources for mark in source.marks))
         self._open: dict[str, Wrapped] = {}
+        self._above: tuple[int, str] | None = None
+        self._below = 0
+        self._line_before = ""
         self._idle: deque[str] = deque(maxlen=50)
         self._passed = 0
 
@@ -94,22 +115,54 @@ class LineParser:
         stream = stream_of(file, self.parent)
         before, self.until = self.until, None
         for number, one in lines:
-            try:
-                if isinstance(one, str):
-                    self.line(file, stream, number, one)
-                else:
-                    for wrapped in lines_of(one):
-                        self._wrapped(file, stream, number, wrapped)
-            except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
-                # One line that nobody thought of must not take the verdict on all others.
-                self._count(file, None)
-                why = f"{STRANGE}: {type(error).__name__}"
-                self.malformed.append(MalformedLine(file, number, str(one)[:SHOWN], why))
+            self._guarded(file, stream, number, one)
+        if self._above is not None:
+            self._guarded(file, stream, self._above[0], None)
         self._catch_up()
         self._open.pop(file, None)
         if self.until is not None:
             self.ends[file] = max(self.until, self.ends.get(file, self.until))
         self._reach(before)
+
+    def _guarded(
+        self, file: str, stream: str, number: int, one: str | dict[str, Any] | list[Any] | None
+    ) -> None:
+        """A line, a value, or the end (None): one that nobody thought of must not take the verdict on all."""
+        try:
+            if one is None:
+                self._end_of_block(file, stream)
+            elif isinstance(one, str):
+                self._one(file, stream, number, one)
+            else:
+                for wrapped in lines_of(one):
+                    self._wrapped(file, stream, number, wrapped)
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError) as error:
+            self._count(file, None)
+            why = f"{STRANGE}: {type(error).__name__}"
+            self.malformed.append(MalformedLine(file, number, str(one)[:SHOWN], why))
+
+    def _one(self, file: str, stream: str, number: int, text: str) -> None:
+        """A line, with those below it that hold its fields, or the one above that has its time."""
+        if self._above is not None:
+            if text[:1] in (" ", "\t", "}") and self._below < BELOW:
+                self._below += 1
+                self._count(file, None)
+                self._above = self._above[0], f"{self._above[1]}\n{COLOURS.sub('', text)}"
+                return
+            self._end_of_block(file, stream)
+        if text.endswith(_UNFINISHED):
+            self._above, self._below = (number, COLOURS.sub("", text)), 0
+            return
+        if text.startswith(_OF_JUL) and AMERICAN.match(self._line_before):
+            text = f"{self._line_before} {text}"
+        self._line_before = text
+        self.line(file, stream, number, text)
+
+    def _end_of_block(self, file: str, stream: str) -> None:
+        if self._above is not None:
+            number, text = self._above
+            self._above = None
+            self.line(file, stream, number, text)
 
     def line(self, file: str, stream: str, number: int, text: str) -> None:
         """One line."""
@@ -208,6 +261,8 @@ class LineParser:
         try:
             reading = source.read(wrapped)
             if reading is None:
+                if not source.loose and _ends_in_its_head(source, wrapped.text):
+                    raise Unlike
                 if not source.loose:
                     self._count(file, source.name)
                     self._pass(wrapped.text)
@@ -238,13 +293,13 @@ class LineParser:
             ):
                 raise NotRead(BROKEN)
         except Unlike as error:
-            self._unread(source, file, number, wrapped.text, str(error) or UNLIKE)
+            self._unread(source, file, number, wrapped, str(error) or UNLIKE)
             return True
         except NotRead as error:
-            self._unread(source, file, number, wrapped.text, str(error))
+            self._unread(source, file, number, wrapped, str(error))
             return True
         except NoPartition:
-            self._unread(source, file, number, wrapped.text, "a partition that is not topic-number")
+            self._unread(source, file, number, wrapped, "a partition that is not topic-number")
             return True
         self._count(file, source.name, kind != RELEASE)
         client = caught.get("client") or head.get("client") or source.client or None
@@ -290,9 +345,16 @@ class LineParser:
         for topic, partition, member in parts:
             self.rows.append(LineRow._make((*before, member or own, *since, topic, partition, *after)))
 
-    def _unread(self, source: Source | FieldSource, file: str, number: int, text: str, why: str) -> None:
+    def _unread(
+        self, source: Source | FieldSource, file: str, number: int, wrapped: Wrapped, why: str
+    ) -> None:
         self._count(file, source.name)
-        self.malformed.append(MalformedLine(file, number, text[:SHOWN], why))
+        text = wrapped.text
+        split = source.split(text) if isinstance(source, Source) else None
+        at = self._at((split[0].get("head", "") if split else text)[-BEFORE:], wrapped.when)
+        self._reach(at)
+        group = split[0].get("group") if split else None
+        self.malformed.append(MalformedLine(file, number, text[:SHOWN], why, group, at))
 
     def _at(self, inner: str, outer: str) -> int | None:
         """What stands before the message counts before what is around both.
@@ -308,6 +370,12 @@ class LineParser:
             return at
         quarters, off = divmod(abs(around - at) + 60_000_000, 900_000_000)
         return around if 1 <= quarters <= 56 and off <= 120_000_000 else at
+
+
+def _ends_in_its_head(source: Source | FieldSource, text: str) -> bool:
+    """Return whether a line is cut off where it says whose it is."""
+    begins = max(text.rfind(mark) for mark in source.marks)
+    return text[begins : begins + 1] == "[" and "]" not in text[begins:]
 
 
 class NotRead(ValueError):

@@ -60,8 +60,9 @@ class Line(KnownLine):
 
     @cached_property
     def takes_all(self) -> bool:
-        """Return whether it takes all lines that begin so and are of no interest."""
-        return self.kind is None and self.rest == ".*"
+        """Return whether it takes all lines that begin so and are of no interest, but for what it excepts:
+        lines of interest that were cut off."""
+        return self.kind is None and re.fullmatch(r"(?:\(\?!.*\))?\.\*", self.rest) is not None
 
     @cached_property
     def regex(self) -> re.Pattern[str]:
@@ -125,6 +126,10 @@ class Source:
             found.setdefault(line.start[:size], []).append(line)
         return size, found
 
+    @cached_property
+    def _starts(self) -> frozenset[str]:
+        return frozenset(line.start for line in self.lines)
+
     def claims(self, text: str) -> bool:
         """Whether a line may be of this source: cheap, for every line."""
         return any(map(text.__contains__, self.marks))
@@ -135,6 +140,8 @@ class Source:
         Raises Unlike where one does, and the message goes on otherwise.
         """
         size, rows = self._by_start
+        if f"{message} " in self._starts:  # nothing follows it, and blanks at the end of a line are nobody's
+            message += " "
         begun = [line for line in rows.get(message[:size], ()) if message.startswith(line.start)]
         for line in begun:
             if not line.takes_all and (found := line.regex.fullmatch(message)):
@@ -144,11 +151,22 @@ class Source:
             if not line.takes_all and (found := line.first.match(message)):
                 return line, captures(found)
         for line in begun:
-            if line.takes_all:
+            if line.takes_all and line.regex.fullmatch(message):
                 return line, {}
-        if begun:
+        if begun or self._is_cut(message):
             raise Unlike
         return None, {}
+
+    def _is_cut(self, message: str) -> bool:
+        """Return whether a message is the beginning of one of ours, which ends before it says what."""
+        return len(message) >= SHORTEST and any(
+            len(line.start) > len(message) and line.kind is not None and line.start.startswith(message)
+            for line in self.lines
+        )
+
+
+SHORTEST = 12
+"""Characters of a message that is cut off by which it is known: shippers cut at hundreds."""
 
 
 def bare(message: str) -> str:

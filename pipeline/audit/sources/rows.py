@@ -33,12 +33,17 @@ class LineRow(NamedTuple):
 
 
 class MalformedLine(NamedTuple):
-    """A line that should say something and cannot be understood; ``text`` is its beginning."""
+    """A line that should say something and cannot be understood; ``text`` is its beginning.
+
+    ``group`` and ``at``: of which group and when, as far as that is understood.
+    """
 
     file: str
     line: int
     text: str
     why: str
+    group: str | None = None
+    at: int | None = None
 
 
 class EventPart(NamedTuple):

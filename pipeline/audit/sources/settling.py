@@ -8,6 +8,7 @@ several processes: where something tells these apart, it does; where nothing doe
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
@@ -18,16 +19,19 @@ from rebalance_verifier.pipeline.audit.sources.holdings import CHANGES, spelled_
 from rebalance_verifier.pipeline.audit.sources.loggers import (
     EPOCH,
     HOLDS,
+    KAFKA_GO,
     LOSES,
     LOSING,
     NAMED,
     OVERDUE,
+    PYTHON,
     REBOOTSTRAPPING,
     REJOINS,
     RELEASE,
     SHARED,
     TASKS,
 )
+from rebalance_verifier.pipeline.audit.sources.patterns import FOLLOWED
 from rebalance_verifier.pipeline.audit.sources.rows import LineRow
 
 MIXED = "mixed"
@@ -123,8 +127,8 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
             events.append(_event(row, row.kind, row.group, None, row.host))
             clients.add(LoggedClient(row.group, None, row.source, _release(releases, row), None))
     notes = [Note(APART, group, "", f"{group} {_APART[kind]}") for group, kind in sorted(apart.items())]
-    for client, several in sorted(of_client.items()):
-        several.sort(key=_in_order)
+    for client, of_one in sorted(of_client.items()):
+        several = sorted(_same_names(of_one), key=_in_order)
         processes, unclear = processes_of(client, several)
         notes += unclear
         events += _replaced(several)
@@ -133,6 +137,29 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
             events += _filled(name, spelled_out(own))
             clients |= _clients(name, own, releases)
     return SettledRows(events, notes, sorted(clients, key=str))
+
+
+def _same_names(rows: list[LineRow]) -> list[LineRow]:
+    """Return rows without what a layout writes behind a group's name where that ends a message.
+
+    ``(Re-)joining group orders    coordinator.py:391``: nothing on this line says where the name ends. Who
+    joins a generation says the name in the middle of its message.
+    """
+    if not rows or rows[0].client not in _OPEN_ENDED:
+        return rows
+    names = sorted({row.group for row in rows if row.kind == Kind.JOINED and row.group}, key=len)
+    named = {
+        group: next((name for name in names if _goes_on_after(group, name)), group)
+        for group in {row.group for row in rows if row.group} - {*names}
+    }
+    return [row._replace(group=named.get(row.group, row.group)) if row.group else row for row in rows]
+
+
+_OPEN_ENDED = (PYTHON.client, KAFKA_GO.client)
+
+
+def _goes_on_after(text: str, name: str) -> bool:
+    return text.startswith(name) and re.match(FOLLOWED, text[len(name) :]) is not None
 
 
 def _in_order(row: LineRow) -> tuple[int, str, int]:

@@ -39,9 +39,10 @@ DOTTED = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(\d{4})[ T,]{1,2}" + _CLOC
 
 AMBIGUOUS = re.compile(
     r"(?<![\d/.:-])(?:\d{1,2}/\d{1,2}/\d{4}|\d{1,2}-\d{1,2}-\d{4}|\d{1,2}([-/.])\d{1,2}\1\d{2}"
-    r"|\d{1,2}\.\d{1,2}\.)[ T,]{1,2}\d{1,2}:\d{2}:\d{2}"
+    r"|\d{1,2}\.\d{1,2}\.|\d{1,2}[/-]\d{1,2})[ T,]{1,2}\d{1,2}:\d{2}:\d{2}"
 )
-"""``02/03/2026 03:04:05``, ``02.03.26 03:04:05``: nobody knows which is the day, or the year."""
+"""``02/03/2026 03:04:05``, ``02.03.26 03:04:05``, ``02-03 03:04:05``: nobody knows which is the day, or the
+year."""
 
 MILLIS = re.compile(r"(?<![\w.])(\d{13}|\d{16}|\d{19})(?![\w.])")
 SECONDS = re.compile(r"(?<![\w.])(\d{10}(?:\.\d{1,9})?)(?![\w.])")
@@ -49,6 +50,12 @@ SECONDS = re.compile(r"(?<![\w.])(\d{10}(?:\.\d{1,9})?)(?![\w.])")
 
 SYSLOG = re.compile(r"\b" + _NAMED + r" {1,2}(\d{1,2}) " + _CLOCK)
 """``Jan  2 03:04:05``: no year."""
+
+DAY_FIRST = re.compile(r"\b(\d{1,2})[ -]" + _NAMED + r" " + _CLOCK)
+"""``02-Jan 03:04:05``: the same."""
+
+KLOG = re.compile(r"(?<!\w)[IWEF](\d{2})(\d{2}) " + _CLOCK)
+"""``I0102 03:04:05.678901``: month and day, as Kubernetes' logger for Go has it."""
 
 CLOCK = re.compile(r"(?<![\d:])" + _CLOCK + r"(?![\d:])")
 """No date."""
@@ -74,6 +81,12 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
     if found := SYSLOG.search(text):
         named, number, hour, minute, second, fraction = found.groups()
         return _micros(year, _month(named), number, hour, minute, second, fraction, "", zone)
+    if found := DAY_FIRST.search(text):
+        number, named, hour, minute, second, fraction = found.groups()
+        return _micros(year, _month(named), number, hour, minute, second, fraction, "", zone)
+    if found := KLOG.search(text):
+        month, day, hour, minute, second, fraction = found.groups()
+        return _micros(year, month, day, hour, minute, second, fraction, "", zone)
     if found := CLOCK.search(text):
         hour, minute, second, fraction = found.groups()
         return _micros(year, month, day, hour, minute, second, fraction, "", zone)

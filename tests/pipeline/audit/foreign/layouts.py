@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
@@ -98,6 +100,25 @@ def cri(lines: Iterable[Written]) -> Files:
     )
 
 
+def rich(lines: Iterable[Written]) -> Files:
+    """A file for each pod, as rich writes Python's logging: padded, with file and line behind the message."""
+    return _each(
+        lines,
+        lambda one: f"[{_iso(one.at)}] INFO     {one.message:<80} consumer.py:{100 + len(one.message) % 7}",
+    )
+
+
+def datadog(lines: Iterable[Written]) -> Files:
+    """CSV of Datadog's explorer, the newest line first."""
+    rows = [["Date", "Host", "Service", "pod_name", "Message"]]
+    rows += [
+        [f"{_iso(one.at, '.', 'T')}Z", "node-7", "orders", one.pod, f"INFO {one.message}"] for one in lines
+    ]
+    text = io.StringIO()
+    csv.writer(text).writerows([rows[0], *rows[:0:-1]])
+    return {"export.csv": text.getvalue().splitlines()}
+
+
 LAYOUTS = {
     "files": files,
     "strimzi": strimzi,
@@ -105,4 +126,6 @@ LAYOUTS = {
     "logstash": logstash,
     "compose": compose,
     "cri": cri,
+    "rich": rich,
+    "datadog": datadog,
 }

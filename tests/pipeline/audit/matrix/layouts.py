@@ -98,6 +98,49 @@ def pino(entries: Sequence[Entry]) -> Files:
     )
 
 
+def pino_pretty(entries: Sequence[Entry]) -> Files:
+    """In colours, each field on a line of its own below the message."""
+    return _by_pod(
+        entries,
+        lambda one: "\n".join(
+            (
+                f"[{z(one).replace('T', ' ')}] \x1b[32mINFO\x1b[39m (7): \x1b[36m{one.message}\x1b[39m",
+                *(
+                    f"    \x1b[35m{key}\x1b[39m: {json.dumps(value, indent=2)}".replace("\n", "\n    ")
+                    for key, value in (one.fields or {}).items()
+                ),
+            )
+        ),
+    )
+
+
+def _inspected(value: Any) -> str:
+    """Return a value as node's util.inspect writes it."""
+    if isinstance(value, dict):
+        pairs = (f"{key}: {_inspected(one)}" for key, one in value.items())
+        return f"{{ {', '.join(pairs)} }}" if value else "{}"
+    if isinstance(value, list):
+        return f"[ {', '.join(map(_inspected, value))} ]" if value else "[]"
+    return f"'{value}'" if isinstance(value, str) else json.dumps(value)
+
+
+def console(entries: Sequence[Entry]) -> Files:
+    """console.log of a message and an object that fits on a line."""
+    return _by_pod(entries, lambda one: f"{z(one)} info: {one.message} {_inspected(one.fields or {})}")
+
+
+def console_below(entries: Sequence[Entry]) -> Files:
+    """console.log of a message and an object that does not."""
+    return _by_pod(
+        entries,
+        lambda one: (
+            f"{z(one)} info: {one.message} {{\n"
+            + ",\n".join(f"  {key}: {_inspected(value)}" for key, value in (one.fields or {}).items())
+            + "\n}"
+        ),
+    )
+
+
 def winston(entries: Sequence[Entry]) -> Files:
     """As kafkajs' documentation has it."""
     return _by_pod(
@@ -164,6 +207,24 @@ def cri(entries: Sequence[Entry]) -> Files:
 def kubectl(entries: Sequence[Entry]) -> Files:
     """kubectl logs --prefix --timestamps"""
     return _in_one(entries, lambda one: f"[pod/{PODS[one.pod]}/app] {z(one)} {one.text}")
+
+
+def pod_alone(entries: Sequence[Entry]) -> Files:
+    """The pod and a blank, as terminals show the lines of several."""
+    return _in_one(entries, lambda one: f"{PODS[one.pod]} {z(one).replace('T', ' ')} {one.text}")
+
+
+def dynatrace(entries: Sequence[Entry]) -> Files:
+    """The answer of its API."""
+    results = [
+        {
+            "timestamp": millis(one),
+            "content": one.text,
+            "additionalColumns": {"k8s.pod.name": [PODS[one.pod]], "loglevel": ["INFO"]},
+        }
+        for one in entries
+    ]
+    return {"answer.json": json.dumps({"results": results}).encode()}
 
 
 def journald(entries: Sequence[Entry]) -> Files:
@@ -270,5 +331,22 @@ def csv_bare(entries: Sequence[Entry]) -> Files:
 
 LAYOUTS: tuple[Callable[[Sequence[Entry]], Files], ...] = (
     *(own, zap, zap_console, slog, logfmt, logrus, zerolog, pino, winston, bunyan, structlog, serilog, log4j),
-    *(docker, cri, kubectl, journald, syslog, datadog, splunk, ecs, gcp, csv_head, csv_bare),
+    *(
+        pod_alone,
+        dynatrace,
+        docker,
+        cri,
+        kubectl,
+        journald,
+        syslog,
+        datadog,
+        splunk,
+        ecs,
+        gcp,
+        csv_head,
+        csv_bare,
+    ),
 )
+
+OF_NODE: tuple[Callable[[Sequence[Entry]], Files], ...] = (pino_pretty, console, console_below)
+"""What node's consoles make of a message and its fields."""

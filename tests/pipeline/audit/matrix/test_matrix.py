@@ -17,7 +17,7 @@ from rebalance_verifier.pipeline.audit.sources import local
 from rebalance_verifier.report.terminal.audit import headline
 
 from tests.pipeline.audit.matrix.clients import CLIENTS, told_by
-from tests.pipeline.audit.matrix.layouts import LAYOUTS, own
+from tests.pipeline.audit.matrix.layouts import LAYOUTS, OF_NODE, own
 from tests.pipeline.audit.matrix.stories import STORIES, Step
 
 
@@ -63,6 +63,35 @@ def test_tasks_of_connect_are_owned_as_partitions_are(tmp_path):
         found = run_audit(AuditPlan(paths=(path,), out=tmp_path / f"{name} out"))
         assert {one.check for one in found.findings if found.plan.gates(one.level)} == checks
         assert found.verdict is (Verdict.VIOLATION if checks else Verdict.CONFORMANT), headline(found)
+
+
+def test_an_eager_worker_of_connect_stops_all_before_it_joins_again(tmp_path):
+    """Version 0 of its protocol: no line says what is revoked, and tasks move within one generation."""
+
+    def line(worker, at, text):
+        return f"2026-03-02 10:{at},000 INFO [Worker clientId={worker}, groupId=c] {text}"
+
+    def joins(worker, at, generation, tasks):
+        who = f"Generation{{generationId={generation}, memberId='{worker}-1', protocol='default'}}"
+        given = f"Assignment{{error=0, leader='x', connectorIds=[c], taskIds=[{tasks}], delay=0}}"
+        joined = (
+            f"Joined group at generation {generation} with protocol version 0 and got assignment: {given}"
+        )
+        return [
+            line(worker, at, f"Successfully joined group with generation {who}"),
+            line(worker, at, f"{joined} with rebalance delay: 0"),
+        ]
+
+    again = [line("a", "01:00", "(Re-)joining group")]
+    for name, stops, checks in (("healthy", again, set()), ("goes on", [], {"owned-twice"})):
+        files = {
+            "a.log": [*joins("a", "00:03", 1, "t-0, t-1"), *stops, *joins("a", "01:04", 2, "t-0")],
+            "b.log": [*joins("b", "01:02", 2, "t-1"), "2026-03-02 10:09:00,000 INFO something else"],
+        }
+        path = written({name: "\n".join(lines).encode() for name, lines in files.items()}, tmp_path / name)
+        found = run_audit(AuditPlan(paths=(path,), out=tmp_path / f"{name} out"))
+        assert {one.check for one in found.findings if found.plan.gates(one.level)} == checks
+        assert (found.verdict is Verdict.CONFORMANT) == (not checks), headline(found)
 
 
 REAL = {
@@ -165,3 +194,31 @@ def test_the_same_is_read_in_every_layout(client, tmp_path):
         for layout in LAYOUTS:
             read = happened(client, layout, steps, tmp_path / f"{story} {layout.__name__}")
             assert read == expected, layout.__name__
+
+
+@pytest.mark.parametrize("layout", OF_NODE)
+@pytest.mark.parametrize("client", ["kafkajs", "kafkajs debug"])
+def test_fields_on_a_console_of_node_are_read(client, layout, tmp_path):
+    for story in ("healthy", "a zombie"):
+        steps = STORIES[story].steps
+        expected = happened(client, own, steps, tmp_path / f"{story} own")
+        assert happened(client, layout, steps, tmp_path / story) == expected
+
+
+def test_a_time_on_the_line_above_is_that_of_a_message_of_java_util_logging(tmp_path):
+    def jul(entries):
+        return {
+            f"{pod}.log": "".join(
+                f"{one.at.strftime('%b %d, %Y %I:%M:%S %p')} org.apache.kafka.X poll\nINFO: {one.text}\n"
+                for one in entries
+                if one.pod == pod
+            ).encode()
+            for pod in "ab"
+        }
+
+    path = written(jul(told_by("java", STORIES["two owners"].steps)), tmp_path / "logs")
+    found = run_audit(AuditPlan(paths=(path,), out=tmp_path / "out"))
+    assert (found.verdict, {one.check for one in found.findings if found.plan.gates(one.level)}) == (
+        Verdict.VIOLATION,
+        {"owned-twice"},
+    )

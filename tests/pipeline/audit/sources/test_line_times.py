@@ -45,7 +45,8 @@ JOINS = "INFO [Consumer clientId=a, groupId=g] (Re-)joining group"
 
 
 @pytest.mark.parametrize(
-    "date", ["03/02/2026", "3/2/2026,", "13/02/2026", "03/02/26", "02.03.26", "02-03-2026", "02.03."]
+    "date",
+    ["03/02/2026", "3/2/2026,", "13/02/2026", "03/02/26", "02.03.26", "02-03-2026", "02.03.", "02-03", "2/3"],
 )
 @pytest.mark.parametrize("day", [None, "2026-03-02"])
 def test_a_date_that_nobody_can_tell_is_no_time_without_one(date, day):
@@ -54,6 +55,11 @@ def test_a_date_that_nobody_can_tell_is_no_time_without_one(date, day):
     parser.content("a.log", [(1, f"{date} 10:15:03 {JOINS}")])
     assert parser.rows == []
     assert [one.why for one in parser.malformed] == [ANY_ORDER]
+
+
+@pytest.mark.parametrize("text", ["Jan  2", "02-Jan", "2 Jan", "I0102"])
+def test_a_day_without_a_year_is_of_the_year_of_the_option_and_not_of_its_day(text):
+    assert moment(f"{text} 03:04:05.678", date="2024-05-06") == moment("2024-01-02 03:04:05.678")
 
 
 @pytest.mark.parametrize("text", ["03:04:05", "Jan  2 03:04:05 host", "[03:04:05,678] 12345"])

@@ -126,6 +126,12 @@ TEXTS = [
         "closed",
         {"member": "m"},
     ),
+    (
+        JAVA,
+        f"Member my app-7 sending LeaveGroup request to coordinator {NODE} due to the consumer is closed",
+        "leaving",
+        {"member": "my app-7", "detail": "the consumer is closed"},
+    ),
     (JAVA, "Member m with epoch 3 transitioned from RECONCILING to ACKNOWLEDGING.", None, {}),
     # librdkafka.
     (LIBRDKAFKA, "add a.b-c_d [12]", "assigned", {"topic": "a.b-c_d", "number": "12"}),
