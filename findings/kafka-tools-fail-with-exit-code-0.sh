@@ -9,6 +9,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 work=$(mktemp -d)
 trap 'kill $members 2>/dev/null || true; kafka_stop; rm -rf "$work"' EXIT
+trap 'exit 1' INT TERM
 members='' KAFKA_PID=''
 . "$here/lib/broker.sh"
 kafka_start "$work"
