@@ -30,6 +30,7 @@ from rebalance_verifier.live.conformance.clients.table import DEVIATIONS, DIAGNO
 from rebalance_verifier.live.conformance.clients.traits import Diagnosis, FindingContext
 from rebalance_verifier.live.conformance.log import LogError, read
 from rebalance_verifier.live.conformance.question import Choices, build_question
+from rebalance_verifier.report.terminal import conformance
 
 CLIENTS = ("confluent", "kafka-python", "aiokafka", "java:4.1.0")
 CLUSTERS = ("mock", "kafka")
@@ -199,7 +200,7 @@ def answers(runs: Sequence[HourRun], seconds: float, kept: Path) -> dict[str, di
         if not file.exists():
             choices = Choices(seconds=seconds)
             try:
-                answer = ask(build_question(read(run.path), choices), choices).data()
+                answer = conformance.data(ask(build_question(read(run.path), choices), choices))
             except LogError as error:
                 answer = {"verdict": "inconclusive", "why": str(error), "events": 0, "findings": {}}
             answer.pop("witness", None)

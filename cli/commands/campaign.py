@@ -319,7 +319,7 @@ def _show(
 
     of = (campaign, directory, found, paths)
     lines = [] if first is None else ["", lockstep.render(first, campaign.identity["scenario"])]
-    in_step = {} if first is None else {"in_step": first.data()}
+    in_step = {} if first is None else {"in_step": lockstep.data(first)}
     answer(options, lambda: {**data(*of), **in_step}, lambda: "\n".join([render(*of), *lines]))
     return int(exit_of(campaign, found))
 

@@ -44,14 +44,14 @@ OF_ASSIGNOR = (
 
 def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
     """Search, and say what came of it. Raises UsageError."""
-    from rebalance_verifier.report.terminal.code_search import render
+    from rebalance_verifier.report.terminal.code_search import data, render
 
     refuse(options, OF_MODEL, "does not go with --on: it is about the model")
     plan = _plan(options, chosen)
     reports = Reports.of_cases(options)
     found = searched(plan, options, f"--on {options.on}")
     paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
-    answer(options, lambda: found.data(paths), lambda: render(found, chosen.name, paths))
+    answer(options, lambda: data(found, paths), lambda: render(found, chosen.name, paths))
     _report(reports, found, "explore", chosen.name, paths)
     return Exit.of(found.verdict, interrupted=found.interrupted)
 
@@ -60,9 +60,10 @@ def _report(
     reports: Reports, found: CodeSearchResult, command: str, subject: str, paths: dict[tuple[str, str], str]
 ) -> None:
     from rebalance_verifier.report.ci import code_reports
+    from rebalance_verifier.report.terminal.code_search import data
 
     reports.finish_cases(
-        lambda: code_reports.searched(found, command, subject, paths), lambda: found.data(paths),
+        lambda: code_reports.searched(found, command, subject, paths), lambda: data(found, paths),
         "This page shows whether Kafka's own code keeps the rules of a group.",
     )  # fmt: skip
 

@@ -69,7 +69,7 @@ def run(options: argparse.Namespace) -> int:
     from rebalance_verifier.live.conformance.question import build_question
     from rebalance_verifier.live.conformance.wire.question import ask_wire, build_wire_question, has_messages
     from rebalance_verifier.report.ci import code_reports
-    from rebalance_verifier.report.terminal.conformance import render
+    from rebalance_verifier.report.terminal.conformance import data, render
 
     if (options.events is None) == (options.code is None):
         raise UsageError("name a log, or with --code the releases of Kafka to walk with")
@@ -101,10 +101,10 @@ def run(options: argparse.Namespace) -> int:
             ),
         )
     if options.out is not None:
-        write(Path(options.out), json_text(found.data()) + "\n", "--out")
-    answer(options, found.data, lambda: render(found, steps=options.show))
+        write(Path(options.out), json_text(data(found)) + "\n", "--out")
+    answer(options, lambda: data(found), lambda: render(found, steps=options.show))
     reports.finish_cases(
-        lambda: code_reports.conforming(found), found.data,
+        lambda: code_reports.conforming(found), lambda: data(found),
         "This page shows whether the model of the group allows what was recorded.",
     )  # fmt: skip
     return Exit.of(found.conformance.judgement)

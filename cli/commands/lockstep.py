@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -70,11 +71,12 @@ def run_lockstep(options: argparse.Namespace) -> int:
             )
     except (CannotStart, ToolError) as error:
         raise UsageError(f"--code {options.code}: {clean(str(error))}") from error
+    document = partial(lockstep_text.data, found)
     if options.out is not None:
-        write(Path(options.out), json_text(found.data()) + "\n", "--out")
-    answer(options, found.data, lambda: lockstep_text.render(found, options.scenario))
+        write(Path(options.out), json_text(document()) + "\n", "--out")
+    answer(options, document, lambda: lockstep_text.render(found, options.scenario))
     reports.finish_cases(
-        lambda: code_reports.in_step(found, options.scenario), found.data,
+        lambda: code_reports.in_step(found, options.scenario), document,
         "This page shows whether the model of the group and Kafka's own code do the same.",
     )  # fmt: skip
     return Exit.of(found.verdict, interrupted=found.interrupted)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from rebalance_verifier.base.text import clean, count
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.live.code.search.findings import CodeFinding
 from rebalance_verifier.live.code.search.walks import CodeSearchResult
+from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.report.frame import labelled
 
 
@@ -48,3 +50,33 @@ def facts(found: CodeSearchResult) -> list[tuple[str, str]]:
         ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
         *([("stopped", found.stopped)] if found.stopped else []),
     ]
+
+
+def data(found: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+    """Return the result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
+    plan, seen = found.plan, found.searched
+    return {
+        "verdict": found.verdict.value,
+        "on": str(plan.releases),
+        "walks": plan.walks if plan.depth is None else None,
+        "depth": plan.steps if plan.depth is None else plan.depth,
+        "seed": plan.seed,
+        "stopped": found.stopped,
+        "runs": seen.runs,
+        "steps": seen.steps,
+        "taken": dict(sorted(seen.taken.items())),
+        "endings": dict(sorted(seen.endings.items())),
+        "asked": sorted(plan.clauses),
+        "not_asked": found.not_asked,
+        "findings": [
+            {
+                "clause": one.breach.clause,
+                "sentence": one.breach.sentence,
+                "cause": one.breach.cause,
+                "runs": one.times,
+                "events": list(map(event_text, one.events)),
+                "path": paths.get(one.cause),
+            }
+            for one in found.findings
+        ],
+    }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rebalance_verifier.base.text import clean, count
+from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.live.conformance.ask import ConformanceAnswer
 from rebalance_verifier.live.conformance.clients.table import BY_ID
 
@@ -84,3 +85,47 @@ def _steps(answer: ConformanceAnswer, witness: Sequence[Any]) -> list[str]:
         shown = "; ".join(f"line {question.lines[p].number} {question.lines[p].event}" for p in step.shows)
         lines.append(clean(f"{what}{'  <- ' + shown if shown else ''}"))
     return lines
+
+
+def data(answer: ConformanceAnswer) -> dict[str, Any]:
+    """Return the answer as JSON values."""
+    question, found = answer.question, answer.conformance
+    verdict = found.judgement
+    mismatch: dict[str, Any] = {}
+    if found.blamed is not None:
+        mismatch = {
+            "line": question.lines[found.blamed].number,
+            "event": str(question.lines[found.blamed]),
+            "pending": [question.lines[position].number for position in found.pending],
+            "allowed": [{"shows": question.spelled(text), "states": count} for text, count in found.allowed],
+        }
+    return {
+        "verdict": verdict,
+        "exit": Exit.of(verdict),
+        "explained": found.verdict == "explained",
+        "log": str(question.recorded.path),
+        "group": question.recorded.group,
+        "consumers": [
+            {"name": slot.consumer, "profile": slot.profile, "assignors": list(slot.assignors)}
+            for slot in question.slots
+        ],
+        "broker": question.broker,
+        "topics": dict(question.topics),
+        "events": found.events,
+        "longest": found.longest,
+        "hidden_faults": answer.faults,
+        "findings": answer.findings,
+        "free": [f"{name} of {question.name(slot)}" for name, slot in question.unlogged],
+        "searched": found.searched,
+        "why": found.why,
+        **({"mismatch": mismatch} if mismatch else {}),
+        "witness": [
+            {
+                "action": step.event.action if step.event else "",
+                **({"who": question.name(step.event.who)} if step.event and step.event.who >= 0 else {}),
+                **({"choice": step.event.choice} if step.event and step.event.choice else {}),
+                "lines": [question.lines[position].number for position in step.shows],
+            }
+            for step in found.witness
+        ],
+    }

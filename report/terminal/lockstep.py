@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from rebalance_verifier.base.text import clean, count, percent
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
 from rebalance_verifier.live.code.lockstep.walks import LockstepResult, lines_of
+from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.report.frame import labelled
 
 
@@ -52,3 +55,31 @@ def facts(found: LockstepResult) -> list[tuple[str, str]]:
     for (action, why), times in sorted(seen.unforced.items()):
         rows.append(("unforced", f"{action}: {why} ({count(times, 'time')})"))
     return [*rows, *([("stopped", found.stopped)] if found.stopped else [])]
+
+
+def data(found: LockstepResult) -> dict[str, Any]:
+    """Return the result as JSON values."""
+    seen, plan, mismatch = found.agreement, found.plan, None
+    if found.disagreement is not None:
+        events = list(map(event_text, found.disagreement.events))
+        mismatch = {"events": events, "differences": list(found.disagreement.sentences)}
+    return {
+        "verdict": found.verdict.value,
+        "releases": str(plan.releases),
+        "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
+        "steps": seen.steps,
+        "in_vain": seen.in_vain,
+        "taken": dict(sorted(seen.taken.items())),
+        "never_taken": found.never_taken,
+        "deviations": {
+            name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
+            for name, times in sorted(seen.deviations.items())
+        },
+        "threw": dict(sorted(seen.threw.items())),
+        "decisions": {"all": seen.decisions, "predicted": seen.predicted},
+        "not_forced": [
+            {"action": action, "why": why, "times": times}
+            for (action, why), times in sorted(seen.unforced.items())
+        ],
+        "disagreement": mismatch,
+    }

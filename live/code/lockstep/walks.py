@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rebalance_verifier.base.processes.gather import gather
 from rebalance_verifier.base.verdict import Verdict
@@ -16,7 +16,6 @@ from rebalance_verifier.explore.random import system as systems
 from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Agreement, Disagreement
-from rebalance_verifier.live.code.lockstep.deviations import NAMED
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.lockstep.protocols import AnyLockstep, in_step
 from rebalance_verifier.live.code.replay.group import CodeReleases
@@ -115,33 +114,6 @@ class LockstepResult:
         if self.disagreement is not None:
             return Verdict.VIOLATION if self.seen_again else Verdict.INCONCLUSIVE
         return Verdict.INCONCLUSIVE if self.interrupted or self.stopped else Verdict.CONFORMANT
-
-    def data(self) -> dict[str, Any]:
-        """As JSON values."""
-        seen, plan, mismatch = self.agreement, self.plan, None
-        if self.disagreement is not None:
-            events = list(map(event_text, self.disagreement.events))
-            mismatch = {"events": events, "differences": list(self.disagreement.sentences)}
-        return {
-            "verdict": self.verdict.value,
-            "releases": str(plan.releases),
-            "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
-            "steps": seen.steps,
-            "in_vain": seen.in_vain,
-            "taken": dict(sorted(seen.taken.items())),
-            "never_taken": self.never_taken,
-            "deviations": {
-                name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
-                for name, times in sorted(seen.deviations.items())
-            },
-            "threw": dict(sorted(seen.threw.items())),
-            "decisions": {"all": seen.decisions, "predicted": seen.predicted},
-            "not_forced": [
-                {"action": action, "why": why, "times": times}
-                for (action, why), times in sorted(seen.unforced.items())
-            ],
-            "disagreement": mismatch,
-        }
 
 
 def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:

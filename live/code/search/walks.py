@@ -5,10 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import Any
 
 from rebalance_verifier.base.processes.gather import gather
 from rebalance_verifier.base.verdict import Verdict
@@ -20,7 +19,6 @@ from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, 
 from rebalance_verifier.live.code.search.group import GroupAssignor
 from rebalance_verifier.live.code.search.run import ASKED, BROKEN, CodePlaying, PlayedOnCode
 from rebalance_verifier.live.code.simulation import SECONDS, Simulation, SimulationDied
-from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
@@ -106,35 +104,6 @@ class CodeSearchResult:
     def not_asked(self) -> list[str]:
         """The clauses of a group that the search does not ask."""
         return [one for one in CLAUSES if one not in self.plan.clauses]
-
-    def data(self, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
-        """Return the result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
-        plan, seen = self.plan, self.searched
-        return {
-            "verdict": self.verdict.value,
-            "on": str(plan.releases),
-            "walks": plan.walks if plan.depth is None else None,
-            "depth": plan.steps if plan.depth is None else plan.depth,
-            "seed": plan.seed,
-            "stopped": self.stopped,
-            "runs": seen.runs,
-            "steps": seen.steps,
-            "taken": dict(sorted(seen.taken.items())),
-            "endings": dict(sorted(seen.endings.items())),
-            "asked": sorted(plan.clauses),
-            "not_asked": self.not_asked,
-            "findings": [
-                {
-                    "clause": one.breach.clause,
-                    "sentence": one.breach.sentence,
-                    "cause": one.breach.cause,
-                    "runs": one.times,
-                    "events": list(map(event_text, one.events)),
-                    "path": paths.get(one.cause),
-                }
-                for one in self.findings
-            ],
-        }
 
 
 def search_walks(
