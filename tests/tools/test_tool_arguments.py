@@ -16,7 +16,7 @@ WRONG = [line.split("  ->  ") for line in """
 benchmarks.first_verdict again  ->  unrecognized arguments: again
 log_messages --page nowhere/page.md  ->  'nowhere/page.md' cannot be written
 log_messages --page .  ->  '.' cannot be written
-migration --out nowhere/page.md  ->  'nowhere/page.md' cannot be written
+migration.__main__ --out nowhere/page.md  ->  'nowhere/page.md' cannot be written
 minimality  ->  the following arguments are required: FILE|DIR
 minimality nowhere  ->  'nowhere' is neither a file, a directory, nor the id of a trace
 minimality empty  ->  empty:1:1: not JSON
