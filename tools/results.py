@@ -17,11 +17,7 @@ from rebalance_verifier.base import saved as files
 from rebalance_verifier.base.saved import ROOT
 from rebalance_verifier.base.verdict import Exit, Level
 from rebalance_verifier.cli.commands import compare as command
-from rebalance_verifier.cli.console.terminal import (
-    UsageError,
-    print_err,
-    usage_errors,
-)
+from rebalance_verifier.cli.console.terminal import UsageError, print_err, usage_errors
 from rebalance_verifier.gate.compare import compare
 from rebalance_verifier.gate.compare.compare import UNKNOWN, CellMark, Judged
 from rebalance_verifier.gate.compare.newest import newest

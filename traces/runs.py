@@ -24,12 +24,7 @@ from rebalance_verifier.gate.targets.plugged import Plugged, plugged
 from rebalance_verifier.model import codec
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.switches import SWITCHES
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-    each,
-    union,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics, each, union
 from rebalance_verifier.model.group.setup import AssignorFactory, Consumer, ConsumerConfig, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, StepOwner
 from rebalance_verifier.model.protocols import ASSIGNORS, FAULTS, machine

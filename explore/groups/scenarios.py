@@ -15,10 +15,7 @@ from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import (
     CLASSIC,
     CONNECTION_FAULTS,

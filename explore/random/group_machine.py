@@ -28,10 +28,7 @@ from rebalance_verifier.explore.random.swarm import (
     swarm_config,
 )
 from rebalance_verifier.model.classic.group import FAULTS
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
 from rebalance_verifier.properties.group import clauses
 

@@ -14,10 +14,7 @@ from rebalance_verifier.live.conformance.mock import mock
 from rebalance_verifier.live.conformance.observed import UnloggedAction
 from rebalance_verifier.model.classic.callbacks import works
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Member,
-    SyncOk,
-)
+from rebalance_verifier.model.classic.state import Member, SyncOk
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Action, Machine, Outcome, Value

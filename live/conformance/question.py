@@ -25,10 +25,7 @@ from rebalance_verifier.model.bugs.profiles import (
     client,
     profile_of_code,
 )
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import Consumer, Setup, letter
 from rebalance_verifier.model.machine import NOBODY
 

@@ -52,16 +52,8 @@ from rebalance_verifier.live.conformance.space import AGAINST, SpaceMove, StateS
 from rebalance_verifier.model.assignor import Assignor
 from rebalance_verifier.model.bugs.switches import switched
 from rebalance_verifier.model.classic.group import FAULTS
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-    SyncOk,
-)
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.classic.state import JoinOk, Member, SyncOk
+from rebalance_verifier.model.group.parts import NONE, Parts, Topics
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.model.machine import NOBODY, Event
 from rebalance_verifier.model.values import Cluster, GroupAssignment, GroupSubscription

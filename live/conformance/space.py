@@ -14,13 +14,7 @@ from typing import Any, NamedTuple, cast
 from rebalance_verifier.base.interning import Numbered
 from rebalance_verifier.live.conformance.observables import observables_of
 from rebalance_verifier.live.conformance.observed import INPUTS, LogCapabilities, Observable, SearchQuestion
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    Member,
-    Sync,
-    generations,
-)
+from rebalance_verifier.model.classic.state import Group, Join, Member, Sync, generations
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Decided
 from rebalance_verifier.model.group.setup import letter

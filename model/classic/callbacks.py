@@ -8,20 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-)
+from rebalance_verifier.model.classic.state import JoinOk, Member
 from rebalance_verifier.model.group.observations import Call, Callback, Completed, Noted, Seen, Threw
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    NOTHING,
-    Life,
-    MemberState,
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import NO_ID, NONE, NOTHING, Life, MemberState, Parts, Topics
 from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext
 
 

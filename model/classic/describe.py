@@ -38,15 +38,7 @@ from rebalance_verifier.model.group.observations import (
     Replaced,
     Threw,
 )
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    ClusterState,
-    Life,
-    MemberState,
-    Parts,
-    union,
-)
+from rebalance_verifier.model.group.parts import NO_ID, NONE, ClusterState, Life, MemberState, Parts, union
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import (
     NOBODY,

@@ -30,14 +30,7 @@ from rebalance_verifier.model.classic.state import (
     Wire,
 )
 from rebalance_verifier.model.group.observations import Noted
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    Error,
-    Life,
-    Parts,
-    Slot,
-    each,
-)
+from rebalance_verifier.model.group.parts import ClusterState, Error, Life, Parts, Slot, each
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Action, Footprint, Outcome, Run, Value, fault
 

@@ -5,23 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_verifier.model.classic.callbacks import expelled, leave_prepare, reset, works
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Member,
-    Records,
-    Refused,
-    Stray,
-)
+from rebalance_verifier.model.classic.state import Group, Member, Records, Refused, Stray
 from rebalance_verifier.model.group.observations import Answered, Noted, Seen, Threw
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    GroupState,
-    Late,
-    Life,
-    MemberState,
-)
+from rebalance_verifier.model.group.parts import NO_ID, NONE, Error, GroupState, Late, Life, MemberState
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -20,12 +20,7 @@ from rebalance_verifier.model.classic.state import (
     put,
 )
 from rebalance_verifier.model.group.observations import Expelled
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    GroupState,
-    Life,
-    MemberState,
-)
+from rebalance_verifier.model.group.parts import NO_ID, GroupState, Life, MemberState
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

@@ -26,13 +26,7 @@ from rebalance_verifier.model.classic.state import (
     put,
 )
 from rebalance_verifier.model.group.observations import Admitted, Noted, Repeated, Replaced, Seen
-from rebalance_verifier.model.group.parts import (
-    NO_ID,
-    NONE,
-    Error,
-    GroupState,
-    Late,
-)
+from rebalance_verifier.model.group.parts import NO_ID, NONE, Error, GroupState, Late
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
 

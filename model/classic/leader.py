@@ -12,15 +12,7 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from rebalance_verifier.model.classic.callbacks import joined, works
-from rebalance_verifier.model.classic.state import (
-    Group,
-    JoinOk,
-    Member,
-    Metadata,
-    Records,
-    Sync,
-    Wire,
-)
+from rebalance_verifier.model.classic.state import Group, JoinOk, Member, Metadata, Records, Sync, Wire
 from rebalance_verifier.model.group.observations import Decided, Noted, Seen, Threw
 from rebalance_verifier.model.group.parts import (
     NONE,

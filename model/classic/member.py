@@ -60,14 +60,7 @@ from rebalance_verifier.model.classic.state import (
     Wire,
 )
 from rebalance_verifier.model.group.observations import Claimed, Noted, Seen, Threw
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    Error,
-    Life,
-    MemberState,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, Error, Life, MemberState, Parts
 from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext
 from rebalance_verifier.model.machine import Action, Fairness, Footprint, Outcome, Run, Value, fault
 

@@ -10,10 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    each,
-)
+from rebalance_verifier.model.group.parts import Parts, each
 
 
 class Subscriber(NamedTuple):

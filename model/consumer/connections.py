@@ -26,10 +26,7 @@ from rebalance_verifier.model.consumer.state import (
     find,
 )
 from rebalance_verifier.model.group.observations import Noted
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    Life,
-)
+from rebalance_verifier.model.group.parts import ClusterState, Life
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

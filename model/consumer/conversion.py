@@ -16,13 +16,7 @@ from rebalance_verifier.model.consumer.state import (
     find,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    Generation,
-    GroupState,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, GroupState, Parts
 from rebalance_verifier.model.group.setup import Setup
 
 Book = tuple[ConsumerRecords, ...]

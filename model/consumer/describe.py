@@ -27,13 +27,7 @@ from rebalance_verifier.model.consumer.state import (
     participates,
 )
 from rebalance_verifier.model.group.observations import Callback, Noted
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Life,
-    union,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, ClusterState, Life, union
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import (
     NOBODY,

@@ -23,12 +23,7 @@ from rebalance_verifier.model.consumer.state import (
     RecordState,
 )
 from rebalance_verifier.model.group.observations import Noted
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    Parts,
-    each,
-    union,
-)
+from rebalance_verifier.model.group.parts import ClusterState, Parts, each, union
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
 

@@ -33,14 +33,7 @@ from rebalance_verifier.model.consumer.state import (
     participates,
     relabel,
 )
-from rebalance_verifier.model.group.parts import (
-    ClusterState,
-    Late,
-    Life,
-    Parts,
-    Slot,
-    each,
-)
+from rebalance_verifier.model.group.parts import ClusterState, Late, Life, Parts, Slot, each
 from rebalance_verifier.model.group.setup import POLICIES, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import (
     Action,

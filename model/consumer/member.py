@@ -29,15 +29,7 @@ from rebalance_verifier.model.consumer.state import (
     unused,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Late,
-    Life,
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, ClusterState, Late, Life, Parts, Topics
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

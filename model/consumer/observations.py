@@ -5,12 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from rebalance_verifier.model.consumer.state import BeatError, BeatKind
-from rebalance_verifier.model.group.parts import (
-    Error,
-    Generation,
-    Parts,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import Error, Generation, Parts, Slot
 
 
 class Granted(NamedTuple):

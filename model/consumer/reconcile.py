@@ -8,12 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    Generation,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, Parts
 
 
 def reconcile(

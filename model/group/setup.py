@@ -11,14 +11,7 @@ from typing import Any
 from rebalance_verifier.model.assignor import Assignor
 from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.switches import switched
-from rebalance_verifier.model.group.parts import (
-    Id,
-    Parts,
-    Slot,
-    Topics,
-    each,
-    union,
-)
+from rebalance_verifier.model.group.parts import Id, Parts, Slot, Topics, each, union
 from rebalance_verifier.model.values import RebalanceProtocol, TopicPartition
 
 CONNECTION_FAULTS = ("left behind", "late leave")

@@ -46,15 +46,7 @@ from rebalance_verifier.model.consumer.state import (
     relabel,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
-from rebalance_verifier.model.group.parts import (
-    NOTHING,
-    ClusterState,
-    Error,
-    Late,
-    Life,
-    Parts,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import NOTHING, ClusterState, Error, Late, Life, Parts, Slot
 from rebalance_verifier.model.group.setup import CONSUMER, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import (
     NOBODY,

@@ -24,15 +24,7 @@ from rebalance_verifier.model.consumer.state import (
     unused,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Seen
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    ClusterState,
-    Error,
-    Life,
-    MemberState,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, ClusterState, Error, Life, MemberState, Parts
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 from rebalance_verifier.model.migration.coordinator import heartbeat as answered

@@ -22,15 +22,7 @@ from rebalance_verifier.model.consumer.state import (
     find,
     participates,
 )
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    NOTHING,
-    GroupState,
-    Late,
-    Life,
-    MemberState,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, NOTHING, GroupState, Late, Life, MemberState, Parts
 from rebalance_verifier.model.group.setup import MemberContext, Setup, letter
 from rebalance_verifier.model.machine import View
 from rebalance_verifier.model.migration.coordinator import accepted

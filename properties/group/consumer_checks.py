@@ -15,10 +15,7 @@ from rebalance_verifier.model.consumer.observations import (
     Granted,
 )
 from rebalance_verifier.model.consumer.state import BeatError
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, Parts
 from rebalance_verifier.model.group.setup import Setup, letter
 
 Holds = tuple[Parts, Parts]

@@ -21,14 +21,7 @@ from rebalance_verifier.pipeline.audit.result import Audited
 from rebalance_verifier.report.diagram.log_diagram import of_recording
 from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, text
-from rebalance_verifier.report.incident import (
-    Names,
-    legend,
-    short_names,
-    shortened,
-    story,
-    with_short_names,
-)
+from rebalance_verifier.report.incident import Names, legend, short_names, shortened, story, with_short_names
 from rebalance_verifier.report.terminal.audit import PAGE, headline
 from rebalance_verifier.report.times import certainty, lasted, moment
 

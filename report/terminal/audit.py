@@ -12,10 +12,7 @@ from importlib.metadata import version
 from typing import Any
 
 from rebalance_verifier.base.names import LONGEST, close
-from rebalance_verifier.base.saved import (
-    ROOT,
-    SUITE,
-)
+from rebalance_verifier.base.saved import ROOT, SUITE
 from rebalance_verifier.base.text import clean, count, cut, fold, listed, page_width, shorten, span
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.pipeline.audit.diagnosis import sentences

@@ -10,11 +10,7 @@ from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.conversion import may_upgrade
 from rebalance_verifier.model.consumer.member import ACTIVE
 from rebalance_verifier.model.consumer.observations import Committed
-from rebalance_verifier.model.group.parts import (
-    Life,
-    Topics,
-    each,
-)
+from rebalance_verifier.model.group.parts import Life, Topics, each
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.consumer.picture import GroupPicture, SlotState, under_way

@@ -12,10 +12,7 @@ from typing import NamedTuple
 
 from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.member import ACTIVE, FENCING
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Life,
-)
+from rebalance_verifier.model.group.parts import NONE, Life
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.consumer.vocabulary import VOCABULARY

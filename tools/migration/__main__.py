@@ -16,13 +16,7 @@ from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.report.markup import table
 
 from tools.arguments import writable
-from tools.migration.findings import (
-    RELEASES,
-    MigrationFinding,
-    ShownFinding,
-    findings,
-    shown,
-)
+from tools.migration.findings import RELEASES, MigrationFinding, ShownFinding, findings, shown
 from tools.migration.search import PLANS, drawn, plan_of, smaller
 
 PAGE = Path(__file__).parents[2] / "docs" / "results" / "migration.md"

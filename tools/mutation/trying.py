@@ -24,13 +24,7 @@ from rebalance_verifier.properties.group.rules import Bounded, Rules
 from tools.mutation.battery import BUGS, CLEAN, MutationCase
 from tools.mutation.loading import Differing, loaded
 from tools.mutation.mutants import Mutant
-from tools.mutation.oracles import (
-    CostError,
-    costing,
-    failing_test,
-    step_of_no_logic,
-    telling_groups,
-)
+from tools.mutation.oracles import CostError, costing, failing_test, step_of_no_logic, telling_groups
 from tools.mutation.switched import told_by_tests
 
 CPU_SECONDS = 120

@@ -17,14 +17,7 @@ import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import (
-    ArrayType,
-    IntegerType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.types import ArrayType, IntegerType, StringType, StructField, StructType, TimestampType
 from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance_verifier.pipeline.audit.sources.events import Kind
 from rebalance_verifier.pipeline.audit.sources.schema import EVENTS

@@ -5,11 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import cached_property
 
-from rebalance_verifier.model.group.parts import (
-    Topics,
-    each,
-    union,
-)
+from rebalance_verifier.model.group.parts import Topics, each, union
 from rebalance_verifier.model.group.setup import Setup
 
 

@@ -19,12 +19,7 @@ from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.classic.group import machine
 from rebalance_verifier.model.classic.join_group import connection_of
-from rebalance_verifier.model.group.parts import (
-    Life,
-    MemberState,
-    Slot,
-    each,
-)
+from rebalance_verifier.model.group.parts import Life, MemberState, Slot, each
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Outcome, State
 from rebalance_verifier.properties.group.clauses import CONVERGES

@@ -24,10 +24,7 @@ from rebalance_verifier.live.code.answers import (
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch, slot_of
 from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
 from rebalance_verifier.model.classic.errors import FATAL
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Refused,
-)
+from rebalance_verifier.model.classic.state import JoinOk, Refused
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import (
     Answered,

@@ -13,10 +13,7 @@ from dataclasses import dataclass
 from rebalance_verifier.live.code.answers import ConsumerState
 from rebalance_verifier.live.code.search.group import FOUND, SearchedGroup
 from rebalance_verifier.model.bugs.releases import version
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    each,
-)
+from rebalance_verifier.model.group.parts import NONE, each
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event
 

@@ -18,10 +18,7 @@ from rebalance_verifier.live.code.search.steps import SearchSteps
 from rebalance_verifier.live.code.simulation import Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.classic.describe import event_text, observation_text
 from rebalance_verifier.model.group.observations import Admitted, Completed, Elected, Repeated, Replaced
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NONE, Parts
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, StepOwner
 from rebalance_verifier.model.steps import Step

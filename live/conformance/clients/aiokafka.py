@@ -9,10 +9,7 @@ from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK, prepar
 from rebalance_verifier.live.conformance.clients.traits import read_client
 from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.classic.callbacks import works
-from rebalance_verifier.model.group.parts import (
-    MemberState,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import MemberState, Topics
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
 

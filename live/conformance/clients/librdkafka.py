@@ -8,11 +8,7 @@ from typing import Any
 from rebalance_verifier.live.conformance.clients.every import TAKEN_BACK
 from rebalance_verifier.live.conformance.clients.traits import HEARD, FindingContext, read_client
 from rebalance_verifier.model.classic.callbacks import give_up, join_complete, reset, works
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-    Wire,
-)
+from rebalance_verifier.model.classic.state import JoinOk, Member, Wire
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Call
 from rebalance_verifier.model.group.setup import MemberContext

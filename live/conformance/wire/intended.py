@@ -10,10 +10,7 @@ from itertools import chain
 from rebalance_verifier.live.conformance.wire.frontier import COORDINATOR, Partitions
 from rebalance_verifier.live.conformance.wire.items import WireRecording
 from rebalance_verifier.model.consumer.coordinator import TargetMember, targets
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    union,
-)
+from rebalance_verifier.model.group.parts import Parts, union
 from rebalance_verifier.model.group.setup import Setup
 
 

@@ -30,10 +30,7 @@ from rebalance_verifier.live.conformance.wire.group import BUDGET, FAULTS, WireG
 from rebalance_verifier.live.conformance.wire.items import Item, WireRecording, has_messages, read_wire
 from rebalance_verifier.live.conformance.wire.search import Progress, WireSearch
 from rebalance_verifier.model.bugs.profiles import broker, profile_of_code
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Consumer, ConsumerConfig, Setup
 
 __all__ = ["ask_wire", "build_wire_question", "has_messages"]

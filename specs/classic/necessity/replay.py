@@ -18,19 +18,8 @@ from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.classic import leader
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.classic.group import FAULTS, machine
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Member,
-    Records,
-    Sync,
-)
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Slot,
-    Topics,
-    each,
-    union,
-)
+from rebalance_verifier.model.classic.state import Group, Member, Records, Sync
+from rebalance_verifier.model.group.parts import Parts, Slot, Topics, each, union
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Action, Event, Machine, Outcome, State, View
 from rebalance_verifier.model.values import (

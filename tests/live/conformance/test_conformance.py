@@ -19,15 +19,9 @@ from rebalance_verifier.live.conformance.observed import (
 )
 from rebalance_verifier.live.conformance.search import Conformance, conforms
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    JoinOk,
-    Member,
-)
+from rebalance_verifier.model.classic.state import JoinOk, Member
 from rebalance_verifier.model.group.observations import Callback
-from rebalance_verifier.model.group.parts import (
-    MemberState,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import MemberState, Parts
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Action, Event, Outcome, State
 

@@ -17,10 +17,7 @@ from rebalance_verifier.live.conformance.observed import SearchQuestion
 from rebalance_verifier.live.conformance.question import Choices, build_question
 from rebalance_verifier.model.bugs.profiles import CLIENTS
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import Consumer, Setup
 
 TELLS = {

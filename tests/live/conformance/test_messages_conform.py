@@ -27,10 +27,7 @@ from rebalance_verifier.live.conformance.wire.question import (
     has_messages,
 )
 from rebalance_verifier.model.consumer.coordinator import TargetMember
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import Parts, Slot
 
 from tests.command import Rebalance
 

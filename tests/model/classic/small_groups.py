@@ -10,18 +10,8 @@ from random import Random
 from typing import Any, NamedTuple
 
 from rebalance_verifier.model.classic.group import machine
-from rebalance_verifier.model.classic.state import (
-    Member,
-    Metadata,
-)
-from rebalance_verifier.model.group.parts import (
-    Generation,
-    Life,
-    MemberState,
-    Parts,
-    Topics,
-    union,
-)
+from rebalance_verifier.model.classic.state import Member, Metadata
+from rebalance_verifier.model.group.parts import Generation, Life, MemberState, Parts, Topics, union
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Outcome, State
 

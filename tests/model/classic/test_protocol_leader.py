@@ -11,13 +11,7 @@ from rebalance_verifier.model.assignor import Assignor
 from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.switches import switched
 from rebalance_verifier.model.classic.leader import Question, Refusal, answers, validated
-from rebalance_verifier.model.classic.state import (
-    Group,
-    JoinOk,
-    MemberRecord,
-    Metadata,
-    Sync,
-)
+from rebalance_verifier.model.classic.state import Group, JoinOk, MemberRecord, Metadata, Sync
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.observations import Decided, Noted, Threw
 from rebalance_verifier.model.group.setup import Consumer, Setup

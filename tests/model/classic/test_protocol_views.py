@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    Member,
-    MemberRecord,
-    Refused,
-)
+from rebalance_verifier.model.classic.state import Group, Join, Member, MemberRecord, Refused
 from rebalance_verifier.model.group import parts as p
 
 from tests.model.classic.small_groups import EAGER, PlayedGroup, meta, setup, stable

@@ -7,11 +7,7 @@ from itertools import permutations
 from hypothesis import given
 from hypothesis import strategies as st
 from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS, Subscriber, ranges, uniform
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    each,
-    union,
-)
+from rebalance_verifier.model.group.parts import Parts, each, union
 
 
 @st.composite

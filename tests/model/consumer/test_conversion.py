@@ -17,12 +17,7 @@ from rebalance_verifier.model.consumer.conversion import (
     upgraded,
 )
 from rebalance_verifier.model.consumer.state import ConsumerGroup, ConsumerRecord, GroupKind, RecordState
-from rebalance_verifier.model.group.parts import (
-    Generation,
-    GroupState,
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Generation, GroupState, Parts, Topics
 from rebalance_verifier.model.group.setup import Setup
 
 TWO = Parts(0b11)

@@ -6,10 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 import pytest
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Topics,
-)
+from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import Consumer, ConsumerConfig, Setup
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.protocols import machine

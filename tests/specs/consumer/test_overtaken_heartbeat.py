@@ -9,11 +9,7 @@ from __future__ import annotations
 import pytest
 from rebalance_verifier.model.consumer.reconcile import accepts, reconcile
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
-from rebalance_verifier.model.group.parts import (
-    NOTHING,
-    Generation,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import NOTHING, Generation, Parts
 
 P = Parts(1)
 """The partition."""

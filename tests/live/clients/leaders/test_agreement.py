@@ -18,11 +18,7 @@ from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.live.clients.leaders.clients import LEADING, released
 from rebalance_verifier.model.assignors.promises import KAFKA
 from rebalance_verifier.model.values import Cluster, GroupSubscription, RebalanceProtocol
-from rebalance_verifier.properties.assignors.calls import (
-    Failure,
-    Reply,
-    Writer,
-)
+from rebalance_verifier.properties.assignors.calls import Failure, Reply, Writer
 from rebalance_verifier.properties.assignors.played import of_partitions
 
 SCENARIOS = 200

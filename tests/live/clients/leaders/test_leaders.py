@@ -18,12 +18,7 @@ from rebalance_verifier.live.clients.leaders.user_data import FORMATS, LearntUse
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
-from rebalance_verifier.properties.assignors.calls import (
-    Answer,
-    AssignQuestion,
-    Failure,
-    Reply,
-)
+from rebalance_verifier.properties.assignors.calls import Answer, AssignQuestion, Failure, Reply
 
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 CONSUMER = Path(__file__).with_name("consumer.py")

@@ -35,11 +35,7 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.model.classic.describe import observation_text
 from rebalance_verifier.model.classic.group import FAULTS, machine
 from rebalance_verifier.model.group.observations import Call, Callback, Claimed, Completed, Left, Threw
-from rebalance_verifier.model.group.parts import (
-    Generation,
-    Parts,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import Generation, Parts, Slot
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import CannotHappenError, Event
 from rebalance_verifier.properties.group.clauses import CLAUSES

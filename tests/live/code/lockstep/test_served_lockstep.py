@@ -17,10 +17,7 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
-from rebalance_verifier.model.group.parts import (
-    Generation,
-    Parts,
-)
+from rebalance_verifier.model.group.parts import Generation, Parts
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 

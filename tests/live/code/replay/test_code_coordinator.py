@@ -16,10 +16,7 @@ from rebalance_verifier.live.code.answers import (
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
 from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
-from rebalance_verifier.model.group.parts import (
-    GroupState,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import GroupState, Slot
 
 A, B = Slot(0), Slot(1)
 

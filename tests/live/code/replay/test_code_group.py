@@ -7,10 +7,7 @@ from dataclasses import replace
 import pytest
 from rebalance_verifier.live.code.answers import ConsumerState, SimulationRequest, SimulationResponse
 from rebalance_verifier.live.code.replay.group import CodeMember, answered_by
-from rebalance_verifier.model.group.parts import (
-    NONE,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import NONE, Slot
 
 NOTHING = frozenset[str]()
 JOINING = ConsumerState(

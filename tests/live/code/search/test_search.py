@@ -34,10 +34,7 @@ from rebalance_verifier.live.code.search.walks import CodeSearchPlan, search_wal
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic import group
 from rebalance_verifier.model.group.observations import Call, Callback, Completed
-from rebalance_verifier.model.group.parts import (
-    Parts,
-    Slot,
-)
+from rebalance_verifier.model.group.parts import Parts, Slot
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import NOBODY, Event
 from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES

@@ -10,14 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from rebalance_verifier.model.classic.state import (
-    Group,
-    Join,
-    JoinParked,
-    MemberRecord,
-    Refused,
-    Sync,
-)
+from rebalance_verifier.model.classic.state import Group, Join, JoinParked, MemberRecord, Refused, Sync
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.specs.classic.refinement.refinement import Refinement
 from rebalance_verifier.specs.logic.concrete import Stepper

@@ -9,10 +9,7 @@ from rebalance_verifier.cli.commands.prove import MODEL_STEPS, model_samples
 from rebalance_verifier.explore.groups.sampled import CLASSIC
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.classic import callbacks, errors, member
-from rebalance_verifier.model.classic.state import (
-    Member,
-    Metadata,
-)
+from rebalance_verifier.model.classic.state import Member, Metadata
 from rebalance_verifier.model.group.parts import NOTHING
 from rebalance_verifier.model.group.setup import ConsumerConfig
 from rebalance_verifier.specs.classic.refinement import sampling
