@@ -3,7 +3,7 @@
 The format is ADR-015 of Apalache (``docs/src/adr/015adr-trace.md`` there); Quint and itf-rs read it too.
 Values become: numbers {"#bigint": "7"}, so that no parser rounds them; tuples {"#tup": [...]}; named tuples
 and dataclasses records; sets {"#set": [...]} in a fixed order; mappings {"#map": [[key, value], ...]}; lists,
-strings and booleans themselves; members of an enumeration their names; None the variant of tag None.
+strings and booleans themselves; members of an enumeration their names; None the variant of tag Nothing.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ from rebalance_verifier.model.protocols import machine
 
 ABOUT = "https://apalache-mc.org/docs/adr/015adr-trace.html"
 NO_NAMES: Mapping[str, str] = {}
+ABSENT = {"tag": "Nothing", "value": "U_OF_UNIT"}
+"""No value: a variant with Apalache's unit. itf-py makes a class of the tag, and none can be called None; it
+takes an object in place of the unit, as Quint writes it, for a record."""
 
 
 def of_run(run: SavedRun) -> dict[str, Any]:
@@ -95,7 +98,7 @@ def value(one: object) -> Any:
     """``one`` as an ITF expression.
 
     >>> value((1, "a", frozenset({True}), None))
-    {'#tup': [{'#bigint': '1'}, 'a', {'#set': [True]}, {'tag': 'None', 'value': {'#tup': []}}]}
+    {'#tup': [{'#bigint': '1'}, 'a', {'#set': [True]}, {'tag': 'Nothing', 'value': 'U_OF_UNIT'}]}
 
     Raises TypeError for what the format has no word for.
     """
@@ -106,7 +109,7 @@ def value(one: object) -> Any:
     if isinstance(one, int):
         return {"#bigint": str(one)}
     if one is None:
-        return {"tag": "None", "value": {"#tup": []}}
+        return dict(ABSENT)
     if isinstance(one, tuple):
         if hasattr(one, "_fields"):
             return _record(dict(zip(one._fields, one, strict=True)))

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from keyword import iskeyword
+from random import Random
 from typing import Any, NamedTuple
 
 import pytest
 from rebalance_verifier.explore.engine.plain import explore
 from rebalance_verifier.explore.groups import itf
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.explore.liveness.lasso import Lasso
 from rebalance_verifier.explore.liveness.liveness import settles
 from rebalance_verifier.model.machine import Event, Machine
+from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.rules import Rules
 
 from tests.explore.liveness.toys_live import Row, lock, restless, table
@@ -45,7 +50,7 @@ def test_values():
         "generation": {"#bigint": "3"},
         "partitions": {"#set": ["a", "b"]},
     }
-    assert itf.value(Group(None, False)) == {"leader": {"tag": "None", "value": {"#tup": []}}, "up": False}
+    assert itf.value(Group(None, False)) == {"leader": {"tag": "Nothing", "value": "U_OF_UNIT"}, "up": False}
     assert itf.value((Phase.STABLE, Kind.COOPERATIVE)) == {"#tup": ["STABLE", "COOPERATIVE"]}
     assert itf.value([{"b": 1, "a": 2}]) == [{"#map": [["a", {"#bigint": "2"}], ["b", {"#bigint": "1"}]]}]
     with pytest.raises(TypeError, match=r"no word for 1\.5"):
@@ -131,3 +136,34 @@ def test_resting_loops_on_the_last_state():
     machine = table(Row("go", {0: (1,)}))
     trace = closes(machine, Lasso((0,), (Event("go", 0, "1"),), ()))
     assert trace["loop"] == 1
+
+
+def objects(expression: Any) -> Iterator[dict[str, Any]]:
+    """Every JSON object in an expression."""
+    if isinstance(expression, dict):
+        yield expression
+    inner = expression.values() if isinstance(expression, dict) else expression
+    for one in inner if isinstance(expression, dict | list) else ():
+        yield from objects(one)
+
+
+@pytest.mark.parametrize("name", ["dynamic", "consumer", "migration"])
+def test_itf_py_can_make_a_class_of_each_record(name: str) -> None:
+    """itf-py 0.5.0 makes a named tuple of each record and variant: names are its fields and its class, and no
+    object stands for the value of a variant."""
+    built = machine(SCENARIOS[name].setup())
+    random, state = Random(0), built.initial[0]
+    events: list[Event] = []
+    while len(events) < 60 and (possible := list(built.outcomes(state))):
+        event, outcome = random.choice(possible)
+        events.append(event)
+        state = built.apply(state, event, outcome)
+    names = {name: name.replace(" ", "_") for name in built.components}
+    found = list(objects(itf.trace(built, built.initial[0], tuple(events), names=names)["states"]))
+    variants = [one for one in found if set(one) == {"tag", "value"}]
+    assert variants
+    assert not [one for one in variants if isinstance(one["value"], dict)]
+    names = {key for one in found for key in one if not key.startswith("#")} | {
+        one["tag"] for one in variants
+    }
+    assert [one for one in sorted(names) if not one.isidentifier() or iskeyword(one)] == []
