@@ -20,6 +20,10 @@ KAFKA = "org.apache.kafka.clients.consumer"
 
 _SERVER = "org.apache.kafka.coordinator.group.assignor"
 
+_STREAMS = "org.apache.kafka.streams.processor"
+_TASKS = frozenset({Promise.STICKY, Promise.STANDBYS})
+_EVEN_TASKS = _TASKS | {Promise.BALANCED}
+
 JAVA = {
     f"{KAFKA}.RangeAssignor": _RANGE,
     f"{KAFKA}.RoundRobinAssignor": frozenset({Promise.BALANCED_EQUAL}),
@@ -27,6 +31,13 @@ JAVA = {
     f"{KAFKA}.CooperativeStickyAssignor": _STICKY | {Promise.SPREAD},
     f"{_SERVER}.UniformAssignor": frozenset({Promise.BALANCED, Promise.STICKY}),
     f"{_SERVER}.RangeAssignor": frozenset({Promise.BALANCED_PER_TOPIC, Promise.CO_PARTITIONED}),
+    f"{_STREAMS}.assignment.assignors.StickyTaskAssignor": _EVEN_TASKS,
+    f"{_STREAMS}.internals.assignment.StickyTaskAssignor": _EVEN_TASKS,
+    f"{_STREAMS}.internals.assignment.LegacyStickyTaskAssignor": _EVEN_TASKS,
+    f"{_STREAMS}.internals.assignment.FallbackPriorTaskAssignor": _TASKS,
+    f"{_STREAMS}.internals.assignment.HighAvailabilityTaskAssignor": _EVEN_TASKS
+    | {Promise.HIGH_AVAILABILITY, Promise.TAGS},
+    "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": _EVEN_TASKS,
 }
 """Those of Java, by class. The client's are aware of racks since KIP-881, which the bridge sees; no assignor
 of the coordinator reads racks."""

@@ -63,7 +63,7 @@ public final class Bridge {
         "org.apache.kafka.clients.consumer.StickyAssignor", List.of("owned", "generation"),
         "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", List.of("generation"));
     private static final Pattern OURS =
-        Pattern.compile("(Bridge|ServerSide|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
+        Pattern.compile("(Bridge|ServerSide|StreamsTasks|GroupTasks[0-9]*|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
 
     /** The assignor returned something that is no assignment. */
     static final class Garbage extends RuntimeException {

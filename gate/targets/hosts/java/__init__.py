@@ -108,7 +108,7 @@ def command(spec: str) -> tuple[str, ...]:
     target = parse(spec)
     jars = maven.class_path(target.where)
     judged, others = chosen(target.class_name, target.kind, jars)
-    sources = ["Bridge.java", *([f"{judged.harness}.java"] if judged.harness else [])]
+    sources = ["Bridge.java", *(f"{one}.java" for one in (judged.harness, *judged.besides) if one)]
     return (
         # SIGQUIT writes all stacks there, and not between the replies.
         *jvm.command(__name__, sources, jars, "-XX:+DisplayVMOutputToStderr"),

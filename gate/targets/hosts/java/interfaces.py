@@ -25,7 +25,7 @@ class AssignorInterface:
     ``names``: of the interface in the releases that have it, with packages. ``where``: who calls it.
     ``jar``: of Kafka, that has it, where that is another than kafka-clients.
     ``harness``: the class beside ``Bridge`` that answers for it, in a file of its name; "" is Bridge itself.
-    ``protocol``: what it says to Bridge besides. ``not_yet``: why it is not judged, if it is not.
+    ``besides``: classes that the harness needs. ``protocol``: what it says to Bridge besides. ``not_yet``: why it is not judged, if it is not.
     """
 
     kind: str
@@ -34,6 +34,7 @@ class AssignorInterface:
     where: str
     jar: str = ""
     harness: str = ""
+    besides: tuple[str, ...] = ()
     protocol: RebalanceProtocol | None = None
     not_yet: str = ""
 
@@ -71,18 +72,28 @@ INTERFACES = (
         ),
         jar="kafka-streams",
         where="the Streams application that leads its group (task.assignor.class, KIP-924)",
-        not_yet="tasks have no clauses yet",
+        harness="StreamsTasks",
+        protocol=RebalanceProtocol.TASKS,
     ),
     AssignorInterface(
         kind="streams-broker",
         label="TaskAssignor of a broker",
-        names=(
-            f"{API}streams.assignor.TaskAssignor",
-            "org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor",
-        ),
+        names=(f"{API}streams.assignor.TaskAssignor",),
         jar="kafka-group-coordinator-api",
         where="the broker, for streams groups (group.streams.assignors, KIP-1357)",
-        not_yet="tasks have no clauses yet",
+        harness="GroupTasks44",
+        besides=("GroupTasks",),
+        protocol=RebalanceProtocol.STREAMS,
+    ),
+    AssignorInterface(
+        kind="streams-broker-inside",
+        label="TaskAssignor inside a broker",
+        names=("org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor",),
+        jar="kafka-group-coordinator",
+        where="the broker, for streams groups, 4.1 to 4.3 (nobody can plug one in)",
+        harness="GroupTasks41",
+        besides=("GroupTasks",),
+        protocol=RebalanceProtocol.STREAMS,
     ),
 )
 """In the order in which they are taken where a class implements several."""
