@@ -37,6 +37,8 @@ class TaskSize:
 
 
 SMALL = TaskSize()
+SPREAD = TaskSize((3, 6), (1, 2), (2, 5))
+"""More processes than there are zones."""
 LARGE = TaskSize((4, 12), (2, 5), (1, 16), 3)
 
 
@@ -286,15 +288,16 @@ TASK_DIMENSIONS: tuple[TaskDimension, ...] = (
 TASKS_BY_NAME = {dimension.name: dimension for dimension in TASK_DIMENSIONS}
 EVENTS = frozenset({"processes", "restarts", "growth", "resize", "lagging", "unknown-ends"})
 
-TOGETHER: tuple[tuple[str, ...], ...] = (
-    ("standbys", "owned"),
-    ("standbys", "processes"),
-    ("stores", "processes"),
-    ("threads", "owned", "processes"),
-    ("tags", "client-racks"),
-    ("disks", "processes", "slow"),
+TOGETHER: tuple[tuple[tuple[str, ...], TaskSize], ...] = (
+    (("standbys", "owned"), SMALL),
+    (("standbys", "processes"), SMALL),
+    (("stores", "processes"), SMALL),
+    (("threads", "owned", "processes"), SMALL),
+    (("disks", "processes", "slow"), SMALL),
+    (("tags", "client-racks"), SPREAD),
 )
-"""Dimensions that do most together: a copy moves only where there is one."""
+"""Dimensions that do most together: a copy moves only where there is one, and has a choice of zones only
+where there are several processes."""
 
 
 def generate(
@@ -330,13 +333,13 @@ def _name(index: int) -> str:
 def along(protocol: RebalanceProtocol) -> list[tuple[tuple[str, ...], TaskSize]]:
     """Return what is searched systematically: nothing special, every single dimension, and some together."""
     single = [((d.name,), SMALL) for d in TASK_DIMENSIONS if protocol in d.protocols]
-    pairs = [
-        (names, SMALL)
-        for names in TOGETHER
+    together = [
+        (names, size)
+        for names, size in TOGETHER
         if all(protocol in TASKS_BY_NAME[name].protocols for name in names)
     ]
-    everything: list[tuple[tuple[str, ...], TaskSize]] = [((), SMALL), *single, *pairs]
-    return sorted(everything, key=lambda one: not EVENTS.isdisjoint(one[0]))
+    everything: list[tuple[tuple[str, ...], TaskSize]] = [((), SMALL), *single, *together]
+    return sorted(everything, key=lambda one: (one[1].members, not EVENTS.isdisjoint(one[0])))
 
 
 def some(draw: Draw) -> tuple[str, ...]:
@@ -345,12 +348,13 @@ def some(draw: Draw) -> tuple[str, ...]:
     return tuple(d.name for d in TASK_DIMENSIONS if draw.integer(1, one_in) == 1)
 
 
-def crowd(protocol: RebalanceProtocol, tasks: int) -> TaskScenario:
-    """Many tasks on many processes, and one more."""
+def crowd(protocol: RebalanceProtocol, members: int) -> TaskScenario:
+    """A seventh as many tasks as members of the crowd of partitions, on few processes: each of them has a lag
+    for each task."""
     subtopologies = tuple(
-        Subtopology(id=str(number), racks=((),) * (tasks // 10), end=END) for number in range(5)
+        Subtopology(id=str(number), racks=((),) * (members // 35), end=END) for number in range(5)
     )
-    clients = tuple(ScenarioClient(id=f"process-{n:04}", started=True) for n in range(tasks // 20))
+    clients = tuple(ScenarioClient(id=f"process-{n:04}", started=True) for n in range(members // 70))
     joiner = TaskEvent(kind=TaskEventKind.JOIN, client=ScenarioClient(id="process-last", started=True))
     return TaskScenario(
         protocol=protocol,

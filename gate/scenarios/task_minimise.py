@@ -162,10 +162,14 @@ def _plainer_clients(s: TaskScenario) -> Iterator[TaskScenario]:
         "rack": {"rack": None},
         "process": {"process": ""},
     }
-    for changes in plain.values():
+    for name, changes in plain.items():
+        if name == "tags" and s.configs.tags:
+            continue
         yield each_client(s, {c.id: replace(c, **changes) for c in everyone})  # type: ignore[arg-type]
     for client in everyone:
-        for changes in plain.values():
+        for name, changes in plain.items():
+            if name == "tags":  # all processes have those that are set, or none
+                continue
             yield _changed(s, replace(client, **changes))  # type: ignore[arg-type]
         if client.threads > 2:
             yield _changed(s, replace(client, threads=2))
@@ -182,7 +186,8 @@ def _plainer_settings(s: TaskScenario) -> Iterator[TaskScenario]:
     if configs.recovery_lag:
         yield replace(s, configs=replace(configs, recovery_lag=0))
     if configs.tags:
-        yield replace(s, configs=replace(configs, tags=()))
+        untagged = each_client(s, {c.id: replace(c, tags={}) for c in everyone_in(s)})
+        yield replace(untagged, configs=replace(configs, tags=()))
     if configs.rack_strategy is not RackStrategy.NONE:
         yield replace(s, configs=replace(configs, rack_strategy=RackStrategy.NONE))
     if s.slow > 1:

@@ -131,16 +131,15 @@ def _assign(
 
 def _task_cases() -> Iterator[tuple[str, Application]]:
     """Yield the same of tasks."""
+    one, other = TaskId("0", 0), TaskId("0", 1)
+    lags = {one: RUNNING_LAG, other: RUNNING_LAG}
+    alone, others = (TaskClient(id=i, process=i, lags=dict.fromkeys(lags, 100)) for i in "AB")
     fresh = Application(
         configs=TaskConfigs(standbys=1),
         subtopologies=(Subtopology(id="0", racks=((), ()), end=100),),
-        clients=(TaskClient(id="A", process="A"),),
+        clients=(alone,),
     )
-    one, other = TaskId("0", 0), TaskId("0", 1)
-    lags = {one: RUNNING_LAG, other: RUNNING_LAG}
     yield "one process, two tasks", fresh
-    others = TaskClient(id="B", process="B", lags=dict.fromkeys(lags, 100))
-    alone = TaskClient(id="A", process="A", lags=dict.fromkeys(lags, 100))
     yield "two processes, two tasks, one standby", replace(fresh, clients=(alone, others))
     owner = TaskClient(id="A", process="A", active=(one, other), lags=lags)
     yield "A runs both tasks, B is new", replace(fresh, clients=(owner, others))

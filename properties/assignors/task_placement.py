@@ -319,7 +319,7 @@ def _crowded(call: TaskCall, task: TaskId, standby: str, better: str) -> Breach:
         if call.clients[standby].tags.get(tag) != call.clients[better].tags.get(tag)
     )
     return Breach(
-        summary=f"both copies or more of {task} are in {tag} {call.clients[standby].tags.get(tag)}: its "
+        summary=f"copies of {task} are together in {tag} {call.clients[standby].tags.get(tag)}: its "
         f"standby could be on {better}, in {call.clients[better].tags.get(tag)}",
         because=(everything(call.assignment), *_tagged(call)),
         expected=f"the copies of {task} under as many values of {tag} as there can be",

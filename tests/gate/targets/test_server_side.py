@@ -20,7 +20,7 @@ from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.gate.targets.smoke import smoke
 from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.assignors.promises import JAVA, KAFKA
+from rebalance_verifier.model.assignors.promises import JAVA
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.values import (
     Cluster,
@@ -34,7 +34,7 @@ from rebalance_verifier.properties.assignors.clause import CONSUMER
 
 from tests.tiers import tiered
 
-SERVER = sorted(name for name in JAVA if not name.startswith(KAFKA))
+SERVER = sorted(name for name in JAVA if name.startswith("org.apache.kafka.coordinator.group.assignor."))
 COORDINATOR = "org.apache.kafka:kafka-group-coordinator"
 TINY = SearchProfile(name="tiny", each=6, mixed=20, large=0, crowd=0, shrink=200)
 T = tuple(TopicPartition("t", index) for index in range(3))

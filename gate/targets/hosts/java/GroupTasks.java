@@ -126,10 +126,12 @@ abstract class GroupTasks implements Function<Map<String, Object>, Map<String, O
                 Map<String, Object> subtopology = Bridge.object(item);
                 topology.put((String) subtopology.get("id"), subtopology);
             }
+            Map<String, Member> sorted = new TreeMap<>(); // how the request is ordered decides nothing
             for (Object item : Bridge.list(request.get("clients"))) {
                 Member member = new Member(Bridge.object(item), topology);
-                members.put(member.id, member);
+                sorted.put(member.id, member);
             }
+            members.putAll(sorted);
         }
 
         List<String> subtopologies() {

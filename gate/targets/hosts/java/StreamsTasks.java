@@ -42,6 +42,8 @@ import org.apache.kafka.streams.state.HostInfo;
  */
 final class StreamsTasks implements Function<Map<String, Object>, Map<String, Object>> {
     private static final int HISTORIES = 64;
+    private static final int TRAFFIC_COST = 10;
+    private static final int NON_OVERLAP_COST = 1;
     private static final long PROBING_MILLIS = 600_000L;
 
     private final Supplier<Object> made;
@@ -206,9 +208,12 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
     private static AssignmentConfigs configs(Map<String, Object> given) {
         List<String> tags = new ArrayList<>();
         Bridge.list(given.get("tags")).forEach(tag -> tags.add((String) tag));
+        String strategy = (String) given.get("rack_strategy");
+        boolean racks = !strategy.equals("none"); // without costs TaskAssignmentUtils leaves racks alone
         return new AssignmentConfigs((Long) given.get("recovery_lag"), ((Long) given.get("warmups")).intValue(),
-            ((Long) given.get("standbys")).intValue(), PROBING_MILLIS, tags, OptionalInt.empty(), OptionalInt.empty(),
-            (String) given.get("rack_strategy"));
+            ((Long) given.get("standbys")).intValue(), PROBING_MILLIS, tags,
+            racks ? OptionalInt.of(TRAFFIC_COST) : OptionalInt.empty(),
+            racks ? OptionalInt.of(NON_OVERLAP_COST) : OptionalInt.empty(), strategy);
     }
 
     private List<Task> tasks(List<Object> subtopologies) {

@@ -108,13 +108,14 @@ def command(spec: str) -> tuple[str, ...]:
     target = parse(spec)
     jars = maven.class_path(target.where)
     judged, others = chosen(target.class_name, target.kind, jars)
-    sources = ["Bridge.java", *(f"{one}.java" for one in (judged.harness, *judged.besides) if one)]
+    harness = judged.harness_on(jars)
+    sources = ["Bridge.java", *(f"{one}.java" for one in (harness, *judged.besides) if one)]
     return (
         # SIGQUIT writes all stacks there, and not between the replies.
         *jvm.command(__name__, sources, jars, "-XX:+DisplayVMOutputToStderr"),
         target.class_name,
         ",".join(target.promised),
-        judged.harness,
+        harness,
         judged.protocol or "",
         judged.label,
         "; ".join(f"{one.label} (java:{target.class_name}/{one.kind})" for one in others),

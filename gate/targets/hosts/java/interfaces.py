@@ -25,7 +25,9 @@ class AssignorInterface:
     ``names``: of the interface in the releases that have it, with packages. ``where``: who calls it.
     ``jar``: of Kafka, that has it, where that is another than kafka-clients.
     ``harness``: the class beside ``Bridge`` that answers for it, in a file of its name; "" is Bridge itself.
-    ``besides``: classes that the harness needs. ``protocol``: what it says to Bridge besides. ``not_yet``: why it is not judged, if it is not.
+    ``older``: the one where only a later name of the interface is there. ``besides``: what it needs too.
+    ``protocol``: what the harness says to Bridge.
+    ``not_yet``: why it is not judged, if it is not.
     """
 
     kind: str
@@ -34,9 +36,19 @@ class AssignorInterface:
     where: str
     jar: str = ""
     harness: str = ""
+    older: str = ""
     besides: tuple[str, ...] = ()
     protocol: RebalanceProtocol | None = None
     not_yet: str = ""
+
+    def harness_on(self, jars: Sequence[str]) -> str:
+        """Return the class that answers for it with what is on a class path."""
+        return self.older if self.older and not jvm.holds(jars, class_file(self.names[0])) else self.harness
+
+
+def class_file(name: str) -> str:
+    """Return where a class lies in a jar."""
+    return f"{name.replace('.', '/')}.class"
 
 
 INTERFACES = (
@@ -78,20 +90,14 @@ INTERFACES = (
     AssignorInterface(
         kind="streams-broker",
         label="TaskAssignor of a broker",
-        names=(f"{API}streams.assignor.TaskAssignor",),
+        names=(
+            f"{API}streams.assignor.TaskAssignor",
+            "org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor",
+        ),
         jar="kafka-group-coordinator-api",
         where="the broker, for streams groups (group.streams.assignors, KIP-1357)",
         harness="GroupTasks44",
-        besides=("GroupTasks",),
-        protocol=RebalanceProtocol.STREAMS,
-    ),
-    AssignorInterface(
-        kind="streams-broker-inside",
-        label="TaskAssignor inside a broker",
-        names=("org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor",),
-        jar="kafka-group-coordinator",
-        where="the broker, for streams groups, 4.1 to 4.3 (nobody can plug one in)",
-        harness="GroupTasks41",
+        older="GroupTasks41",
         besides=("GroupTasks",),
         protocol=RebalanceProtocol.STREAMS,
     ),
@@ -147,7 +153,7 @@ def chosen(
             f"{class_name} is a {judged.label}, called by {judged.where}",
             f"not judged yet: {judged.not_yet}",
         )
-    if judged.jar and not any(jvm.holds(jars, f"{name.replace('.', '/')}.class") for name in judged.names):
+    if judged.jar and not any(jvm.holds(jars, class_file(name)) for name in judged.names):
         raise ToolError(
             f"{class_name} is a {judged.label}, which is in no jar of the class path",
             f"add --maven org.apache.kafka:{judged.jar}:{NEWEST}",
