@@ -163,7 +163,5 @@ def test_itf_py_can_make_a_class_of_each_record(name: str) -> None:
     variants = [one for one in found if set(one) == {"tag", "value"}]
     assert variants
     assert not [one for one in variants if isinstance(one["value"], dict)]
-    names = {key for one in found for key in one if not key.startswith("#")} | {
-        one["tag"] for one in variants
-    }
-    assert [one for one in sorted(names) if not one.isidentifier() or iskeyword(one)] == []
+    used = {key for one in found for key in one if not key.startswith("#")} | {one["tag"] for one in variants}
+    assert [one for one in sorted(used) if not one.isidentifier() or iskeyword(one)] == []
