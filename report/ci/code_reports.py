@@ -12,11 +12,13 @@ from rebalance_verifier.live.clients.record.judge import CHECKS, CheckFinding
 from rebalance_verifier.live.clients.record.record import Recorded
 from rebalance_verifier.live.code.lockstep.walks import LockstepResult, lines_of
 from rebalance_verifier.live.code.search.findings import CodeFinding
+from rebalance_verifier.live.code.search.runs import saved_run
 from rebalance_verifier.live.code.search.walks import CodeSearchResult
 from rebalance_verifier.live.conformance.ask import ConformanceAnswer
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.properties.group.clauses import CLAUSES
 from rebalance_verifier.report.ci.cases import CiCase, CiReport, CiRule, Evidence
+from rebalance_verifier.report.diagram.run_diagram import of_run
 from rebalance_verifier.report.terminal import code_search, conformance, lockstep, recording
 
 IN_STEP = CiRule(
@@ -67,7 +69,7 @@ def searched(
         CiCase(
             rule=_clause(clause),
             status=Status.VIOLATED if clause in broken else unasked,
-            evidence=tuple(_run(one, paths) for one in broken.get(clause, ())),
+            evidence=tuple(_run(found, one, paths) for one in broken.get(clause, ())),
         )
         for clause in dict.fromkeys((*broken, *found.plan.clauses))
     )
@@ -91,8 +93,9 @@ def _clause(name: str) -> CiRule:
     return CiRule(id=clause.id, level=clause.level, sentence=clause.sentence, source=clause.source)
 
 
-def _run(one: CodeFinding, paths: Mapping[tuple[str, str], str]) -> Evidence:
+def _run(found: CodeSearchResult, one: CodeFinding, paths: Mapping[tuple[str, str], str]) -> Evidence:
     path = paths.get(one.cause, "")
+    run = saved_run(one, found.plan, {}) if one.steps else None
     return Evidence(
         message=one.breach.sentence,
         path=path,
@@ -100,6 +103,7 @@ def _run(one: CodeFinding, paths: Mapping[tuple[str, str], str]) -> Evidence:
         facts=(("found", code_search.how_found(one)),),
         chart=lambda: [f"{number:3} {event_text(event)}" for number, event in enumerate(one.events, 1)],
         command=f"rebalance show {path}" if path else "",
+        draw=None if run is None else partial(of_run, run),
     )
 
 

@@ -45,16 +45,18 @@ def render(report: CiReport, lead: str) -> str:
 def _broken(case: CiCase) -> Markup:
     mark = page.badge("✗ VIOLATION" if case.gates else "FINDING", "bad" if case.gates else "warn")
     source = f"{case.rule.sentence} ({case.rule.source})" if case.rule.source else case.rule.sentence
-    parts = [part for one in case.evidence for part in _evidence(case, one)]
     name = f"f-{case.id.replace('/', '-')}"
+    every = enumerate(case.evidence, 1)
+    parts = [part for number, one in every for part in _evidence(case, one, f"{name}-{number}")]
     return page.article(name, mark, case.id, case.where, page.facts([("rule", source)]), *parts)
 
 
-def _evidence(case: CiCase, one: Evidence) -> list[Markup]:
+def _evidence(case: CiCase, one: Evidence, name: str) -> list[Markup]:
     named = [*one.facts, *((("show", code(one.command)),) if one.command else ())]
     chart = "\n".join(one.chart())
     return [
         page.tag("p", text(one.message, 600), class_="lead"),
         page.facts(named) if named else Markup(""),
+        page.figure(f"who owns what in {case.id}", one.draw, name) if one.draw else Markup(""),
         page.pre(f"steps of {case.id}", chart) if chart else Markup(""),
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,8 @@ from rebalance_verifier.live.code.search.findings import CodeFinding, Searched
 from rebalance_verifier.live.code.search.run import BROKEN, CodeBreach
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan, CodeSearchResult
 from rebalance_verifier.model.bugs.releases import NEWEST
-from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.machine import Event, StepOwner
+from rebalance_verifier.model.steps import Step
 from rebalance_verifier.report.ci import code_reports, junit, markdown, pages, sarif
 from rebalance_verifier.report.ci.cases import CiReport
 
@@ -40,13 +42,14 @@ def in_step(sentence: str = "A is: the model has UNJOINED, Kafka STABLE") -> CiR
     return code_reports.in_step(found, "dynamic")
 
 
-def searched(sentence: str = "t-0 is owned by A and by B") -> CiReport:
+def searched(sentence: str = "t-0 is owned by A and by B", steps: tuple[Step, ...] = ()) -> CiReport:
     plan = CodeSearchPlan(setup=SETUP, releases=NOW)
-    both = [
-        CodeFinding(breach=CodeBreach(clause, sentence), events=EVENTS) for clause in ("group/owner", BROKEN)
+    broken = (("group/owner", sentence), ("group/owner", f"twice: {sentence}"), (BROKEN, sentence))
+    several = [
+        CodeFinding(breach=CodeBreach(clause, how), events=EVENTS, steps=steps) for clause, how in broken
     ]
-    found = CodeSearchResult(plan=plan, searched=Searched(runs=3, steps=9), findings=both)
-    return code_reports.searched(found, "explore", "dynamic", {both[0].cause: "runs/1.json"})
+    found = CodeSearchResult(plan=plan, searched=Searched(runs=3, steps=9), findings=several)
+    return code_reports.searched(found, "explore", "dynamic", {several[0].cause: "runs/1.json"})
 
 
 def recorded(sentence: str = "A and B own it") -> CiReport:
@@ -89,6 +92,22 @@ def test_a_run_that_was_found_has_its_steps_and_its_command() -> None:
     assert "1 A start" in page
     assert "rebalance show runs/1.json" in page
     assert "code/throws" in page, "what is no clause has a name all the same"
+    assert "<svg" not in page, "of no kept steps there is no picture"
+
+
+def test_a_run_whose_steps_are_kept_is_drawn() -> None:
+    owners = tuple(StepOwner(name, "", 1, ("t-0",)) for name in "AB")
+    steps = tuple(
+        Step(number=at, event=event, fault=False, what=str(event), seen=(), owners=owners)
+        for at, event in enumerate(EVENTS, 1)
+    )
+    report = searched(steps=steps)
+    page = pages.render(report, "")
+    names = re.findall(r'\bid="?([^"\s>]+)', page)
+    assert page.count("<svg") == 2
+    assert [name for name in names if not re.fullmatch(r"[\w-]+", name)] == [], "styles name them"
+    assert len(names) == len(set(names))
+    assert "```mermaid" in markdown.render(report)
 
 
 def test_the_shortest_run_out_of_step_is_shown() -> None:
