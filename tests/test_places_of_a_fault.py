@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance_verifier.live.code.lockstep.walks import NOT_PLAYED
+from rebalance_verifier.live.code.lockstep.setups import NOT_PLAYED
 from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_FAULTS
 from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_FAULTS
 from rebalance_verifier.model.protocols import machine

@@ -25,7 +25,8 @@ from coverage import Coverage
 from rebalance_verifier.base.processes.workers import stream
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
-from rebalance_verifier.live.code.lockstep.walks import NOT_PLAYED, drawn, lines_of, lockstep_setup, walk
+from rebalance_verifier.live.code.lockstep.setups import NOT_PLAYED, lockstep_setup
+from rebalance_verifier.live.code.lockstep.system import drawn, lines_of, walk
 from rebalance_verifier.live.code.replay.attempts import code_releases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs import catalogue

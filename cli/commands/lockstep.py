@@ -47,7 +47,8 @@ def run_lockstep(options: argparse.Namespace) -> int:
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.base.processes.workers import CannotStart
     from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
-    from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep, lockstep_setup
+    from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
+    from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
     from rebalance_verifier.report.ci import code_reports
     from rebalance_verifier.report.terminal import lockstep as lockstep_text
 

@@ -16,14 +16,9 @@ from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.base.processes.workers import CannotStart
 from rebalance_verifier.explore.groups.scenarios import ScenarioSize, scenario
 from rebalance_verifier.live.code.lockstep.protocols import in_step
-from rebalance_verifier.live.code.lockstep.walks import (
-    LockstepPlan,
-    LockstepResult,
-    drawn,
-    lockstep,
-    lockstep_setup,
-    walk,
-)
+from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
+from rebalance_verifier.live.code.lockstep.system import drawn, walk
+from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, LockstepResult, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation, SimulationDied
 from rebalance_verifier.model.group.setup import Setup

@@ -10,7 +10,8 @@ from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.search.result import Status
 from rebalance_verifier.live.clients.record.judge import CHECKS, CheckFinding
 from rebalance_verifier.live.clients.record.record import Recorded
-from rebalance_verifier.live.code.lockstep.walks import LockstepResult, lines_of
+from rebalance_verifier.live.code.lockstep.system import lines_of
+from rebalance_verifier.live.code.lockstep.walks import LockstepResult
 from rebalance_verifier.live.code.search.findings import CodeFinding
 from rebalance_verifier.live.code.search.runs import saved_run
 from rebalance_verifier.live.code.search.walks import CodeSearchResult

@@ -7,7 +7,8 @@ from typing import Any
 from rebalance_verifier.base.text import clean, count, percent
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
-from rebalance_verifier.live.code.lockstep.walks import LockstepResult, lines_of
+from rebalance_verifier.live.code.lockstep.system import lines_of
+from rebalance_verifier.live.code.lockstep.walks import LockstepResult
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.report.frame import labelled
 

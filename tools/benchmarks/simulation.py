@@ -22,8 +22,9 @@ from pathlib import Path
 
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
-from rebalance_verifier.live.code.lockstep import walks as in_step
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
+from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
+from rebalance_verifier.live.code.lockstep.system import walk as walk_in_step
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search import walks as searching
 from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
@@ -158,12 +159,12 @@ def alone(simulation: Counted, releases: CodeReleases, steps: int) -> Cost:
 def lockstep(simulation: Counted, releases: CodeReleases, steps: int) -> Cost:
     """Walks of ``rebalance conform --code``."""
     size = ScenarioSize(members=len(releases.consumers), partitions=3)
-    setup = in_step.lockstep_setup(SCENARIOS[SCENARIO], size, releases)
+    setup = lockstep_setup(SCENARIOS[SCENARIO], size, releases)
     built = machine(setup)
 
     def play(number: int) -> int:
         one = Lockstep(simulation, setup, built, releases)
-        if in_step.walk(one, random.Random(f"0/{number}"), 100) is not None:
+        if walk_in_step(one, random.Random(f"0/{number}"), 100) is not None:
             raise SystemExit(f"walk {number} is out of step")
         return one.seen.steps
 

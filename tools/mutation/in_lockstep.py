@@ -15,7 +15,8 @@ from random import Random
 from rebalance_verifier.base.processes.workers import stream
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.lockstep.classic import Disagreement, Lockstep
-from rebalance_verifier.live.code.lockstep.walks import lockstep_setup, walk
+from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
+from rebalance_verifier.live.code.lockstep.system import walk
 from rebalance_verifier.live.code.replay.attempts import code_releases
 from rebalance_verifier.live.code.simulation import Simulation
 

@@ -17,7 +17,7 @@ from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replaye
 from rebalance_verifier.live.code.lockstep.migration import DECIDES, ENDS
 from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.reproduce import possible, singly
-from rebalance_verifier.live.code.lockstep.walks import UNLIMITED_FAULTS, decisions_at, refuse_older
+from rebalance_verifier.live.code.lockstep.setups import UNLIMITED_FAULTS, decisions_at, refuse_older
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.decisions import DECISIONS

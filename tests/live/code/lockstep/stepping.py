@@ -8,13 +8,9 @@ from dataclasses import replace
 
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
-from rebalance_verifier.live.code.lockstep.walks import (
-    LockstepPlan,
-    LockstepResult,
-    lines_of,
-    lockstep,
-    lockstep_setup,
-)
+from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
+from rebalance_verifier.live.code.lockstep.system import lines_of
+from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, LockstepResult, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.group import machine

@@ -17,14 +17,8 @@ from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Agreement, Disagreement, Lockstep
 from rebalance_verifier.live.code.lockstep.comparison import IdNames, differences, of_model
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
-from rebalance_verifier.live.code.lockstep.walks import (
-    LockstepPlan,
-    LockstepResult,
-    again,
-    lines_of,
-    shortened,
-    walk,
-)
+from rebalance_verifier.live.code.lockstep.system import again, lines_of, shortened, walk
+from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, LockstepResult
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.assignor import Promise

@@ -9,7 +9,7 @@ import pytest
 from rebalance_verifier.explore.groups.scenarios import ScenarioError
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Lockstep
-from rebalance_verifier.live.code.lockstep.walks import lines_of
+from rebalance_verifier.live.code.lockstep.system import lines_of
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.group import machine

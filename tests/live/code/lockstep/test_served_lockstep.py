@@ -12,7 +12,9 @@ from rebalance_verifier.explore.groups.bugs import without
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
 from rebalance_verifier.live.code.lockstep.classic import LEFT
 from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
-from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, drawn, lockstep, lockstep_setup, walk
+from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
+from rebalance_verifier.live.code.lockstep.system import drawn, walk
+from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from rebalance_verifier.explore.groups.bugs import SERVED_SHOWN
 from rebalance_verifier.live.code.lockstep.reproduce import observe_served, observed_on, singly
-from rebalance_verifier.live.code.lockstep.walks import UNLIMITED_FAULTS
+from rebalance_verifier.live.code.lockstep.setups import UNLIMITED_FAULTS
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.observed import ABSENT, SERVED, SHOWN, Observation

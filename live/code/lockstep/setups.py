@@ -1,0 +1,96 @@
+"""The group of a scenario for walks in lockstep: each member and the coordinator as its release is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
+from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.model.bugs.profiles import profile_of_code
+from rebalance_verifier.model.bugs.releases import version
+from rebalance_verifier.model.group.setup import CLASSIC, Setup
+
+NOT_PLAYED = ("slow network",)
+"""Kinds of faults that lockstep does not have: its messages are under way for as long as they like."""
+
+ALWAYS = ("session timeout", "slow member")
+"""Those that it always has: one timer of Kafka is that of all who are late."""
+
+KNOW_RACKS = "3.5.0"
+"""The first release whose consumers look where replicas are (KIP-881)."""
+
+REWRITTEN = "4.0.0"
+"""The first release whose broker runs by default the coordinator that a simulation runs of every release."""
+
+FOLLOWS = "4.2.0"
+"""The first release in which a member that revokes gives up at once what it does not subscribe to any
+more."""
+
+A_HEARTBEAT_LATER = ("4.0.0", "4.0.1", "4.1.0", "4.1.1")
+"""Releases in which a partition that returns to who was to revoke it comes a heartbeat later (KAFKA-19449),
+which costs time and nothing else, and so is no entry of the catalogue."""
+
+KEEPS_ITS_EPOCH = "4.2.0"
+"""The first release in which a member that is to give up more, behind what it has just given up, keeps its
+epoch; before, it has the next one, which is no mistake either."""
+
+UNLIMITED_FAULTS = 1 << 30
+"""Faults that a walk may take."""
+
+
+def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
+    """Return the scenario for walks: each member and the coordinator as its release is known to be.
+
+    Raises ScenarioError for what does not fit or a release does not have, ValueError for a release without a
+    profile.
+    """
+    oldest = min(releases.consumers, key=version)
+    if scenario.racks and version(oldest) < version(KNOW_RACKS):
+        raise ScenarioError(f"{scenario.name} is not walked with {oldest}: racks are since {KNOW_RACKS}")
+    size = replace(
+        size,
+        profiles=tuple(profile_of_code("client", one) for one in releases.consumers),
+        broker=profile_of_code("broker", max(releases.coordinator, REWRITTEN, key=version)),
+        steps="fine",
+        budget=UNLIMITED_FAULTS,
+    )
+    if scenario.protocol.name != CLASSIC:
+        return served_setup(scenario, size, releases)
+    chosen = scenario.setup(replace(size, naming="given"))
+    faults = dict.fromkeys((*chosen.faults, *ALWAYS))
+    without = (*NOT_PLAYED, *(() if chosen.racks else ("racks change",)))
+    return replace(chosen, faults=tuple(fault for fault in faults if fault not in without))
+
+
+def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
+    """Return the setup of a consumer group (KIP-848), whose target is Kafka's to choose."""
+    refuse_older(scenario.name, releases)
+    chosen = scenario.setup(replace(size, naming="every"))
+    if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
+        raise ScenarioError(
+            f"{scenario.name}: before {FOLLOWS} what a member holds does not follow its subscription "
+            "while it revokes (KAFKA-19431), which the model does not have"
+        )
+    faults = dict.fromkeys((*chosen.faults, *ALWAYS))
+    return replace(
+        chosen, faults=tuple(faults), coordinator=decisions_at(chosen.coordinator, releases.coordinator)
+    )
+
+
+def refuse_older(what: str, releases: CodeReleases) -> None:
+    """Raise ScenarioError for releases that have no consumer groups; ``what`` is to be played on them."""
+    for side, oldest in (
+        ("a coordinator", releases.coordinator),
+        ("a consumer", min(releases.consumers, key=version)),
+    ):
+        if version(oldest) < version(REWRITTEN):
+            raise ScenarioError(f"{what}: {side} of {oldest} has no such groups")
+
+
+def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
+    """Return what a coordinator of this release decides otherwise, with what is no mistake."""
+    if coordinator in A_HEARTBEAT_LATER:
+        decisions |= {"own_pending_is_unreleased"}
+    if version(coordinator) < version(KEEPS_ITS_EPOCH):
+        decisions |= {"revocation_counts"}
+    return decisions
