@@ -155,7 +155,7 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
     @pytest.mark.parametrize("rebalance_case", [*cases, pytest.param(SEARCHED, id=SEARCHED)])
     def test(rebalance_case: str, request: pytest.FixtureRequest) -> None:
         if _results not in request.config.stash:
-            pytest.fail(f"pytest was told not to load the plugin `{PLUGIN}`: {HOW_TO_LOAD}", pytrace=False)
+            pytest.fail(f"pytest is set up not to load the plugin `{PLUGIN}`: {HOW_TO_LOAD}", pytrace=False)
         result = _result(request, target)
         if isinstance(result, _NotJudged):
             if result.reported:  # 38 tests of it are one failure

@@ -99,7 +99,7 @@ def _unasked(result: Result) -> str:
     """Return what follows from promises that are not made, or that are less than those of others."""
     promised = result.target.promises
     if less := [promise for promise in LESSER if promise in promised]:
-        return f"; less is asked of it, which promises to be {', '.join(less)}"
+        return f"; fewer clauses apply, since it promises to be {', '.join(less)}"
     unasked = {c.clause.id for c in having(result, Status.UNSUPPORTED) if c.clause.promises}
     return "" if promised or not unasked else f"; promises nothing: {count(len(unasked), 'clause')} not asked"
 

@@ -86,7 +86,7 @@ def story(found: Audited, one: LogFinding, names: Names) -> str:
 
 def _what(found: Audited, one: LogFinding, names: Names) -> str:
     owners = [names.get(owner.consumer or "", owner.name) for owner in one.owners]
-    first, second = (*owners, "somebody", "somebody")[:2]
+    first, second = (*owners, "a consumer", "another")[:2]
     alike = {other.about for other in found.findings if (other.check, other.group) == (one.check, one.group)}
     others = f" and {count(len(alike) - 1, 'more partition')}" if len(alike) > 1 else ""
     where = f"{one.about}{others} of group {one.group}" if one.about else f"group {one.group}"
@@ -94,10 +94,10 @@ def _what(found: Audited, one: LogFinding, names: Names) -> str:
     return {
         "owned-twice": f"{first} and {second} both read {where} for {long}",
         "granted-before-revoked": f"{second} was given {where} while {first} had it, for {long}",
-        "owned-by-zombie": f"{first}, no member any more, read {where} beside {second} for {long}",
+        "owned-by-zombie": f"{first}, no longer a member, read {where} beside {second} for {long}",
         "stranded": f"nobody read {where} for {long}",
-        "never-settles": f"{where} has not come to rest for {long}",
+        "never-settles": f"{where} has not settled for {long}",
         "rebalance-storm": f"{where} rebalanced again and again for {long}",
-        "needless-movement": f"{where} moved from {first} to {second} although nobody came or went",
-        "long-pause": f"a rebalance kept {where} from everybody for {long}",
+        "needless-movement": f"{where} moved from {first} to {second} although no member joined or left",
+        "long-pause": f"during a rebalance no consumer read {where} for {long}",
     }[one.check]

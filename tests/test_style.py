@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -108,6 +109,19 @@ def test_help_is_plain() -> None:
         for text in (*texts, *(action.help for action in parser._actions)):
             sentences = prose.sentences((text or "").replace("%%", "%"))
             wrong += [(name, fault, sentence) for sentence in sentences for fault in prose.faults(sentence)]
+    assert wrong == []
+
+
+def test_the_catalogue_is_plain() -> None:
+    bugs = tomllib.loads((ROOT / "model" / "bugs" / "catalogue.toml").read_text(encoding="utf-8"))["bug"]
+    wrong = [
+        (bug["id"], fault, sentence)
+        for bug in bugs
+        for text in (bug["title"], bug["story"])
+        for sentence in prose.sentences(text)
+        for fault in prose.faults(sentence)
+    ]
+    assert bugs
     assert wrong == []
 
 

@@ -101,8 +101,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_format(parser)
     add_options(shown, "--verbose", "--no-progress", "--no-color")
     live = parser.add_argument_group("while logs are written")
-    live.add_argument("--follow", action="store_true", help="go on, and tell what is found as it is found, "
-                      "until Ctrl-C; PATH is one directory or file. Run again it goes on")  # fmt: skip
+    live.add_argument("--follow", action="store_true", help="follow the logs and report each finding as it "
+                      "is found, until Ctrl-C; PATH is a directory or file. Run again to go on")  # fmt: skip
     live.add_argument(
         "--once", action="store_true", help="with --follow: read what was written since, and end"
     )

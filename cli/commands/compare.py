@@ -58,8 +58,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument(
         "--only", type=comma_separated, metavar="A[,A...]", help="which of their assignors (all)"
     )
-    parser.add_argument("--traces", type=Path, action="append", default=[], metavar="PATH", help="a trace, "
-                        "or a directory of them, to be played on all besides; repeatable")  # fmt: skip
+    parser.add_argument("--traces", type=Path, action="append", default=[], metavar="PATH", help="replay "
+                        "this trace, or all in this directory, on all targets too; repeatable")  # fmt: skip
     add_options(parser, "--profile", "--clause", "--seed", "--out", profile="smoke", seed=0)
     add_format(parser, "md")
     add_options(parser, "--jobs", *LIMITS, "--verbose", "--no-progress")

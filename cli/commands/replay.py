@@ -67,10 +67,10 @@ def add(commands: Any) -> argparse.ArgumentParser:
         ".rebalance/replays, or to --out.",
     )
     add_options(live, "--on")
-    live.add_argument("--patience", type=duration, default=PATIENCE, metavar="TIME", help="how long a client "
-                      f"gets for what the trace says that it does next ({PATIENCE:g})")  # fmt: skip
-    live.add_argument("--attempts", type=whole, metavar="N", help="how many orders of member ids are tried "
-                      "for the leader to decide as in the trace (all)")  # fmt: skip
+    live.add_argument("--patience", type=duration, default=PATIENCE, metavar="TIME", help="how long to wait "
+                      f"for the next step of a client in the trace ({PATIENCE:g})")  # fmt: skip
+    live.add_argument("--attempts", type=whole, metavar="N", help="how many orders of member ids to try "
+                      "until the leader decides as in the trace (all)")  # fmt: skip
     add_options(live, "--out")
     return parser
 

@@ -220,7 +220,7 @@ def _decision(call: AssignorCall) -> str:
         f"{topic} with {len(racks):,} partition{'s' * (len(racks) != 1)}"
         for topic, racks in call.cluster.topics.items()
     )
-    withheld = f", gives nobody {_few(call.withheld)}" if call.withheld else ""
+    withheld = f", withholds {_few(call.withheld)}" if call.withheld else ""
     return f"knows {listed(list(sizes), 'no topic')}{withheld}"
 
 

@@ -20,12 +20,12 @@ Level = Literal["A", "P", "A+P"]
 
 PROPERTIES: dict[str, str] = {
     "DO": "a partition has two owners, or changes hands before its old owner gave it up",
-    "NC": "the group does not settle, or somebody is stuck",
-    "ST": "a partition is owned or read by nobody",
+    "NC": "the group does not settle, or a member is stuck",
+    "ST": "a partition is unowned or unread",
     "IM": "work is distributed worse than promised",
     "LS": "members lose partitions that they could have kept",
     "TR": "a claim that is no longer true is believed",
-    "CB": "the listener is not told what happened, or in the wrong order",
+    "CB": "the listener does not hear what happened, or in the wrong order",
     "RT": "the result comes too late",
     "CR": "an input that is legal ends in an exception",
     "AV": "the rebalance is delayed, or a healthy member is shut out",

@@ -163,7 +163,7 @@ _CLIENTS = (
     _java("java-current", CURRENT, f"{dotted(CURRENT)}, the newest release"),
     _other(
         "librdkafka-1.6", "librdkafka", version("1.6.0"), 1,
-        "the first that is cooperative, with most of the mistakes repaired since; the subscription version "
+        "the first that is cooperative, with most of the bugs repaired since; the subscription version "
         "is inferred from its age",
     ),
     _other(

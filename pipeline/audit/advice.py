@@ -22,13 +22,13 @@ KIPS = {
 STEPS = {
     "owned-twice": "See what both consumers did with the partition in that time: its records may have been "
     "handled twice. Then judge the assignor of the leader (rebalance check), and compare the releases below.",
-    "granted-before-revoked": "The leader's assignor gave away what had not been given back: judge that "
+    "granted-before-revoked": "The leader's assignor gave away a partition before it was revoked: judge that "
     "assignor in its release (rebalance check).",
     "owned-by-zombie": "The protocol is not broken: its commits are refused. Make it notice sooner (poll "
     "more often, or fewer records a poll: max.poll.records, max.poll.interval.ms), and expect that what it "
     "writes elsewhere than to Kafka happens twice.",
     "stranded": "Nobody read the partition: see its lag, and restart a member, which assigns it anew. Where "
-    "a consumer's log is missing here, somebody may have owned it after all.",
+    "a consumer's log is missing here, it may have had an owner after all.",
     "never-settles": "Find the member that the others wait for: the one whose JoinGroup or SyncGroup is "
     "missing in the lines below. max.poll.interval.ms bounds how long they do.",
     "rebalance-storm": "See who joins and leaves again and again. Restarts cost no rebalance with "
@@ -44,7 +44,7 @@ STEPS = {
 def unknown(finding: LogFinding) -> str:
     """What to call a finding that no entry of the catalogue explains."""
     if finding.check == "owned-by-zombie":
-        return "nobody's mistake: whoever is removed learns of it when it polls, and reads on until then"
+        return "no bug: a removed consumer learns of it when it polls, and reads on until then"
     return "nothing that the catalogue knows of the releases that are logged"
 
 

@@ -73,7 +73,7 @@ def _waiting(finding: LogFinding, events: Sequence[LogEvent]) -> str:
     first = min(open_, key=lambda one: one.at)
     what = {
         "joining": "has sent JoinGroup and got no answer",
-        "rebalancing": "was told that the group rebalances and has not joined",
+        "rebalancing": "learned that the group rebalances, and has not joined",
         "joined": "has joined and got no assignment",
     }[first.kind]
     return f"{first.consumer} {what} since {first.at:%H:%M:%S} ({first.where})"

@@ -84,7 +84,7 @@ class FindingOwner:
     @property
     def name(self) -> str:
         """What to call it."""
-        return self.consumer or self.member or "somebody"
+        return self.consumer or self.member or "a consumer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class LogMoment:
         if event.kind in NUMBERED and event.generation is not None:
             text += f" {event.generation}" if event.kind == "stable" else f", generation {event.generation}"
         if about := partition_name(event.topic, event.partition):
-            text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'somebody'}"
+            text += f" {about}" if event.kind != "planned" else f": {about} to {event.member or 'a consumer'}"
         if self.others:
             text += f" and {self.others} more"
         if event.kind in ("removed", "granted") and event.member:

@@ -128,7 +128,7 @@ class Clause:
         """Return why a target with these promises is not asked for this clause."""
         promised = frozenset(promises)
         if less := sorted(self.unless & promised):
-            return f"not asked of what is promised to be {', '.join(less)}"
+            return f"does not apply to an assignor that promises to be {', '.join(less)}"
         return f"not promised: {', '.join(sorted(self.promises - promised))}"
 
     def to_json(self) -> dict[str, Any]:

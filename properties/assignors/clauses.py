@@ -152,7 +152,7 @@ TABLE: tuple[Clause, ...] = (
         unless=frozenset({Promise.STOP_THE_WORLD}),
         served=ServedText(
             rule=_DESIGN, link=KIP_848,
-            sentence="each partition of a subscribed topic is assigned, whoever still has to revoke it",
+            sentence="each partition of a subscribed topic is assigned, even if it has yet to be revoked",
         ),
     ),
     Clause(
@@ -162,14 +162,14 @@ TABLE: tuple[Clause, ...] = (
     ),
     Clause(
         id="kip792/claim/2", level=Level.QUALITY, scope=Scope.RELATION,
-        sentence="superseded claims cost nobody a valid one and delay nothing",
+        sentence="superseded claims cost no member a valid one and delay nothing",
         rule="KIP-792, proposed changes", link=KIP_792, check=stale_claims_ignored,
         protocols=ONLY_COOPERATIVE,
     ),
     Clause(
         id="kip429/converge/1", level=Level.LIVENESS, scope=Scope.HISTORY,
-        sentence="left alone, the group settles: in 2 rounds, 3 if unequal or racked, one more beside "
-        "EAGER members",
+        sentence="without further events the group settles: in 2 rounds, 3 if unequal or racked, one more "
+        "beside EAGER members",
         rule="KIP-429, member 3.3", link=KIP_429, check=settles, protocols=ONLY_COOPERATIVE,
     ),
     Clause(
@@ -179,7 +179,8 @@ TABLE: tuple[Clause, ...] = (
     ),
     Clause(
         id="kip429/converge/3", level=Level.QUALITY, scope=Scope.HISTORY,
-        sentence="left alone, the group settles in two rounds, also with unequal subscriptions and racks",
+        sentence="without further events the group settles in two rounds, also with unequal subscriptions "
+        "and racks",
         rule="KIP-429, leader 2.4", link=KIP_429, check=settles_in_two, protocols=ONLY_COOPERATIVE,
         unless=frozenset({Promise.GRADUAL}),
     ),
@@ -255,12 +256,12 @@ TABLE: tuple[Clause, ...] = (
     ),
     Clause(
         id="stop-the-world/assign/1", level=Level.LIVENESS, scope=Scope.CALL,
-        sentence="a partition that nobody has to revoke is assigned at once, unless somebody revokes another",
+        sentence="a partition that nobody has to revoke is assigned at once, unless a member revokes another",
         rule="promise stop-the-world", link=KIP_429, check=complete_once_revoked,
         promises=frozenset({Promise.STOP_THE_WORLD}),
         served=ServedText(
             rule="promise stop-the-world", link=KIP_848,
-            sentence="each partition of a subscribed topic is assigned, unless somebody revokes another",
+            sentence="each partition of a subscribed topic is assigned, unless a member revokes another",
         ),
     ),
     Clause(

@@ -61,11 +61,12 @@ def only_to_subscribers(call: AssignorCall) -> Breach | None:
             continue
         for partition in sorted(partitions):
             if partition.topic not in topics:
+                subscribers = listed(call.subscribers.get(partition.topic, ()), "")
                 return Breach(
                     summary=f"{partition} is assigned to {member}, which does not subscribe to "
                     f"{partition.topic}",
                     because=(f"{member} subscribes to {listed(topics, 'nothing')}",),
-                    expected=f"{partition} with {listed(call.subscribers.get(partition.topic, ()))}",
+                    expected=f"{partition} with {subscribers}" if subscribers else f"{partition} unassigned",
                     actual=f"{member}: {partition}",
                     partitions=(partition,),
                 )
@@ -121,14 +122,14 @@ def complete(call: AssignorCall) -> Breach | None:
         claims = call.claimants.get(partition, {}) if call.protocol is COOPERATIVE else {}
         if not claims:
             return Breach(
-                summary=f"{partition} is assigned to nobody"
+                summary=f"{partition} is not assigned"
                 + ("" if served else ", and nobody has to revoke it first"),
                 because=(
                     f"subscribers of {partition.topic}: {listed(call.subscribers[partition.topic])}",
                     *([] if served else [f"no member claims {partition}"]),
                 ),
                 expected=f"{partition} with one of {listed(call.subscribers[partition.topic])}",
-                actual=f"{partition} with nobody" if served else f"{partition} withheld",
+                actual=f"{partition} unassigned" if served else f"{partition} withheld",
                 partitions=(partition,),
             )
     return None
@@ -195,7 +196,7 @@ def newest_claim_wins(call: AssignorCall) -> Breach | None:
                     f"{generation_text(claims[member])}, "
                     f"over the newer claim of {holders}",
                     because=(*claims_of(call, partition), f"assign() returned {grants(call, {member})}"),
-                    expected=f"{partition} with {holders}, or with nobody until it is revoked",
+                    expected=f"{partition} with {holders}, or unassigned until it is revoked",
                     actual=f"{member}: {partition}",
                     partitions=(partition,),
                 )

@@ -68,7 +68,7 @@ def settles(history: History) -> Breach | None:
             return None
         return Breach(
             kind="stranded",
-            summary=f"the group settles with {listed(last.waiting)} assigned to nobody",
+            summary=f"the group settles without an owner of {listed(last.waiting)}",
             because=("nobody revokes anything in that round, so no rebalance follows it",),
             expected="every partition of a subscribed topic owned",
             actual=f"{counted(len(last.waiting), 'partition')} stranded",
@@ -151,7 +151,7 @@ def withheld_in_vain(history: History) -> Breach | None:
                         f"and after the revocation {grants(after, {holder})}",
                     ),
                     expected=f"{partition} with {holder} in both rounds",
-                    actual=f"{partition} revoked for nobody",
+                    actual=f"{partition} revoked without a new owner",
                     partitions=(partition,),
                 )
     return None

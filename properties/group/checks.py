@@ -52,7 +52,7 @@ def listener(setup: Setup, a: str, view: tuple[p.Parts, p.Parts, p.Life]) -> str
     believed, owned, life = view
     if believed == owned:
         return None
-    return f"{a} ({life}) owns {setup.spell(owned)}, its listener was told of {setup.spell(believed)}"
+    return f"{a} ({life}) owns {setup.spell(owned)}, its listener has heard of {setup.spell(believed)}"
 
 
 def fetch(setup: Setup, a: str, view: tuple[bool, bool, p.Parts]) -> str | None:
@@ -164,9 +164,9 @@ def revoked(setup: Setup, call: Callback) -> str | None:
 def lost(setup: Setup, call: Callback) -> str | None:
     if call.call is Call.REVOKED and (call.reset or call.midway):
         why = "has no membership" if call.reset else "leaves in the middle of a rebalance"
-        return f"{letter(call.who)} {why} and is told revoked, not lost"
+        return f"{letter(call.who)} {why}, and its listener gets onPartitionsRevoked, not onPartitionsLost"
     if call.call is Call.LOST and not (call.reset or call.midway):
-        return f"{letter(call.who)} is told lost with its membership intact"
+        return f"the listener of {letter(call.who)} gets onPartitionsLost with its membership intact"
     return None
 
 
@@ -288,7 +288,7 @@ def static(setup: Setup, item: Replaced) -> str | None:
 def leader_told(setup: Setup, item: Replaced) -> str | None:
     if not item.leader or item.rebalances or item.told_leader:
         return None
-    return f"the leader {letter(item.who)} returns and is told that another one leads"
+    return f"the leader {letter(item.who)} returns, and the response to its JoinGroup names another leader"
 
 
 def keep(setup: Setup, item: Expelled) -> str | None:

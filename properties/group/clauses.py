@@ -119,7 +119,7 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
         ("leader/stale", Level.SAFETY, Decided, checks.stale, "KIP-792",
          "a claim never wins over a newer claim on the same partition"),
         ("leader/withhold", Level.SAFETY, Decided, checks.withhold, "KIP-429, consumer group changes",
-         "a partition that somebody still holds is not granted to another member in the same round"),
+         "a partition that a member still holds is not granted to another member in the same round"),
         ("leader/grant", Level.SAFETY, Decided, checks.grant, "KIP-54",
          "a partition is granted once, and only to a subscriber"),
         ("leader/label", Level.SAFETY, Claimed, checks.label, "KIP-792, proposed changes",
@@ -139,7 +139,7 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
         ("callback/rejoin", Level.LIVENESS, Completed, checks.rejoin, "KIP-429, consumer group changes",
          "a COOPERATIVE member that revoked rejoins"),
         ("leave/callback", Level.SAFETY, Left, checks.leave, "KIP-429, KAFKA-8972",
-         "a member that leaves has told its listener so"),
+         "a member that leaves has called its listener before"),
         ("leave/sent", Level.LIVENESS, Left, checks.leave_sent, "KIP-429; librdkafka 1.7.0",
          "a dynamic member that leaves says so to the coordinator"),
         ("error/retriable", Level.SAFETY, Answered, checks.retriable, "KAFKA-13214, KAFKA-14016",
@@ -167,7 +167,7 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
          ("a static member that returns to a settled group starts a rebalance only if it subscribes to "
          "something else or had to revoke, and one that returns during a rebalance is part of it")),
         ("coordinator/leader", Level.LIVENESS, Replaced, checks.leader_told, "KIP-814",
-         "a static leader that returns is told that it leads"),
+         "a static leader that returns learns that it leads"),
         ("coordinator/keep", Level.SAFETY, Expelled, checks.keep, "KIP-345, KAFKA-8220",
          "a static member that is away loses its place by its session timeout only"),
     )
@@ -259,7 +259,7 @@ _STATES = tuple(
         ),
         ("group/size", "no more members than group.max.size take part in a generation", "KIP-389"),
         ("group/instance", "one group.instance.id belongs to one member of the group", "KIP-345"),
-        ("callback/told", "what the listener was told adds up to what the consumer owns", "KIP-429"),
+        ("callback/told", "the callbacks of the listener add up to what the consumer owns", "KIP-429"),
         ("callback/fetch", "an EAGER member reads nothing after its last commit", "KAFKA-14196"),
         (
             "coordinator/log",

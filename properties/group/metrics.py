@@ -123,7 +123,7 @@ def figures(setup: Setup, events: Sequence[Event], since: int = 0) -> Figures:
     for number, event in enumerate(events):
         before, outcome = state, group.outcome(state, event)
         if outcome is None:
-            raise ValueError(f"{event} cannot happen; what can is {group.enabled(state)}")
+            raise ValueError(f"{event} cannot happen; possible: {group.enabled(state)}")
         state, counts = group.apply(before, event, outcome), number >= since
         for slot, metrics in enumerate(members):
             starts, verdict = _progress(group, before, state, event, slot)

@@ -153,7 +153,7 @@ def _doubts(found: Audited) -> str:
 
 def _unclear(notes: Sequence[Note]) -> str:
     several = sum(note.kind == MIXED for note in notes)
-    parts = [f"{count(several, 'client id')} of several processes, not told apart"] if several else []
+    parts = [f"{count(several, 'client id')} of several processes, not separable"] if several else []
     parts += [clean(note.text) for note in notes if note.kind == APART][:MAX_UNREAD]
     if clusters := sum(note.kind == CLUSTERS for note in notes):
         parts.append(f"{count(clusters, 'name')} of groups on several clusters")

@@ -21,7 +21,7 @@ def about() -> str:
     """Say of which group the mistakes are shown, and how to ask for another."""
     release = dotted(CURRENT)
     return (
-        "one mistake at a time, in a group that is else as specified; all that a release has: "
+        "one bug at a time, in a group that is otherwise as specified; all bugs of a release: "
         f"--matrix --release {release},broker-{release}"
     )
 

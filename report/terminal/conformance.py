@@ -32,7 +32,7 @@ def render(answer: ConformanceAnswer, *, steps: bool = False) -> str:
     found = answer.conformance
     lines = [headline(answer), f"  {found.searched:,} states and events searched"]
     if answer.faults:
-        lines[1] += f", {count(answer.faults, 'fault')} that nobody wrote down"
+        lines[1] += f", {count(answer.faults, 'fault')} that the recording does not have"
     lines += _found(answer)
     if found.blamed is not None:
         lines += ["", *mismatch(answer)]

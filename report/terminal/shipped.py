@@ -112,7 +112,7 @@ def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
 
 def _why(name: str, needed: Iterable[str]) -> str:
     if name in needed:
-        return "needed, a run breaks it with the others mended"
+        return "needed, a run breaks it with the others repaired"
     return "not proved with it, and no run is known"
 
 

@@ -69,5 +69,5 @@ def _metrics(run: SavedRun) -> list[str]:
     lines = [f"  {'':<26}" + "".join(f"{name:>8}" for name in names)]
     lines += [f"  {name:<26}" + "".join(f"{one[name]:>8}" for one in columns) for name in cost.group.named]
     spent = f"{cost.rebalancing} of {cost.steps} steps in {cost.rebalances} rebalances"
-    unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} besides"
+    unread = f"partitions x steps without a reader: {cost.paused} during them, {cost.idle} at other times"
     return [*lines, f"  {spent}; {unread}"]

@@ -125,7 +125,7 @@ def audited(*findings, out="out", level="liveness", **fields):
         (
             audited(notes=(Note("mixed", "g", "a", "..."), Note("clusters", "g", "", "..."))),
             "INCONCLUSIVE",
-            "1 client id of several processes, not told apart, 1 name of groups on several clusters",
+            "1 client id of several processes, not separable, 1 name of groups on several clusters",
         ),
         (
             audited(finding(0, "long-pause"), finding(1, "stranded"), level="safety"),
@@ -368,7 +368,7 @@ def test_a_finding_says_what_it_is_what_to_do_and_what_the_log_says_of_the_clien
         "this is J4, fixed in 3.4.1",
         "orders-1 is of java 3.4.0, which has J4: upgrade to 3.4.1",
         "orders-1: java 3.4.0, cooperative-sticky",
-        "nobody&#x27;s mistake",
+        "no bug: a removed consumer",
         "<h2 id=clients>",
         "<td>not logged</td>",
     ):

@@ -239,9 +239,9 @@ def at_rest(made: OwnershipHistory, rests: Iterable[QuiescencePoint]) -> Iterato
             if who in rest.owned and set(rest.owned[who]) != believed[who]:
                 more = sorted(set(rest.owned[who]) - believed[who])
                 less = sorted(believed[who] - set(rest.owned[who]))
-                detail = f"{who} owns {_names(more)} that no callback told" if more else ""
+                detail = f"{who} owns {_names(more)} that no callback reported" if more else ""
                 detail += " and " if more and less else ""
-                detail += f"{who} does not own {_names(less)} that its callbacks told" if less else ""
+                detail += f"{who} does not own {_names(less)} that its callbacks reported" if less else ""
                 yield CheckFinding(
                     check="assignment-differs",
                     began=rest.at,

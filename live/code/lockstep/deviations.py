@@ -343,8 +343,8 @@ OVERTAKEN = CodeDeviation(
 
 OUTDATED_SNAPSHOT = CodeDeviation(
     id="snapshot_outlives_leadership",
-    sentence="who has led once asks for one more rebalance when its metadata or its subscription has "
-    "changed since, although it does not lead any more or nothing of the assignment changes",
+    sentence="a consumer that has led once asks for one more rebalance when its metadata or its subscription "
+    "has changed since, although it does not lead any more or nothing of the assignment changes",
     releases="Java since 2.4.0",
     follow=_snapshot,
 )
@@ -378,14 +378,15 @@ DEVIATIONS = (
     ),
     CodeDeviation(
         id="midway_leave_revokes",
-        sentence="who leaves during a rebalance is told that its partitions are revoked, not lost; in 2.6 "
-        "only who has a member id and no generation, after a JoinGroup that failed",
+        sentence="a member that leaves during a rebalance calls onPartitionsRevoked, not onPartitionsLost; "
+        "in 2.6 only a member with an id and no generation does, after a JoinGroup that failed",
         releases="Java 2.4.0 to 2.6.3",
         follow=_leaves_revoked,
     ),
     CodeDeviation(
         id="closes_silently",
-        sentence="who is closed and stays in the group (leave.group.on.close=false) calls no listener",
+        sentence="a consumer that is closed and stays in the group (leave.group.on.close=false) calls no "
+        "listener",
         releases="Java before 4.1.0",
         follow=_closes_silently,
     ),
@@ -410,8 +411,8 @@ DEVIATIONS = (
     ),
     CodeDeviation(
         id="late_id_taken",
-        sentence="who has unsubscribed before its first JoinGroup is answered takes the member id all the "
-        "same, and joins with it when it subscribes again; in the model it asks for another",
+        sentence="a consumer that has unsubscribed before its first JoinGroup is answered takes the member "
+        "id all the same, and joins with it when it subscribes again; in the model it asks for another",
         releases="Java since 2.4.0",
         follow=_late_id,
     ),

@@ -142,7 +142,7 @@ class LockSteps(RareSteps):
         if action == "listener throws" and not throws:
             raise NotForcible("no listener hears of the assignment of an old subscription")
         if action in ("receive", "polls on") and throws and not step.member().topics:
-            raise NotForcible("who has unsubscribed does not look whether its join failed")
+            raise NotForcible("a consumer that has unsubscribed does not look whether its join failed")
         if action == "enforce" and not can_enforce(self.group.releases, who):
             raise NotForcible("enforceRebalance is there since Kafka 2.6")
         unsubscribes = "unsubscribe" in (action, step.event.choice)
@@ -150,11 +150,11 @@ class LockSteps(RareSteps):
         if waits or (gives_up(step) and action not in ("unsubscribe", "close")):
             raise NotForcible("Java sends no second JoinGroup before the first is answered")
         if action == "late request" and step.event.choice == "commit" and not step.member().owned:
-            raise NotForcible("who owns nothing has nothing to commit")
+            raise NotForcible("a consumer that owns nothing has nothing to commit")
         if who >= 0 and step.member().life is p.Life.HUNG and action in POLLING:
             state = self.group.state.members[who]
             if state is None or not state.coordinator_known:
-                raise NotForcible("who hangs does not look for its coordinator")
+                raise NotForcible("a consumer that hangs does not look for its coordinator")
         waited = action in COMPLETES and isinstance(step.stray(), p.Late | s.Refused)
         if waited and self.group.commits and self.waits(self._member(step)):
             raise NotForcible("what is late was sent before the commit that a poll waits for")

@@ -322,7 +322,7 @@ class _Unpacked(io.RawIOBase):
         self._lines -= data.count(b"\n")
         if self._bytes < 0 or self._lines < 0:
             limit = f"{SWOLLEN} bytes" if self._bytes < 0 else f"{DENSE} lines"
-            raise OSError(None, f"unpacks to more than {limit} for each of its own: the rest is not read")
+            raise OSError(None, f"unpacks to more than {limit} for each of its bytes: the rest is not read")
         buffer[: len(data)] = data
         return len(data)
 

@@ -66,6 +66,6 @@ def test_a_broken_clause_is_a_failed_test_of_junit(example: Path) -> None:
         pytest.skip("mvn reaches no repository")
     assert done.returncode == 1
     assert "Failures: 1, Errors: 0, Skipped: 0" in done.stdout  # no test of what is not promised
-    assert "t0-0 is assigned to nobody, and nobody has to revoke it first" in done.stdout
+    assert "t0-0 is not assigned, and nobody has to revoke it first" in done.stdout
     assert re.search(r"replay   rebalance replay \w{8}", done.stdout)
     assert list((example / ".rebalance" / "failures").glob("*.json"))

@@ -295,7 +295,7 @@ def test_smoke_says_what_is_wrong():
     assert (first.ok, one.ok) == (True, True)
     assert two.lines[2:] == (
         "t-0 is assigned to A and B (assign/1)",
-        "t-1 is assigned to nobody, and nobody has to revoke it first (kip429/leader/5)",
+        "t-1 is not assigned, and nobody has to revoke it first (kip429/leader/5)",
     )
     assert claims.lines[2:] == (
         "withheld until A has revoked them: t-1 t-2 t-3",

@@ -86,7 +86,7 @@ def test_mistakes_made_twice() -> None:
 def test_written_for_people(entry: Entry) -> None:
     assert not entry.title.endswith(".")
     assert entry.story.endswith(".")
-    assert 1 <= len(re.findall(r"[.:](?= |$)", entry.story)) <= 4
+    assert 1 <= len(re.findall(r"[.:](?= |$)", entry.story)) <= 6  # each is short: tests/test_style.py
     assert "  " not in entry.story
     assert len(set(entry.switches)) == len(entry.switches)
     for tracker in entry.trackers:

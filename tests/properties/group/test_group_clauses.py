@@ -397,11 +397,11 @@ def test_a_witness_is_shown_by_what_is_noted_and_by_nothing_else(name: str):
         (checks.commit(GROUP, "A", "B", 0b011, 0b110), "A can commit for t-1, which B owns"),
         (
             checks.lost(GROUP, call(REVOKED, 1, reset=True)),
-            "A has no membership and is told revoked, not lost",
+            "A has no membership, and its listener gets onPartitionsRevoked, not onPartitionsLost",
         ),
         (
             checks.lost(GROUP, call(REVOKED, 1, midway=True)),
-            "A leaves in the middle of a rebalance and is told revoked, not lost",
+            "A leaves in the middle of a rebalance, and its listener gets onPartitionsRevoked, not onPartitionsLost",
         ),
         (
             checks.assigned(GROUP, (call(Call.ASSIGNED, 0b011, believed=Parts(0b110)),)),

@@ -132,7 +132,7 @@ def test_what_the_client_says_it_owns_is_compared_with_its_callbacks() -> None:
     assert found(ORDERLY, [rest(a=("t-0",), b=("t-1",))]) == []
     (one,) = judge(ORDERLY, [rest(a=("t-0", "t-1"), b=())])[:1]
     assert one.check == "assignment-differs"
-    assert "a owns t-1 that no callback told" in one.detail
+    assert "a owns t-1 that no callback reported" in one.detail
 
 
 @pytest.mark.parametrize("kind", ["revoked", "joining", "joined"])

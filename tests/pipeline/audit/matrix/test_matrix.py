@@ -127,7 +127,7 @@ WHY_NOT = {
             {"message": JOINED, "groupId": "g", "memberId": member, "memberAssignment": {"t": [number]}}
             for number, member in enumerate(("m-1", "m-2"))
         ],
-        "1 client id of several processes, not told apart",
+        "1 client id of several processes, not separable",
     ),
     "two groups of sarama in a process": (
         [
@@ -140,7 +140,7 @@ WHY_NOT = {
                 )
             )
         ],
-        "2 client ids of several processes, not told apart",
+        "2 client ids of several processes, not separable",
     ),
     "kafka-go 0.3, which does not say of which topic": (
         [
