@@ -48,7 +48,7 @@ class SizedScenario:
 
     @property
     def origin(self) -> Mapping[str, Any]:
-        """What was chosen, as traces and reports say it."""
+        """Return the choices, as traces and reports state them."""
         return self.named.origin(self.size, self.setup)
 
 

@@ -28,4 +28,4 @@ class Numbered:
         return found
 
     def add(self, number: int, value: Hashable) -> None:
-        """Called with each value that is new, before it is kept."""
+        """Take each value that is new, before it is kept."""

@@ -6,7 +6,7 @@ from enum import IntEnum, StrEnum
 
 
 class Verdict(StrEnum):
-    """What came of asking: everything held, something broke, or too little was seen to say."""
+    """Verdict of a question: everything held, something broke, or too little was seen to say."""
 
     CONFORMANT = "conformant"
     VIOLATION = "violation"

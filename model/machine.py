@@ -27,7 +27,7 @@ NOBODY = -1
 
 
 class Fairness(IntEnum):
-    """What may be assumed of an action in a run that never ends.
+    """Assumption about an action in a run that never ends.
 
     WEAK: it is not for ever enabled and never taken. STRONG: it is not enabled again and again for ever
     and taken only finitely often. NONE: nothing; faults have none.
@@ -47,7 +47,7 @@ class Event(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What one step does: new values for ``Action.writes``, and what could be observed on the way.
+    """Result of one step: new values for ``Action.writes``, and what could be observed on the way.
 
     ``choice`` tells apart the outcomes of one action in one state; it never contains a generation.
     ``seen`` is what a listener, a broker log or a test would have seen, in order.
@@ -162,7 +162,7 @@ class StepMessage:
 
     @property
     def sentence(self) -> str:
-        """All of it, in one line."""
+        """Return all of it, in one line."""
         since = "" if self.generation is None else f" of generation {self.generation}"
         what = (
             f"{self.api} response{since} to {self.member}"
@@ -174,7 +174,7 @@ class StepMessage:
 
 @dataclass(frozen=True, slots=True)
 class StepMark:
-    """What shows at a member (at the coordinator: ``""``) in a step: a callback, a removal."""
+    """Mark at a member (at the coordinator: ``""``) in a step: a callback, a removal."""
 
     member: str
     text: str
@@ -183,7 +183,7 @@ class StepMark:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepDetails:
-    """What a drawing shows of a step: its messages and marks, and what is so afterwards.
+    """Details of a step for a drawing: its messages and marks, and what is so afterwards.
 
     ``removed``: who is no member (any more), whatever it owns; ``unowned``: partitions that exist and that
     nobody owns, once there is a ``generation``.
@@ -257,17 +257,17 @@ class Machine:
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """Component name -> its place in a state."""
+        """Return the place of each component in a state, by name."""
         return {name: index for index, name in enumerate(self.components)}
 
     @cached_property
     def by_name(self) -> Mapping[tuple[str, int], Action]:
-        """(action name, member) -> action."""
+        """Return the action of each (action name, member)."""
         return {(action.name, action.who): action for action in self.actions}
 
     @cached_property
     def view(self) -> Mapping[str, View]:
-        """View name -> view."""
+        """Return each view by its name."""
         return {view.name: view for view in self.views}
 
     def read(self, state: State, names: Iterable[str]) -> list[Value]:
@@ -315,7 +315,7 @@ class Machine:
         return tuple(after)
 
     def change(self, state: State, event: Event, outcome: Outcome) -> Change:
-        """From the name of a view to its values in ``state`` and after ``outcome``."""
+        """Return the values of each view in ``state`` and after ``outcome``, by its name."""
         return lambda view: (self.look(state, view), self.look(self.apply(state, event, outcome), view))
 
     def enabled(self, state: State) -> tuple[Event, ...]:
@@ -372,7 +372,7 @@ class Machine:
 
 
 class Options:
-    """What is possible in one state of a run after the other, as `Machine.outcomes` has it.
+    """Possible steps in one state of a run after the other, as `Machine.outcomes` has it.
 
     An action follows from what it reads, so it is asked again only where some of that has changed, and only
     when somebody wants to know.

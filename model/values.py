@@ -73,7 +73,7 @@ def partitions_of(topic: str, count: int) -> Partitions:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subscription:
-    """What the leader learns of one member from its JoinGroup metadata.
+    """A member's subscription as the leader reads it from JoinGroup metadata.
 
     ``owned_partitions`` exists on the wire since version 1 (KIP-429), ``generation_id`` since 2
     (KIP-792, -1 when absent), ``rack_id`` since 3 (KIP-881). ``group_instance_id`` (KIP-345) comes

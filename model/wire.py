@@ -44,7 +44,7 @@ class WireError(ValueError):
 
 
 class Assignment(NamedTuple):
-    """What one member gets in SyncGroup (``ConsumerPartitionAssignor.Assignment``)."""
+    """Assignment that one member gets in SyncGroup (``ConsumerPartitionAssignor.Assignment``)."""
 
     partitions: Partitions
     user_data: bytes | None = None

@@ -49,7 +49,7 @@ Examine = Callable[..., VariationFinding]
 
 @dataclass(frozen=True, kw_only=True)
 class ProtocolProof:
-    """What is proved of one group protocol.
+    """Theorems of one group protocol.
 
     ``theorems`` and ``checks`` are those under some clauses of the assignor's contract. All its clauses are
     in ``every``, which every theorem assumes, and ``converging``, which convergence does; ``optional`` of

@@ -69,7 +69,7 @@ def clauses(
 
 @dataclass(frozen=True, kw_only=True)
 class ProofPlan:
-    """What to prove and how.
+    """Plan of a proof.
 
     ``contract``: the clauses that every theorem assumes of the assignor; ``without``: those that it is not
     assumed to keep; ``clauses``: all there are; ``besides``: what else is assumed. ``checks``: what is asked
@@ -91,7 +91,7 @@ class ProofPlan:
 
 @dataclass(frozen=True, kw_only=True)
 class Proof:
-    """What came of it. ``outcomes`` are in the order of the obligations, ``vacuity`` in that of the checks,
+    """Result of a proof. ``outcomes`` are in the order of the obligations, ``vacuity`` in that of the checks,
     ``model`` in that of the samples; some are missing if interrupted."""
 
     plan: ProofPlan

@@ -5,7 +5,9 @@ from __future__ import annotations
 import ast
 import re
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,16 +25,16 @@ FOLDERS = (
 _VERBS = """
 Abort Accept Add Adopt Advance Allow Annotate Answer Append Apply Arrange Ask Assert Assign Begin Bind Bring
 Build Call Cancel Catch Change Check Choose Clean Close Collect Combine Commit Compare Compile Complete
-Compute Confine Confirm Connect Convert Copy Count Create Cut Decide Declare Decode Describe Deliver Do Draw
-Drop Encode Encrypt End Enter Estimate Expand Explain Explore Export Extend Feed Fetch Fill Find Finish Fire
-Fit Flush Fold Follow Forget Format Free Fuse Generate Get Give Go Group Hand Handle Hash Have Hide Hold
-Import Insert Join Judge Keep Kill Lead Learn Leave Let Limit Link List Load Lock Look Lose Make Map Mark
-Match Measure Merge Mend Move Name Normalise Note Number Open Order Pack Parse Pass Pause Pay Pick Place
-Play Poll Prepare Print Prove Pull Push Put Raise Reach Read Receive Record Refuse Register Release Remember
-Remove Rename Render Repeat Replace Replay Report Reset Resolve Restore Return Revoke Run Save Say Search
-Seek Select Send Serve Set Settle Shorten Show Shrink Shut Sign Skip Sleep Solve Sort Split Start State Step
-Stop Store Strip Sum Summarise Take Tell Test Translate Try Turn Undo Unlock Update Use Visit Wait Walk Warn
-Watch Work Wrap Write Yield
+Compute Confine Confirm Connect Convert Copy Count Create Cut Decide Declare Decode Delete Deliver Describe
+Do Draw Drop Encode Encrypt End Enlarge Enter Estimate Expand Explain Explore Export Extend Fail Feed Fetch
+Fill Find Finish Fire Fit Flush Fold Follow Forget Format Free Fuse Generate Get Give Go Group Hand Handle
+Hash Have Hide Hold Import Insert Join Judge Keep Kill Lead Learn Leave Let Limit Link List Load Lock Look
+Lose Make Map Mark Match Measure Mend Merge Move Name Normalise Note Number Open Order Pack Parse Pass Pause
+Pay Pick Place Play Poll Prepare Print Produce Prove Pull Push Put Raise Reach Read Receive Record Refuse
+Register Release Remember Remove Rename Render Repeat Replace Replay Report Require Reset Resolve Restore
+Return Revoke Run Save Say Search Seek Select Send Serve Set Settle Shorten Show Shrink Shut Sign Skip Sleep
+Solve Sort Split Start State Step Stop Store Strip Sum Summarise Take Tell Test Translate Try Turn Undo
+Unlock Update Use Visit Wait Walk Warn Watch Work Wrap Write Yield
 """
 VERBS = frozenset(_VERBS.split())
 """Verbs with which a docstring begins."""
@@ -51,14 +53,45 @@ FLOOR = 0.75
 """Share of docstrings of functions that begin so; it rises."""
 
 
-def docstrings() -> Iterator[str]:
-    for folder in FOLDERS:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-                if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (
-                    text := ast.get_docstring(node)
-                ):
-                    yield text
+MOST_IMPORTED = 300
+"""Functions and classes whose docstrings, and those of their public methods, all begin so."""
+
+PRONOUNS = re.compile(r"(what|whether|the same|whose|whom|whoever|who)\b", re.I)
+"""Words with which no docstring begins."""
+
+
+@cache
+def parsed() -> dict[str, ast.Module]:
+    """Parse each module of the product, by its dotted name without the package."""
+    return {
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
+            path.read_text(encoding="utf-8")
+        )
+        for folder in FOLDERS
+        for path in sorted((ROOT / folder).rglob("*.py"))
+    }
+
+
+def imported() -> list[tuple[str, str]]:
+    """List (module, name) of what the product imports from itself, the most frequent first."""
+    counted = Counter(
+        (node.module, alias.name)
+        for tree in parsed().values()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rebalance_verifier.")
+        for alias in node.names
+    )
+    return [(str(module), name) for (module, name), _ in counted.most_common()]
+
+
+def docstrings() -> Iterator[tuple[ast.AST, str]]:
+    """Yield each function and class with its docstring."""
+    for tree in parsed().values():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
+                text := ast.get_docstring(node)
+            ):
+                yield node, text
 
 
 def begins_well(text: str) -> bool:
@@ -126,9 +159,33 @@ def test_the_catalogue_is_plain() -> None:
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun_of_kafka() -> None:
-    texts = list(docstrings())
+    texts = [text for node, text in docstrings() if not isinstance(node, ast.ClassDef)]
     well = sum(map(begins_well, texts))
     assert well / len(texts) >= FLOOR, f"{well} of {len(texts)}"
     assert not begins_well("What a member owns.")
     assert not begins_well("Whether it settles.")
     assert not begins_well("The same of another step.")
+
+
+def test_no_docstring_begins_with_a_pronoun() -> None:
+    assert {text.split("\n")[0] for _, text in docstrings() if PRONOUNS.match(text)} == set()
+    assert PRONOUNS.match("What a member owns.")
+    assert PRONOUNS.match("The same of another step.")
+
+
+def test_docstrings_of_names_that_are_imported_most_begin_so() -> None:
+    wrong, left = [], MOST_IMPORTED
+    trees = {f"rebalance_verifier.{module}": tree for module, tree in parsed().items()}
+    for module, name in imported():
+        for node in trees[module].body if module in trees and left else ():
+            if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
+                left -= 1
+                public = [node, *(node.body if isinstance(node, ast.ClassDef) else ())]
+                wrong += [
+                    f"{module}.{name}: {text}"
+                    for part in public
+                    if isinstance(part, ast.FunctionDef) and not part.name.startswith("_")
+                    if (text := ast.get_docstring(part)) and not begins_well(text)
+                ]
+    assert left == 0
+    assert wrong == []

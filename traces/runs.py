@@ -90,7 +90,7 @@ class _SavedSetup:
 
 @dataclass(frozen=True, slots=True)
 class _SavedOwner:
-    """Who a member was after a step."""
+    """State of a member after a step."""
 
     generation: int | None = None
     owns: tuple[str, ...] = ()
@@ -99,7 +99,7 @@ class _SavedOwner:
 
 @dataclass(frozen=True, slots=True)
 class _SavedStep:
-    """What was seen of a step, for a run that only Kafka's code can play again."""
+    """Record of a step, for a run that only Kafka's code can play again."""
 
     what: str
     seen: tuple[str, ...] = ()
@@ -108,7 +108,7 @@ class _SavedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Saved:
-    """What is read of the file."""
+    """Content of the file."""
 
     clause: str
     sentence: str = ""
@@ -156,7 +156,7 @@ def steps_of(run: SavedRun) -> tuple[Step, ...]:
 
 
 def run_id(run: SavedRun) -> str:
-    """Eight hexadecimal digits that follow from what is replayed."""
+    """Return eight hexadecimal digits that follow from what is replayed."""
     played = [run.clause, setup_out(run.setup), _events_out(run), run.loop, *([run.on] if run.on else [])]
     text = json.dumps(played, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()[:8]

@@ -130,7 +130,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """Process id of the program, which is also the id of its process group."""
+        """Return the process id of the program, which is also the id of its process group."""
         return self._pid
 
     @property
@@ -140,7 +140,7 @@ class Child:
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds that it and its descendants have run; by the clock where /proc does not tell."""
+        """Return the seconds that it and its descendants have run; by the clock where /proc does not tell."""
         seconds = cpu_seconds(self._family())
         return time.monotonic() if seconds is None else seconds
 
@@ -229,7 +229,7 @@ class Child:
             send_signal(signal.SIGKILL, descendants)
 
     def abandon(self) -> None:
-        """In a fork of the process that started it: leave the child to that one."""
+        """Leave the child to the process that started it, from a fork of that one."""
         for pipe in self._pipes:
             pipe.close()
         self._pipes, self._stderr = [], -1

@@ -172,7 +172,7 @@ def remove_segments(pids: Iterable[int]) -> None:
 
 
 class TimeUsed:
-    """What a process and its descendants have made of the time since they were first looked at.
+    """Time that a process and its descendants have used since they were first looked at.
 
     A busy machine changes none of it: a process that is ready and does not get to run is neither at work nor
     idle. Where /proc does not tell, both are the time that went by.

@@ -212,7 +212,7 @@ def stream(
 
 
 def _seldom_collected() -> None:
-    """What is here already need not be looked at again, nor what is new every moment."""
+    """Freeze the objects that are here already, and collect new ones less often."""
     gc.freeze()
     gc.set_threshold(50_000)
 
@@ -285,7 +285,7 @@ def isolated(
 
 
 class _Watch:
-    """What an isolated worker does, and what became of it: its ``fate``, None while it works."""
+    """An isolated worker's task and its outcome: its ``fate``, None while it works."""
 
     def __init__(self, worker: Worker, limit: float) -> None:
         self.fate: tuple[str, str] | None = None
@@ -327,7 +327,7 @@ class _Watch:
 
 
 def quiet() -> None:
-    """What is done here prints nothing where the driver does, and leaves no core file."""
+    """Print nothing where the driver does not, and leave no core file."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     null = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):

@@ -249,7 +249,7 @@ def _audit(plan: AuditPlan, options: argparse.Namespace) -> Audited:
 
 
 class _StageProgress:
-    """What is being done, and how many of Spark's tasks for it are."""
+    """Stage of the work, and how many of Spark's tasks it has."""
 
     def __init__(self) -> None:
         self._name = ""
@@ -257,7 +257,7 @@ class _StageProgress:
         self._seen, self._began = ("", 0), time.monotonic()
 
     def begin(self, name: str, probe: TaskCount) -> None:
-        """What is done from now on."""
+        """Begin a stage."""
         self._name, self._probe = name, probe
 
     def line(self) -> str:

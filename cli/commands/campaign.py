@@ -170,7 +170,7 @@ def _report_only(options: argparse.Namespace) -> int:
 
 
 def _player(options: argparse.Namespace) -> AnyPlayer:
-    """What TARGET|SCENARIO names. Raises UsageError."""
+    """Return the player of TARGET|SCENARIO. Raises UsageError."""
     from rebalance_verifier.explore.groups.scenarios import SCENARIOS
     from rebalance_verifier.gate.targets.resolve import known
 

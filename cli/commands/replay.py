@@ -163,7 +163,7 @@ def _may_run(trace: Trace, options: argparse.Namespace) -> None:
 
 
 def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
-    """What happened in a replay, as in the report of the check that found it."""
+    """Return the events of a replay, as in the report of the check that found it."""
     from rebalance_verifier.gate.search.result import ClauseResult, Status
     from rebalance_verifier.report.terminal.check import block
 
@@ -248,7 +248,7 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
 
 
 def _kept(saved: SavedRun, result: Replayed, directory: Path, verbose: int) -> int:
-    """What came of a replay is saved and printed; the exit code."""
+    """Save and print the result of a replay; the exit code."""
     from rebalance_verifier.report.terminal.replayed import render
 
     with usage_errors(OSError, option="--out"):

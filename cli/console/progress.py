@@ -63,7 +63,7 @@ def progress(options: argparse.Namespace) -> Iterator[Callable[[Line], None]]:
 
 
 class Stages:
-    """What a job of several stages does now: of a stage how far it is, or else for how long it has run."""
+    """Current stage of a job of several stages: of a stage how far it is, or else for how long it has run."""
 
     def __init__(self) -> None:
         self.name, self._since = "", time.monotonic()
@@ -125,7 +125,8 @@ def staged(options: argparse.Namespace, first: str) -> Iterator[Callable[[str], 
 
 
 def counted(noun: str, done: int, total: int, seconds: float, before: int = 0) -> str:
-    """So many of ``total``, ``done - before`` of them in so many seconds, and how long the rest will take.
+    """Show the share of ``total`` done, ``done - before`` of it in so many seconds, and how long the rest
+    will take.
 
     >>> counted("scenarios", 40_000, 100_000, 10.0)
     '40,000 of 100,000 scenarios, 4,000/s, about 15 s left'

@@ -31,8 +31,8 @@ UNFILLED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """What a workflow says of a project. ``suite`` is what pip is given to install the suite, "" where nobody
-    knows; ``install``, for the project itself; ``wrapper``, the command of Gradle."""
+    """Facts about a project that a workflow states. ``suite`` is what pip is given to install the suite, ""
+    where nobody knows; ``install``, for the project itself; ``wrapper``, the command of Gradle."""
 
     target: str = ""
     command: tuple[str, ...] = ()

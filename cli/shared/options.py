@@ -177,7 +177,7 @@ def add_options(group: Any, *names: str, **defaults: Any) -> None:
 
 
 def refuse(options: argparse.Namespace, names: Iterable[str], why: str) -> None:
-    """Raises UsageError for one of the options ``names`` that was given another value than its default."""
+    """Raise UsageError for one of the options ``names`` that was given another value than its default."""
     for name in names:
         destination = name[2:].replace("-", "_")
         if getattr(options, destination) != options.default_of(destination):

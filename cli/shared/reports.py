@@ -117,7 +117,7 @@ class Reports:
 
     @property
     def page(self) -> str:
-        """The HTML report, by a name that is the same in the next run; "" where there is none."""
+        """Return the HTML report, by a name that the next run uses again; "" where there is none."""
         from rebalance_verifier.base import saved as files
 
         if self.directory is None or "html" not in self.chosen:

@@ -31,7 +31,7 @@ def natural(text: str) -> int:
 
 
 def whole(text: str) -> int:
-    """1, 2, 3 ..."""
+    """Parse a whole number from 1 on."""
     with contextlib.suppress(argparse.ArgumentTypeError):
         if value := natural(text):
             return value

@@ -54,12 +54,12 @@ def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
 
 
 class CheckpointError(ValueError):
-    """What is no checkpoint, or that of another search; the text names the file."""
+    """File that is no checkpoint, or that of another search; the text names the file."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """What a search needs to go on: of each component the first ``sizes`` of ``values``, which may have
+    """State that a search needs to go on: of each component the first ``sizes`` of ``values``, which may have
     grown since; the levels; the counts; the processor time so far."""
 
     values: Sequence[list[Value]]
@@ -158,7 +158,7 @@ class Checkpoint:
             raise CheckpointError(f"{self.path} is a checkpoint of {of}, not of {fingerprint}")
 
     def _check_seal(self, file: BinaryIO) -> None:
-        """What nobody can read wrongly may still be a lie."""
+        """Check the seal, since a file that reads well may still lie."""
         signature, left = seal(self.path.name), os.fstat(file.fileno()).st_size - SEAL_BYTES
         file.seek(0)
         while left and (part := file.read(min(left, 2**20))):

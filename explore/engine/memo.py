@@ -18,7 +18,8 @@ Columns = list[Array]
 
 
 class Remark(NamedTuple):
-    """What the rules say of a step: (clause, sentence) of those it breaks, clauses that it shows."""
+    """Breaches and witnesses that the rules find in a step: (clause, sentence) of those it breaks, clauses
+    that it shows."""
 
     breaches: tuple[tuple[str, str], ...] = ()
     shows: tuple[str, ...] = ()

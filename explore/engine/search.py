@@ -120,7 +120,7 @@ class Progress(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Distinct states per second."""
+        """Return distinct states per second."""
         return self.distinct / self.seconds if self.seconds else 0.0
 
 
@@ -141,12 +141,12 @@ class Graph:
     state: Callable[[int], State] = field(repr=False, compare=False)
 
     def depth(self, index: int) -> int:
-        """Distance of a state from the nearest initial state."""
+        """Return the distance of a state from the nearest initial state."""
         return bisect_right(list(accumulate(self.sizes)), index)
 
 
 class SearchHistory(Protocol):
-    """What an engine keeps of a search, so that questions can be asked afterwards."""
+    """Record of a search that an engine keeps, so that questions can be asked afterwards."""
 
     def traces(self, clause: str, depth: int) -> Iterator[ModelTrace]:
         """Yield every trace of ``depth`` events whose last state, or last step, is about ``clause``."""
@@ -160,7 +160,7 @@ class SearchHistory(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """What several searches covered together."""
+    """Coverage of several searches together."""
 
     runs: int
     distinct: int
@@ -182,7 +182,7 @@ class Coverage:
 
 @dataclass(frozen=True, kw_only=True)
 class Exploration:
-    """What a search found.
+    """Result of a search.
 
     ``levels``: how many states have depth 0, 1, 2 ... ``expanded``: of how many states the steps are
     known (all, unless the search stopped early). ``least`` and ``most``: out-degrees among them.
@@ -211,7 +211,7 @@ class Exploration:
 
     @property
     def depth(self) -> int:
-        """The greatest depth of a state."""
+        """Return the greatest depth of a state."""
         return len(self.levels) - 1
 
     @property
@@ -221,7 +221,7 @@ class Exploration:
 
     @property
     def mean(self) -> float:
-        """The mean out-degree."""
+        """Return the mean out-degree."""
         return self.generated / self.expanded if self.expanded else 0.0
 
     @property
@@ -239,12 +239,12 @@ class Exploration:
 
     @property
     def bytes_per_state(self) -> float:
-        """Memory taken per distinct state."""
+        """Return the memory taken per distinct state."""
         return self.memory / self.distinct
 
     @property
     def counts(self) -> tuple[Any, ...]:
-        """Everything that does not depend on the engine or the machine it ran on."""
+        """Return all that does not depend on the engine or the machine it ran on."""
         return (
             *(self.distinct, self.generated, self.depth, self.stop, self.levels, self.expanded),
             *(self.least, self.most, self.deadlocks, self.deadlock_depth),

@@ -37,8 +37,8 @@ class Candidates(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """What ``Space.settle`` found: the places of the states that had gaps in their labels; under symmetry,
-    for each state, the symmetry that leads to the one that stands for its orbit, and the orbit's size."""
+    """Result of ``Space.settle``: the places of the states that had gaps in their labels; under symmetry, for
+    each state, the symmetry that leads to the one that stands for its orbit, and the orbit's size."""
 
     gaps: NDArray[np.int64]
     by: NDArray[np.int64]

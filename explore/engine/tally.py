@@ -57,7 +57,7 @@ class Tally:
         return sum(self.levels)
 
     def level(self, size: int, unreduced: int) -> None:
-        """A level of ``size`` states was found, which stand for ``unreduced``."""
+        """Count a level of ``size`` states, which stand for ``unreduced``."""
         self.levels.append(size)
         self.unreduced += unreduced
 
@@ -72,12 +72,12 @@ class Tally:
             self.deadlock_depth = depth
 
     def take(self, action: int, states: int, outcomes: int) -> None:
-        """An action of the machine, by its place there, had outcomes in some states."""
+        """Count the outcomes of an action of the machine, by its place there, in some states."""
         before = self.taken[action]
         self.taken[action] = before[0] + states, before[1] + outcomes
 
     def breach(self, clause: str, sentence: str, depth: int, count: int = 1) -> None:
-        """A clause is broken ``count`` times at ``depth``; the depths must not fall."""
+        """Count a clause that is broken ``count`` times at ``depth``; the depths must not fall."""
         before = self.breaches.get(clause, ExplorationBreach(clause, sentence, depth, 0))
         if before.depth == depth and sentence < before.sentence:
             before = ExplorationBreach(clause, sentence, depth, before.count)

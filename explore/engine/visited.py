@@ -55,7 +55,7 @@ class Visited:
         self.recent[hashes & RECENT] = hashes
 
     def not_recent(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """False for many of those that were remembered, true for all others."""
+        """Return false for many of those that were remembered, true for all others."""
         fresh: NDArray[np.bool_] = self.recent[hashes & RECENT] != hashes
         return fresh
 

@@ -38,7 +38,7 @@ from rebalance_verifier.properties.group.rules import Rules
 
 @dataclass(frozen=True, kw_only=True)
 class ExplorationPlan:
-    """What to explore and how. ``origin`` goes into the traces.
+    """Plan of an exploration. ``origin`` goes into the traces.
 
     ``strategy`` is "breadth" (the engines), "depth" or "swarm" (``explore.random.walks``). ``most``
     is how many shortest traces of a clause are wanted; ``walks`` and ``steps`` are for the last two of these.
@@ -64,7 +64,7 @@ class ExplorationPlan:
 
     @property
     def rules(self) -> Rules:
-        """All that is asked. Raises InvariantError."""
+        """Return all rules of the search. Raises InvariantError."""
         return rules(self.setup, self.invariants)
 
 
@@ -99,9 +99,9 @@ class ExplorationViolation:
 
 @dataclass(frozen=True, kw_only=True)
 class Explored:
-    """What came of it. ``search`` is None for walks, ``lively`` where liveness was not asked or could not be;
-    ``unasked`` says why. ``missed`` are the witnesses that were due, ``checkpoint`` is where an unfinished
-    search can be gone on from."""
+    """Result of an exploration. ``search`` is None for walks, ``lively`` where liveness was not asked or
+    could not be; ``unasked`` says why. ``missed`` are the witnesses that were due, ``checkpoint`` is where an
+    unfinished search can be gone on from."""
 
     plan: ExplorationPlan
     built: Machine
@@ -123,7 +123,7 @@ class Explored:
 
     @property
     def verdict(self) -> Verdict:
-        """Broken clauses first; then whether all was seen that had to be."""
+        """Return the verdict. Broken clauses come first; then whether all was seen that had to be."""
         if self.violations:
             return Verdict.VIOLATION
         complete = self.search is not None and self.search.complete
@@ -139,7 +139,7 @@ class Explored:
 
     @property
     def exit(self) -> Exit:
-        """The exit code."""
+        """Return the exit code."""
         return Exit.of(self.verdict, interrupted=self.interrupted)
 
     @property

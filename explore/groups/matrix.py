@@ -32,7 +32,7 @@ STATES = 400_000
 
 
 class Mark(StrEnum):
-    """What the group of a bug does when it runs a release."""
+    """Behaviour of the group of a bug when it runs a release."""
 
     FINE = "."
     BREAKS = "X"  # breaks the clause, and not without this bug's switch

@@ -47,7 +47,7 @@ class SavedRun:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """What came of a run: the ``sentence`` that says how it breaks its clause, after how many events.
+    """Result of a run: the ``sentence`` that says how it breaks its clause, after how many events.
 
     None: it does not break it, and ``why`` may say what is wrong with the loop.
     """

@@ -53,7 +53,7 @@ class ScenarioError(ValueError):
 
 @dataclass(frozen=True, kw_only=True)
 class ScenarioSize:
-    """What the caller may choose. None: what the scenario has by default.
+    """Size of a scenario as the caller chooses it. None: what the scenario has by default.
 
     ``profiles`` are client releases, given to the members in turn; ``faults`` kinds of faults, of which
     ``budget`` may happen in all. ``switches`` are further decisions and assignor switches for everybody

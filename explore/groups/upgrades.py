@@ -38,7 +38,7 @@ from rebalance_verifier.properties.group.own import gravity
 
 
 class UpgradeVerdict(StrEnum):
-    """What came of a path."""
+    """Verdict on a path."""
 
     SAFE = "safe"
     REFUSED = "refused"

@@ -34,7 +34,7 @@ class ActionGraph(NamedTuple):
 
 
 class Marks(NamedTuple):
-    """What a cycle must have one of: a marked node, or an edge of a marked action."""
+    """Marks of which a cycle must have one: a marked node, or an edge of a marked action."""
 
     nodes: Flags
     actions: Flags

@@ -26,7 +26,7 @@ class Lasso(NamedTuple):
 
     @property
     def trace(self) -> ModelTrace:
-        """The stem and the cycle once."""
+        """Return the stem and the cycle once."""
         return ModelTrace(self.initial, self.stem + self.cycle)
 
 

@@ -65,7 +65,7 @@ class Judge:
 
 
 def ends(machine: Machine, state: State, outcomes: Iterable[tuple[Event, Outcome]]) -> bool:
-    """Whether, of all that can happen in ``state`` (a normal form), only faults change it."""
+    """Check whether, of all that can happen in ``state`` (a normal form), only faults change it."""
     return all(
         machine.by_name[event.action, event.who].fault
         or machine.normal(machine.apply(state, event, outcome)) == state

@@ -56,7 +56,8 @@ RulesOf = Callable[[Setup], Rules]
 
 
 class PlayedRun(NamedTuple):
-    """What was played: the first ``drawn`` events by number, the others when no fault happened any more.
+    """Steps of a run that was played: the first ``drawn`` events by number, the others when no fault happened
+    any more.
 
     A clause that is broken is broken by the last event, or in the state after it; where the last ``cycle``
     events lead back to where they began, it is broken by going round for ever. ``clause`` and ``sentence``
@@ -134,7 +135,7 @@ def only(rules: Rules, clause: str | None) -> Rules:
 
 
 class RunContext:
-    """What all runs of one setup share: the machine, the rules, and what is known of both."""
+    """State that all runs of one setup share: the machine, the rules, and what is known of both."""
 
     def __init__(self, setup: Setup, rules: Rules) -> None:
         self.setup, self.rules = setup, rules

@@ -176,7 +176,7 @@ def _walk(
 
 
 class _Sight:
-    """What was covered so far."""
+    """Coverage so far."""
 
     def __init__(self, machine: Machine, rules: Rules) -> None:
         self._taken = {(action.name, action.who): [0, 0] for action in machine.actions}

@@ -59,7 +59,7 @@ KAFKAS = f"{JAVA}{KAFKA}."
 
 
 class CellMark(StrEnum):
-    """What one cell says."""
+    """Mark of one cell."""
 
     HOLDS = "."
     BROKEN = "X"
@@ -110,7 +110,7 @@ class TargetColumn:
 
 @dataclass(slots=True, kw_only=True)
 class Judged:
-    """What is known of one target. ``clauses`` are rows by clause-protocol id, ``entries`` by switch.
+    """Results of one target. ``clauses`` are rows by clause-protocol id, ``entries`` by switch.
 
     ``searched`` is its own search, which ``clauses`` begin as; ``played`` says which counterexamples of all
     targets were played since.
@@ -138,7 +138,7 @@ class Judged:
 
 @dataclass(frozen=True, kw_only=True)
 class TargetComparison:
-    """What to compare, and where it is kept."""
+    """Plan of a comparison, and the directory where it is kept."""
 
     columns: tuple[TargetColumn, ...]
     directory: Path

@@ -82,7 +82,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayedHistory:
-    """What playing one scenario showed. ``found`` has at most one entry per clause, the first."""
+    """Result of playing one scenario. ``found`` has at most one entry per clause, the first."""
 
     scenario: AnyScenario
     calls: tuple[AnyCall, ...]
@@ -493,7 +493,7 @@ def _written(members: Sequence[_State], judge: _Judge, one_process: bool) -> Pla
 def _learn(
     group: _Group, state: _State, fault: FaultKind | None, assigned: Partitions, judge: _Judge
 ) -> None:
-    """What the member makes of the answer, or of not getting one."""
+    """Update the member with the answer, or with its absence."""
     eager = _eager(group, state.member)
     match fault:
         case FaultKind.SILENT if state.member.instance is None:

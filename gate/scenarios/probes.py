@@ -27,7 +27,7 @@ CROWD, FEW = 2100, 20
 
 
 class ProbeOutcome(Enum):
-    """What one play of a probe says of its mistake."""
+    """Result of one play of a probe about its bug."""
 
     YES = auto()
     NO = auto()

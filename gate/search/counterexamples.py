@@ -48,7 +48,7 @@ class FoundSize(NamedTuple):
 
 
 class RecordedMember(NamedTuple):
-    """What one member brings to a call."""
+    """Input that one member brings to a call."""
 
     topics: tuple[str, ...] = ()
     claims: Partitions = ()
@@ -105,7 +105,7 @@ class Trace:
 
     @property
     def id(self) -> str:
-        """The id, which follows from clause, target and scenario: an edited trace is another one."""
+        """Return the id, which follows from clause, target and scenario: an edited trace is another one."""
         return trace_id(self.clause.id, self.target.spec, self.scenario)
 
     def finding(self, found: Found, played: AnyScenario, calls: tuple[AnyCall, ...]) -> Finding:
@@ -130,7 +130,7 @@ class Trace:
 
     @property
     def protocol(self) -> RebalanceProtocol:
-        """The protocol under which it is replayed."""
+        """Return the protocol under which it is replayed."""
         return self.scenario.protocol
 
 

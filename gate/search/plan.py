@@ -46,7 +46,7 @@ PROFILES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckPlan:
-    """What to check. ``level`` is the weakest that fails the run; weaker ones are reported."""
+    """Plan of a check. ``level`` is the weakest that fails the run; weaker ones are reported."""
 
     clauses: tuple[Clause, ...] = TABLE
     protocols: tuple[RebalanceProtocol, ...] | None = None

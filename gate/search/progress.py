@@ -53,7 +53,7 @@ class Passing:
 
 @dataclass(slots=True, kw_only=True)
 class CheckProgress:
-    """What the scenarios from number ``first`` to before ``done`` showed.
+    """Results of the scenarios from number ``first`` to before ``done``.
 
     That of a whole search is saved when it is interrupted, and taken up again by ``--resume``.
     """
@@ -136,7 +136,7 @@ class CheckProgress:
             self.samples[key] = passing
 
     def _cover(self, record: PlayedHistory, number: int) -> None:
-        """What the scenario adds to the figures of its dimensions, and whether it is worth showing."""
+        """Add the scenario to the figures of its dimensions, and note whether it is worth showing."""
         protocol, dimensions = record.scenario.protocol, record.scenario.dimensions or ("",)
         tally = CheckTally(1, Counter([f.clause.id for f in record.found]), Counter(sorted(record.witnesses)))
         for dimension in dimensions:

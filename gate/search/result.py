@@ -15,7 +15,7 @@ from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 
 
 class Status(StrEnum):
-    """What became of one clause under one protocol."""
+    """Outcome of one clause under one protocol."""
 
     PASSED = "passed"
     VIOLATED = "violated"
@@ -29,7 +29,7 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TargetInfo:
-    """Who was judged, in its own words (the hello message) and in ours (``spec``)."""
+    """Target that was judged, in its own words (the hello message) and in ours (``spec``)."""
 
     spec: str
     name: str = ""
@@ -116,18 +116,18 @@ class ClauseResult:
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """One for each cause."""
+        """Return one finding for each cause."""
         return (self.finding, *self.others) if self.finding is not None else ()
 
     @property
     def unattributed(self) -> int:
-        """Scenarios that break it by a cause that is not shown, or not known."""
+        """Return the scenarios that break it by a cause that is not shown, or not known."""
         return max(0, self.broken - sum(found.broken for found in self.findings))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Along:
-    """What the scenarios of one protocol showed that vary along one dimension; ``""``: along none.
+    """Results of the scenarios of one protocol that vary along one dimension; ``""``: along none.
 
     A scenario along several counts for each of them. Every clause that was asked under the protocol was
     asked in all of these scenarios; ``broken`` and ``witnesses`` say in how many of them what came of it,

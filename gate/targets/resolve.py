@@ -54,7 +54,7 @@ _FORMS = (
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """What to run: ``spec`` is what the user wrote, ``command`` the program and its arguments.
+    """Target to run: ``spec`` is what the user wrote, ``command`` the program and its arguments.
 
     ``hosted`` is true for Python targets, which run inside our own host. ``heap`` is the beginning of an
     option for the size of the heap, where the program has one. ``stack_signal`` is the signal upon which it

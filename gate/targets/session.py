@@ -162,7 +162,8 @@ class Session:
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds that this process and those of the target have run: a busy machine does not add to them."""
+        """Return the seconds that this process and those of the target have run: a busy machine does not add
+        to them."""
         children = [one._child for one in (self, self._twin) if one is not None and one._child is not None]
         return time.process_time() + sum(child.cpu_seconds for child in children)
 
@@ -288,7 +289,7 @@ class Session:
 
     @contextlib.contextmanager
     def forked(self) -> Iterator[Self]:
-        """In a fork of the process that opened this session: a target of our own, until the block ends.
+        """Open a target of its own in a fork of the process that opened this session, until the block ends.
 
         Raises TargetError where it does not start beside the other's.
         """
@@ -311,9 +312,9 @@ class Session:
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[Entered]:
-        """In a fork of the process that opened this session: its target in this process, until the block
-        ends, which saves the conversation. What no reply can tell of, a hang or too much memory, ends the
-        process. Raises TargetError where the target cannot be loaded beside the other's."""
+        """Run the target in this process, a fork of the one that opened this session, until the block ends,
+        which saves the conversation. What no reply can tell of, a hang or too much memory, ends the process.
+        Raises TargetError where the target cannot be loaded beside the other's."""
         self._abandon()
         limit_memory(self._memory_mib)
         quiet()

@@ -90,7 +90,7 @@ class SimulationCallback:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationThrown:
-    """What the application called threw: the classes of the exception and of its cause."""
+    """Exception that reached the application: the classes of the exception and of its cause."""
 
     member: int
     error: str

@@ -68,7 +68,7 @@ class SimulationMember:
     config: Mapping[str, Any] = field(default_factory=dict)
 
     def settings(self) -> JsonLine:
-        """As the command ``create`` has it."""
+        """Return the settings as the command ``create`` has them."""
         made: JsonLine = {
             "release": self.release,
             "assignors": list(self.assignors),
@@ -121,7 +121,7 @@ class Simulation:
 
     @property
     def pid(self) -> int:
-        """The process id of the JVM."""
+        """Return the process id of the JVM."""
         return self._program.pid
 
     def create(
@@ -142,7 +142,7 @@ class Simulation:
         self.command("create", coordinator=coordinator, **given, racks=dict(racks or {}))
 
     def reset(self) -> None:
-        """The same group again, from its beginning. Raises what `command` does."""
+        """Begin the group again. Raises what `command` does."""
         self.command("reset")
 
     def command(self, do: str, **arguments: Any) -> tuple[SimulationEvent, ...]:

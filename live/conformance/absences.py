@@ -15,7 +15,7 @@ from rebalance_verifier.live.conformance.observed import CALLBACKS, Observed, Sp
 
 @dataclass
 class Absences:
-    """What the driver did to consumers without a line in the log.
+    """Actions of the driver on consumers that leave no line in the log.
 
     ``lines``: stops and continuations where ``run.json`` tells when; ``when``: what may happen unseen, and
     in which times.

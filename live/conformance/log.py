@@ -26,7 +26,7 @@ class LogError(ValueError):
 
 
 class FieldCheck(NamedTuple):
-    """What a field has to be: a test, and how it is called."""
+    """Condition on a field: a test, and how it is called."""
 
     holds: Callable[[Any], bool]
     called: str

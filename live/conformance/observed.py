@@ -50,7 +50,7 @@ Spans = tuple[tuple[float, float], ...]
 
 
 class LogCapabilities(NamedTuple):
-    """What a consumer's recording tells: kinds of events, and those it tells even of no partitions."""
+    """Facts that a consumer's recording tells: kinds of events, and those it tells even of no partitions."""
 
     kinds: frozenset[str] = ALWAYS_LOGGED
     empty: frozenset[str] = frozenset()
@@ -59,7 +59,7 @@ class LogCapabilities(NamedTuple):
 
 
 class Observable(NamedTuple):
-    """What a step shows. ``generation`` is what the node's labels say, None for none."""
+    """Observations that a step shows. ``generation`` is what the node's labels say, None for none."""
 
     kind: str
     parts: Parts | None = None
@@ -69,7 +69,7 @@ class Observable(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class SearchQuestion:
-    """Whether the group of ``setup`` can show ``events``, and within which bounds that is searched.
+    """Question whether the group of ``setup`` can show ``events``, and the bounds of its search.
 
     The setup's faults and budget are replaced: by what the inputs take, and by the hidden ``faults`` of which
     ``budget`` may happen; those in ``unlogged_actions`` may happen as often as they like, also inputs that

@@ -34,7 +34,7 @@ MAX_CONSUMERS, MAX_PARTITIONS = 26, 64
 
 @dataclass(frozen=True, kw_only=True)
 class Choices:
-    """What the caller says. Names of consumers are patterns; the last that fits counts.
+    """Choices of the caller. Names of consumers are patterns; the last that fits counts.
 
     ``profiles`` and ``assignors`` are (pattern, value); ``topics`` how many partitions a topic has where the
     log does not show all. ``assignor``: ``observed`` or ``reference``. ``faults``: how many hidden ones may
@@ -55,7 +55,7 @@ class Choices:
 
 @dataclass(frozen=True, kw_only=True)
 class LogQuestion:
-    """What the model is asked about a log, in the names of the log. ``lines[i]`` is the line of the event
+    """Question to the model about a log, in the names of the log. ``lines[i]`` is the line of the event
     number ``i`` of the search."""
 
     recorded: RecordedLog

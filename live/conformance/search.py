@@ -77,7 +77,8 @@ class Explained(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Conformance:
-    """What came of it. ``events`` is how many there are, ``longest`` how many could be explained at most.
+    """Result of a trace validation. ``events`` is how many there are, ``longest`` how many could be explained
+    at most.
 
     For a mismatch: ``blamed`` is the position of the event that no state allows, ``pending`` those of the
     next event of each consumer, ``allowed`` what the model could have shown there instead, as text, each

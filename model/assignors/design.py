@@ -70,7 +70,8 @@ class Rebalance:
 
     @cached_property
     def racks(self) -> tuple[str | None, ...]:
-        """The rack of each member; all None where no choice can change the number of matches (KIP-881).
+        """Return the rack of each member; all None where no choice can change the number of matches
+        (KIP-881).
 
         That is so when no member sits in a replica's rack, or when every member does for every
         partition, as with one replica in each rack.

@@ -32,7 +32,7 @@ from rebalance_verifier.model.wire import encode_sticky_user_data
 
 
 class IllegalStateError(RuntimeError):
-    """What Java throws as ``IllegalStateException`` out of ``assign`` or its validation."""
+    """Exception that Java throws as ``IllegalStateException`` out of ``assign`` or its validation."""
 
 
 # -- reading and settling claims ---------------------------------------------------------------------------

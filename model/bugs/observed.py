@@ -40,7 +40,7 @@ SEEN: tuple[Seen, ...] = (SHOWN, ABSENT, OPEN)
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What a release did; ``why`` it is open."""
+    """Behaviour of a release; ``why`` it is open."""
 
     seen: Seen
     why: str = ""
@@ -59,8 +59,8 @@ class Difference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observations:
-    """What was observed of a ``part`` in ``releases``, by switch and release, with one release (``other``) of
-    what it works with."""
+    """Observations of a ``part`` in ``releases``, by switch and release, with one release (``other``) of what
+    it works with."""
 
     part: str
     releases: tuple[str, ...]
@@ -69,7 +69,7 @@ class Observations:
 
     @property
     def switches(self) -> list[str]:
-        """In the order in which they were asked."""
+        """Return the switches in the order in which they were asked."""
         return list(dict.fromkeys(switch for switch, _ in self.found))
 
     def where(self, switch: str, *seen: Seen) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from rebalance_verifier.model.values import NO_GENERATION, Cluster, Subscription
 
 
 class Question(NamedTuple):
-    """What the assignor is asked: its name and switches, the leader's metadata, the members in order.
+    """Input of the assignor: its name and switches, the leader's metadata, the members in order.
 
     ``metas`` have generations as small as their order allows. ``racks`` are the members'; ``moved``: replicas
     are in other racks.

@@ -231,15 +231,15 @@ def polls_on(me: MemberContext, budget: int, wire: Wire, member: Member) -> Iter
 
 
 def complete_throwing(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
-    """The same with a listener that throws: the steps all run, then poll throws."""
+    """Complete with a listener that throws: the steps all run, then poll throws."""
     if works(member) and member.received is not None and member.state is MemberState.STABLE:
         completed = _completed(me, member, member.received, throws=True)
         yield completed._replace(values=(budget - 1, *completed.values))
 
 
 def complete_again(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
-    """The same as Java has it: the future of the join is forgotten once onJoinComplete has returned. So the
-    next poll completes it once more, and nothing is prepared before that."""
+    """Complete again, as Java does: the future of the join is forgotten once onJoinComplete has returned. So
+    the next poll completes it once more, and nothing is prepared before that."""
     for outcome in complete_throwing(me, budget, member):
         left, after = outcome.values
         assert isinstance(after, Member)

@@ -74,7 +74,7 @@ class Member(NamedTuple):
 
 
 class Metadata(NamedTuple):
-    """What a JoinGroup says of its sender, the same for each of its ``assignors``.
+    """Metadata that a JoinGroup carries of its sender, equal for each of its ``assignors``.
 
     ``label`` is the generationId field of KIP-792 (NONE before version 2), ``own_gen`` the generation in
     user data, which CooperativeStickyAssignor writes only where ``tells``; ``last`` is what StickyAssignor
@@ -183,7 +183,7 @@ its requests in the order in which they were sent."""
 
 
 class MemberRecord(NamedTuple):
-    """What the coordinator knows of one member id. ``meta`` is None while the id is only pending (KIP-394).
+    """The coordinator's record of one member id. ``meta`` is None while the id is only pending (KIP-394).
 
     ``joined``: its JoinGroup is parked. ``synced``: its SyncGroup of this generation came. ``silent``: a
     static member that was carried through the last join phase. ``given_up``: the rebalance timeout passed

@@ -192,8 +192,8 @@ def written(setup: Setup, group: ConsumerGroup, book: Book, *, rebalances: bool 
 def removed(
     setup: Setup, group: ConsumerGroup, book: Book, slot: int, member_id: int, *, converts: bool = True
 ) -> tuple[ConsumerGroup, Book, Seen]:
-    """Out of the group; the target of the others is computed at the next heartbeat of anybody. The last
-    member of the consumer protocol takes the group back to the classic one, unless it does not
+    """Remove a member from the group; the target of the others is computed at the next heartbeat of anybody.
+    The last member of the consumer protocol takes the group back to the classic one, unless it does not
     ``converts``."""
     gone = find(book[slot], member_id)
     if gone is None:

@@ -54,7 +54,7 @@ from rebalance_verifier.model.machine import Outcome
 
 
 class Handled(NamedTuple):
-    """What a heartbeat does: group and records afterwards, the answer, what was seen, which target."""
+    """Effect of a heartbeat: group and records afterwards, the answer, what was seen, which target."""
 
     group: ConsumerGroup
     book: Book

@@ -80,7 +80,7 @@ class ConsumerMember(NamedTuple):
 
 
 class BeatKind(StrEnum):
-    """What a heartbeat is for, by its epoch: 0, greater, -1, -2."""
+    """Purpose of a heartbeat, by its epoch: 0, greater, -1, -2."""
 
     JOIN = "join"
     STEADY = "steady"
@@ -156,7 +156,7 @@ class ClassicMember(NamedTuple):
 
 
 class ClassicStep(StrEnum):
-    """What a message of the classic protocol is, and whether it waits at the coordinator."""
+    """Kind of a message of the classic protocol, and whether it waits at the coordinator."""
 
     JOIN = "JoinGroup"
     JOIN_WAITS = "JoinGroup waits"
@@ -207,7 +207,7 @@ class RecordState(StrEnum):
 
 
 class ConsumerRecord(NamedTuple):
-    """What the coordinator knows of one member id.
+    """The coordinator's record of one member id.
 
     ``epoch`` is that of the last target it reached, NONE while it joins or is ``away`` (a static member that
     left with epoch -2). ``previous`` is the epoch that it may still show after a lost answer. ``assigned``

@@ -41,8 +41,8 @@ class Id(NamedTuple):
 
 
 class Life(StrEnum):
-    """Whether the process runs. PAUSED: it does nothing (a long collection, SIGSTOP). HUNG: only its
-    heartbeat thread does. FAILED: poll threw what nobody handles, and the application closed."""
+    """State of the process. PAUSED: it does nothing (a long collection, SIGSTOP). HUNG: only its heartbeat
+    thread does. FAILED: poll threw what nobody handles, and the application closed."""
 
     DOWN = "down"
     UP = "up"

@@ -56,7 +56,7 @@ Targets = Callable[[Sequence[Any]], Iterable[tuple[Parts, ...]]]
 
 @dataclass(frozen=True, kw_only=True)
 class ConsumerConfig:
-    """What a consumer runs as between two bounces: its assignor list and its release.
+    """Configuration of a consumer between two bounces: its assignor list and its release.
 
     ``decisions`` are ids of ``model.bugs.decisions`` (member and leader), ``switches`` of
     ``model.bugs.switches`` (its assignor). ``version`` is the subscription version it writes; ``tells``
@@ -262,7 +262,7 @@ class MemberContext:
 
 @cache
 def letter(slot: int) -> str:
-    """A, B, C ... for slots.
+    """Return the letter of a slot: A, B, C, and so on. for slots.
 
     >>> letter(2), letter(27)
     ('C', 'B1')

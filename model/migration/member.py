@@ -166,7 +166,7 @@ def close(
 
 
 def disconnect(me: MemberContext, budget: int, member: ClassicMember, wire: AnyWire) -> Iterator[Outcome]:
-    """What is under way is lost, and the client hears so."""
+    """Lose the call under way, and let the client notice."""
     if (
         isinstance(wire, ClassicMessage)
         and wire.step is not ClassicStep.REFUSED

@@ -42,7 +42,7 @@ STEPS = {
 
 
 def unknown(finding: LogFinding) -> str:
-    """What to call a finding that no entry of the catalogue explains."""
+    """Return the name of a finding that no entry of the catalogue explains."""
     if finding.check == "owned-by-zombie":
         return "no bug: a removed consumer learns of it when it polls, and reads on until then"
     return "nothing that the catalogue knows of the releases that are logged"
@@ -60,7 +60,7 @@ def trackers(diagnoses: Iterable[BugLink]) -> list[tuple[str, str]]:
 
 
 def remedies(diagnoses: Sequence[BugLink]) -> list[str]:
-    """What to do about the mistakes of the catalogue that a finding is or may be, the release first."""
+    """Return the steps against the bugs of the catalogue that a finding is or may be, the release first."""
     return list(dict.fromkeys(map(_remedy, diagnoses)))
 
 

@@ -153,7 +153,7 @@ def _unswept() -> Iterator[None]:
 
 
 def fits(plan: AuditPlan, most: int) -> bool:
-    """Whether all logs lie on this machine and have at most so many bytes; Parquet may have more."""
+    """Check whether all logs lie on this machine and have at most so many bytes; Parquet may have more."""
     if plan.data or any("://" in path for path in plan.paths):
         return False
     logs, files, _ = local.listed(plan.absolute)

@@ -57,7 +57,7 @@ COLUMNS = {name: "BIGINT" if name in NUMBERS else "VARCHAR" for name in LineRow.
 
 @dataclass(frozen=True, kw_only=True)
 class Watch:
-    """What to follow and how. ``report`` gets what a batch has found for the first time, or seen end.
+    """Plan of a watch. ``report`` gets what a batch has found for the first time, or seen end.
 
     ``now``: the log is of this moment, so that what does not happen (a partition that nobody takes) is found
     when nothing is written either.
@@ -75,7 +75,7 @@ class Watch:
 
     @property
     def state(self) -> Path:
-        """What is kept between batches."""
+        """Return the directory that is kept between batches."""
         return self.out / "state"
 
 
@@ -303,7 +303,7 @@ def _note_groups(connection: DuckDBPyConnection, watch: Watch) -> None:
 
 
 def _left(watch: Watch, name: str, parse: Callable[[Any], _T]) -> _T | None:
-    """What a batch has left for the next, None where there was none. Raises InputError."""
+    """Return the results of a batch that the next needs, None where there was none. Raises InputError."""
     path = watch.state / f"{name}.json"
     try:
         return parse(fields(json_of(path)))

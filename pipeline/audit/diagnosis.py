@@ -53,14 +53,14 @@ class BugLink(NamedTuple):
 
     @property
     def shown(self) -> bool:
-        """Whether the log has what sets it apart."""
+        """Check whether the log has what distinguishes the bug."""
         return bool(self.why)
 
 
 def diagnose(
     finding: LogFinding, events: Sequence[LogEvent], clients: Sequence[LoggedClient]
 ) -> tuple[BugLink, ...]:
-    """What a finding is (all that are shown), or else what it may be; ``events`` are those around it,
+    """Return the bugs that a finding is (all that are shown), or else may be; ``events`` are those around it,
     ``clients`` those of its group."""
     broken = BREAKS.get(finding.check)
     mine = [one for one in clients if one.release]
@@ -83,7 +83,7 @@ def _last_of_all(one: BugLink) -> tuple[bool, bool]:
 
 
 def sentences(diagnoses: Sequence[BugLink]) -> list[str]:
-    """What to say of a finding: a sentence for each that is shown, one for all that may be."""
+    """Return the sentences about a finding: a sentence for each that is shown, one for all that may be."""
     found = []
     for one in diagnoses:
         if one.shown:
@@ -105,7 +105,8 @@ def _until(one: BugLink) -> str:
 def _concerned(
     entry: Entry, finding: LogFinding, events: Sequence[LogEvent], clients: Sequence[LoggedClient]
 ) -> Iterator[LoggedClient]:
-    """Whoever has this mistake and could have made it: of an assignor's the leader, of others the owners."""
+    """Return the clients that have this bug and could have made it: of an assignor's the leader, of others
+    the owners."""
     owners = {owner.consumer for owner in finding.owners} or {one.consumer for one in clients}
     leaders = _leaders(finding, events) or {one.consumer for one in clients}
     for client in clients:
@@ -128,7 +129,7 @@ def _has(entry: Entry, client: LoggedClient) -> bool:
 
 
 def _fits(entry: Entry, client: LoggedClient) -> bool:
-    """Whether it is of the protocol and the assignor that the client uses, as far as that is logged."""
+    """Check whether it is of the protocol and the assignor that the client uses, as far as that is logged."""
     if client.consumer is None:
         return not entry.id.startswith("N")
     release = _version(client) or ()

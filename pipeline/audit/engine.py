@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Input:
-    """What was read: ``events`` by source; ``until``, the last time in the logs, in microseconds since
+    """Input that was read: ``events`` by source; ``until``, the last time in the logs, in microseconds since
     1970. ``groups`` are all that the logs have, where one that the plan names is not among them."""
 
     events: Mapping[str, int]
@@ -45,7 +45,7 @@ class Engine(Protocol):
 
     @property
     def stage(self) -> str:
-        """What it does while it is entered, if that takes long."""
+        """Name the stage while it is entered, if it takes long."""
 
     def __enter__(self) -> Self: ...
 
@@ -88,14 +88,14 @@ def load(
 
 
 def message(error: Exception) -> str:
-    """What an error says, in one line: what follows is where in Java it came from."""
+    """Return the text of an error, in one line: what follows is where in Java it came from."""
     lines = [line.strip(": ") for line in str(error).splitlines() if line.strip(": ")]
     messages = [line for line in lines if not line.startswith("An error occurred while calling")]
     return messages[0] if messages else type(error).__name__
 
 
 def of_engine(error: Exception) -> bool:
-    """Whether Spark or DuckDB gave up while it ran, and not because it was asked for nonsense."""
+    """Check whether Spark or DuckDB gave up while it ran, and not because the request was wrong."""
     kinds = type(error).__mro__
     names = {kind.__name__ for kind in kinds}
     modules = {kind.__module__.partition(".")[0] for kind in kinds}
@@ -105,5 +105,6 @@ def of_engine(error: Exception) -> bool:
 
 
 def failure(error: Exception) -> str:
-    """What could not be read or written any more, in one line; nothing if it was a mistake of ours."""
+    """Return the path that could not be read or written any more, in one line; nothing if it was a mistake of
+    ours."""
     return message(error) if isinstance(error, OSError) or of_engine(error) else ""

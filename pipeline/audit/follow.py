@@ -29,7 +29,7 @@ SETTINGS = "follow.json"
 
 @dataclass(frozen=True, kw_only=True)
 class Followed:
-    """What was told since the start. ``broken``: findings that are certain and of a level that counts."""
+    """Findings reported since the start. ``broken``: findings that are certain and of a level that counts."""
 
     findings: int = 0
     broken: int = 0

@@ -52,7 +52,8 @@ class KnownFinding(KnownEntry):
                 raise ValueError(f"{field!r} in {pattern!r}: write group=NAME or partition=TOPIC-NUMBER")
 
     def matches(self, id_: str, check: str, group: str, about: str) -> bool:
-        """Whether a finding is meant; ``about`` is its partition or topic, "" for what is about a group."""
+        """Check whether a finding is meant; ``about`` is its partition or topic, "" for what is about a
+        group."""
         first, *rest = self.pattern.split()
         if first == id_:
             return True

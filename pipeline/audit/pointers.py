@@ -19,7 +19,7 @@ def pointer(finding: LogFinding, events: Sequence[LogEvent]) -> str:
 
 
 def _given_twice(finding: LogFinding, events: Sequence[LogEvent]) -> str:
-    """Whose plan gives the partition to one member while another has it."""
+    """Return the leader whose plan gives the partition to one member while another has it."""
     if len(finding.owners) != 2:
         return ""
     older, newer = sorted(finding.owners, key=lambda owner: owner.generation or -1)
@@ -53,7 +53,8 @@ def _zombie(finding: LogFinding, events: Sequence[LogEvent]) -> str:
 
 
 def _waiting(finding: LogFinding, events: Sequence[LogEvent]) -> str:
-    """Who asked to join, or was told to, and heard nothing more: of a rebalance that does not end."""
+    """Return the member that asked to join, or had to, and heard nothing more: of a rebalance that does not
+    end."""
     if finding.ended or "did not end" not in finding.sentence:
         return ""
     last: dict[str, LogEvent] = {}

@@ -69,7 +69,7 @@ class LogEvent:
 
     @property
     def who(self) -> str:
-        """Whom it happens to."""
+        """Return the process that the event happens to."""
         return self.consumer or COORDINATOR
 
 
@@ -83,7 +83,7 @@ class FindingOwner:
 
     @property
     def name(self) -> str:
-        """What to call it."""
+        """Return a name for the owner."""
         return self.consumer or self.member or "a consumer"
 
 
@@ -119,7 +119,7 @@ class LogFinding:
 
     @property
     def file_name(self) -> str:
-        """Of its recording: the id where it can be one."""
+        """Return the file name of its recording: the id where it can be one."""
         if re.fullmatch(r"[0-9a-f]{8,64}", self.id):
             return f"{self.id}.json"
         return f"{hashlib.sha256(self.id.encode(errors='replace')).hexdigest()[:16]}.json"
@@ -139,7 +139,7 @@ class LogMoment:
 
     @property
     def sentence(self) -> str:
-        """What happens, but to whom."""
+        """Return the event as a sentence without its subject."""
         event = self.event
         text = KINDS.get(event.kind, event.kind)
         if event.kind in NUMBERED and event.generation is not None:
@@ -169,7 +169,7 @@ class Recording:
     path: Path | None = None
 
     def moments(self) -> list[LogMoment]:
-        """Events in order, those of one log line about several partitions as one."""
+        """Return events in order, those of one log line about several partitions as one."""
         finding = self.finding
         found: dict[object, LogMoment] = {}
         for event in self.events:
@@ -201,7 +201,7 @@ def generations(moments: Sequence[LogMoment]) -> list[int | None]:
 def holders(
     finding: LogFinding, moments: Sequence[LogMoment], wanted: Sequence[int]
 ) -> dict[int, dict[str, bool]]:
-    """Who owns the partition of a finding after each of the wanted moments, and whether still as a member.
+    """Return the owners of the partition after each of the wanted moments, and whether still as members.
 
     What no line of the log says is known where the finding is about it: whose grant is the older one, is a
     member no longer from its beginning on.

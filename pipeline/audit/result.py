@@ -67,7 +67,7 @@ def keep_apart(out: str | None, paths: Sequence[str]) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditPlan:
-    """What to audit and how.
+    """Plan of an audit.
 
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
@@ -94,12 +94,13 @@ class AuditPlan:
     thresholds: Thresholds = field(default_factory=Thresholds)
 
     def table(self, name: str) -> str:
-        """Where the table of this name is."""
+        """Return the path of the table of this name."""
         return f"{self.data or self.out}/{name}"
 
     @property
     def absolute(self) -> tuple[str, ...]:
-        """The paths, local ones from the root on: Spark need not run in this directory. Raises InputError."""
+        """Return the paths, local ones from the root on: Spark need not run in this directory. Raises
+        InputError."""
         if not all(self.paths):  # such as "$LOGS" where that is not set
             raise InputError("a path is empty: write . for the current directory")
         here = literal(str(Path.cwd()))
@@ -107,16 +108,16 @@ class AuditPlan:
 
     @property
     def chosen_checks(self) -> tuple[AuditCheck, ...]:
-        """The checks, the gravest first."""
+        """Return the checks, the gravest first."""
         chosen = [c for c in CHECKS.values() if not self.checks or c.id in self.checks]
         return tuple(sorted(chosen, key=lambda c: LEVELS.index(c.level)))
 
     def gates(self, level: str) -> bool:
-        """Whether a finding of this level fails the run."""
+        """Check whether a finding of this level fails the run."""
         return Level(level).gates(Level(self.level))
 
     def wants(self, found: LogFinding, today: Day) -> bool:
-        """Whether a finding is of a check and a group that are looked at, and not known today."""
+        """Check whether a finding is of a check and a group that are looked at, and not known today."""
         return (
             (not self.checks or found.check in self.checks)
             and (not self.groups or found.group in self.groups)
@@ -129,7 +130,7 @@ class AuditPlan:
 
     @property
     def origin(self) -> dict[str, Any]:
-        """What a trace says about where it comes from."""
+        """Return a trace's description of where it comes from."""
         origin: dict[str, Any] = {"paths": list(self.paths), "zone": self.zone}
         if self.kind:
             origin["source"] = self.kind
@@ -141,7 +142,7 @@ class AuditPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditSource:
-    """What was read of one kind of log. ``source`` is "" for lines that nothing recognised."""
+    """Lines and events read of one kind of log. ``source`` is "" for lines that nothing recognised."""
 
     source: str
     files: int
@@ -173,7 +174,7 @@ class AuditTally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AuditedGroup:
-    """What is to be said of a group. ``settled``: it was, when the log ended."""
+    """Figures of one group. ``settled``: it was, when the log ended."""
 
     group: str
     consumers: int
@@ -209,7 +210,7 @@ class Clock:
 
 @dataclass(frozen=True, kw_only=True)
 class Audited:
-    """What came of it. ``findings``: the first; ``recordings``: of the first of these, with what is around
+    """Result of an audit. ``findings``: the first; ``recordings``: of the first of these, with what is around
     them; ``traces``: id of a finding -> the file that whoever has run the audit saved its recording to.
 
     ``broken`` and ``groups`` count groups: those with a finding that fails the run, and all. ``stage`` is
@@ -264,21 +265,21 @@ class Audited:
 
     @property
     def lines(self) -> int:
-        """How many lines were read."""
+        """Return how many lines were read."""
         return sum(source.lines for source in self.sources)
 
     @property
     def recognised(self) -> int:
-        """How many of them say something."""
+        """Return how many of them say something."""
         return sum(source.recognised for source in self.sources)
 
     def tally(self, check: str) -> AuditTally:
-        """The figures of a check, those without findings too."""
+        """Return the figures of a check, those without findings too."""
         none = AuditTally(check=check, findings=0, certain=0, groups=0, longest=0.0)
         return next((one for one in self.tallies if one.check == check), none)
 
     def count(self, *, gating: bool, certain: bool) -> int:
-        """How many findings there are of the levels that fail the run (or the others), certain or not.
+        """Return how many findings there are of the levels that fail the run (or the others), certain or not.
 
         A zombie within what clocks differ by is none: each hand-over to the next would be one.
         """
@@ -289,17 +290,18 @@ class Audited:
 
     @property
     def judged(self) -> tuple[AuditCheck, ...]:
-        """The checks that could have failed: some line says what they look at."""
+        """Return the checks that could have failed: some line says what they look at."""
         return judgeable(self.plan.chosen_checks, self.groups, self.blind, self.still)
 
     @property
     def not_judged(self) -> tuple[AuditCheck, ...]:
-        """The others: nothing in these logs could have broken them."""
+        """Return the others: nothing in these logs could have broken them."""
         return tuple(check for check in self.plan.chosen_checks if check not in self.judged)
 
     @property
     def gap(self) -> str:
-        """Why nothing is said to be in order, though nothing is found; empty where all was judged."""
+        """Return why the logs do not show that all is in order, though nothing is found; empty where all was
+        judged."""
         if not self.events:
             return ""
         if lacks := lacking(self.plan.chosen_checks, self.judged):
@@ -324,7 +326,8 @@ class Audited:
 
     @property
     def verdict(self) -> Verdict:
-        """What is certain first; then whether all was read and judged, and nothing may be there."""
+        """Return the verdict. Certain findings come first; then whether all was read and judged, and nothing
+        may be there."""
         if self.count(gating=True, certain=True):
             return Verdict.VIOLATION
         unfinished = self.stage or not self.events or self.count(gating=True, certain=False)
@@ -334,7 +337,7 @@ class Audited:
 
     @property
     def exit(self) -> Exit:
-        """The exit code."""
+        """Return the exit code."""
         return Exit.of(self.verdict, interrupted=self.interrupted)
 
 

@@ -227,7 +227,7 @@ def _text(column: str) -> str:
 
 
 def _record(driver: Engine, found: Audited) -> Audited:
-    """What is around the first findings, and which mistakes of the catalogue they are or may be."""
+    """Record the events around the first findings, and the bugs of the catalogue that they are or may be."""
     chosen = found.findings[:MAX_TRACES]
     if not chosen:
         return found

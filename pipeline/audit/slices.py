@@ -64,8 +64,8 @@ Task = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
 
 class Piece(NamedTuple):
-    """What a task opens: some whole files, or of one file the ``rows`` from one up to another. ``groups``:
-    only these, empty for all; and none of ``without``."""
+    """Piece of the input that a task opens: some whole files, or of one file the ``rows`` from one up to
+    another. ``groups``: only these, empty for all; and none of ``without``."""
 
     number: int
     files: tuple[str, ...]
@@ -87,8 +87,8 @@ def over(
     *,
     columns: Sequence[str] = (),
 ) -> DataFrame:
-    """What ``work`` yields in tasks that have all events of ``source`` between them, with these columns or
-    all."""
+    """Yield the results of ``work`` in tasks that have all events of ``source`` between them, with these
+    columns or all."""
     if not isinstance(source, DataFrame):
         numbers = spark.range(0, len(source), 1, max(1, len(source)))
         return numbers.mapInArrow(_opening(source, work, limits), schema)

@@ -191,7 +191,7 @@ class OnSpark:
         return collected(over(self.spark, source, work, PAYLOAD, self.plan.thresholds))
 
     def _kept(self, frame: DataFrame, name: str) -> DataFrame:
-        """The same rows, from the table that they are written to."""
+        """Return the rows again, from the table that they are written to."""
         frame.write.mode("overwrite").parquet(absolute(self.plan.table(name)))
         return self._table(name)
 
@@ -260,7 +260,8 @@ def spread(
     large = sorted(plan.large)
 
     def judged(parts: int, bucket: str, where: str, work: Any) -> list[Payload]:
-        """What ``work`` makes of the events ``where`` that is so, in tasks that have a bucket each."""
+        """Return the results of ``work`` on the events ``where`` that is so, in tasks that have a bucket
+        each."""
         slices = each(partial(cut, bucket=f"{bucket} % {parts}", where=where), SLICE)
         return list(collected(in_buckets(slices, parts).mapInArrow(gathered(work, limits), PAYLOAD)))
 
@@ -409,7 +410,7 @@ def _at_home(part: Opened, end: LogEnd) -> Iterator[pa.RecordBatch]:
 
 
 def _seen(part: Opened, where: str) -> Iterator[pa.RecordBatch]:
-    """Who there is, as ``kernel`` has it."""
+    """Return the consumers that there are, as ``kernel`` has it."""
     part.connection.execute(f"CREATE OR REPLACE TEMP VIEW events AS FROM given WHERE {where}")
     part.connection.execute("CREATE OR REPLACE TEMP VIEW timed AS FROM events")
     kernel.run(part.connection, "consumers")

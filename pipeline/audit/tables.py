@@ -67,7 +67,7 @@ def moment(micros: int) -> datetime:
 
 
 def micros(at: datetime) -> int:
-    """The same the other way round."""
+    """Return microseconds for a time."""
     return (at - EPOCH) // timedelta(microseconds=1)
 
 
@@ -136,7 +136,7 @@ def file_name(file: str) -> str:
 
 
 def wanted(findings: Sequence[LogFinding]) -> list[tuple[Any, ...]]:
-    """What ``around`` is to know of findings, as rows that can be sent elsewhere."""
+    """Return the facts about findings that ``around`` needs, as rows that can be sent elsewhere."""
     return [
         (
             *(one.id, one.group, one.topic, one.partition),

@@ -91,7 +91,7 @@ def _digest(stream: Any, read: int) -> str:
 
 
 def stretches(start: Positions, end: Positions) -> list[Stretch]:
-    """What is between: one for each file that has grown."""
+    """Yield the stretches between: one for each file that has grown."""
     found = []
     for inode, to in sorted(end.items(), key=lambda item: (item[1].file, item[0])):
         since = start.get(inode, Position(file=to.file))

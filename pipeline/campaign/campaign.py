@@ -74,7 +74,7 @@ ALWAYS = ("number", "seed", "verdict")
 
 
 class SliceOutcome(NamedTuple):
-    """What came of one scenario; the fields are among ``COLUMNS``."""
+    """Outcome of one scenario; the fields are among ``COLUMNS``."""
 
     verdict: str
     clauses: tuple[str, ...] = ()
@@ -122,7 +122,7 @@ class Slice(NamedTuple):
 
 @dataclass(frozen=True)
 class Campaign:
-    """What campaign.json says. ``legs`` are pairs: how many scenarios in all, in slices of which size; a
+    """Content of campaign.json. ``legs`` are pairs: how many scenarios in all, in slices of which size; a
     campaign that was made longer has several, so that slices played before stay what they are."""
 
     identity: Mapping[str, Any]

@@ -158,7 +158,7 @@ _worker_spaces: dict[str, WorkerSpace] = {}
 
 @dataclass(frozen=True)
 class SearchSpec:
-    """What every worker has to know: sent with each job, so it is data and can be pickled.
+    """Settings that every worker has to know: sent with each job, so it is data and can be pickled.
 
     ``build`` makes the machine and its rules; ``search`` is unique to one run of one search. ``values``
     are those that may occur in a row, in the order in which they came up.

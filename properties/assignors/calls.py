@@ -62,7 +62,7 @@ class Asker(NamedTuple):
 
 
 class UserDataQuestion(NamedTuple):
-    """What does a member write as user data that was last assigned ``owned`` in ``generation``? ``asker`` is
+    """Question for the user data of a member that was last assigned ``owned`` in ``generation``. ``asker`` is
     None where nobody in particular asks."""
 
     owned: Partitions
@@ -71,7 +71,7 @@ class UserDataQuestion(NamedTuple):
 
 
 class AssignQuestion(NamedTuple):
-    """What is the assignment of this group? ``again``: of another process of the target."""
+    """Question for the assignment of this group. ``again``: of another process of the target."""
 
     protocol: RebalanceProtocol
     cluster: Cluster
@@ -108,7 +108,7 @@ WriteUserData = Callable[[Sequence[UserDataQuestion]], Written]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Writer:
-    """What members of the target's kind write into userData, and what can be read from it.
+    """User data that members of the target's kind write, and the content that can be read from it.
 
     ``tells_claims``: it says what was owned, as the sticky assignor's does, so that an EAGER leader
     can be sticky. ``tells_generation``: it is the four bytes of the cooperative assignor before KIP-792,
@@ -142,7 +142,7 @@ class Writer:
 
 @dataclass(frozen=True, slots=True)
 class StatedClaim:
-    """What a member says it holds, as often as it says it, and the generation it says it for."""
+    """Claim of a member, repeated partitions included, and the generation it is for."""
 
     partitions: Partitions
     generation: int
@@ -219,7 +219,7 @@ class AssignorCall:
 
     @cached_property
     def withheld(self) -> tuple[TopicPartition, ...]:
-        """Existing partitions with a subscriber that nobody was given, sorted."""
+        """Return existing partitions with a subscriber that no member was given, sorted."""
         missing = self.existing - self.granted.keys()
         return tuple(sorted([partition for partition in missing if partition.topic in self.subscribers]))
 
@@ -251,8 +251,8 @@ class AssignorCall:
 
     @cached_property
     def waiting(self) -> tuple[TopicPartition, ...]:
-        """Of what is withheld that for which somebody has room: all of it, unless a limit is promised. Room
-        for what has to be revoked first may be kept."""
+        """Return the withheld partitions for which a member has room: all, unless a limit is promised. Room
+        for partitions that have to be revoked first may be kept."""
         most = self.limits.get(Promise.PARTIAL)
         if most is None:
             return self.withheld

@@ -23,7 +23,7 @@ CONSUMER = RebalanceProtocol.CONSUMER
 
 
 class Scope(StrEnum):
-    """What a clause is shown, and therefore how it is checked."""
+    """Input that a clause is shown, and so the way it is checked."""
 
     CALL = "call"  # every answered call
     REPLY = "reply"  # every reply, answered or not
@@ -33,7 +33,7 @@ class Scope(StrEnum):
 
     @property
     def by(self) -> str:
-        """By what a clause is checked, in words."""
+        """Return by what a clause is checked, in words."""
         return _CHECKED_BY[self]
 
 

@@ -284,7 +284,8 @@ def unanswered(protocol: RebalanceProtocol) -> str:
 
 
 def select(patterns: Sequence[str]) -> tuple[Clause, ...]:
-    """Clauses at or below one of the paths (``kip429``, ``kip429/leader``), all when there is none.
+    """Return the clauses at or below one of the paths (``kip429``, ``kip429/leader``), all when there is
+    none.
 
     Raises ``ValueError`` naming a path that selects nothing.
     """

@@ -27,7 +27,7 @@ from rebalance_verifier.model.values import (
 
 
 class UserData(StrEnum):
-    """What a member writes into the userData of its subscription."""
+    """User data that a member writes into its subscription."""
 
     OWN = "own"  # what the target's own client code writes
     NONE = "none"
@@ -90,7 +90,7 @@ class SetTopic:
 
 
 class FaultKind(StrEnum):
-    """What goes wrong for one member in one rebalance."""
+    """Fault of one member in one rebalance."""
 
     SILENT = "silent"  # does not join: a dynamic member is removed and loses all; a static one is kept
     GHOST = "ghost"  # as SILENT, and comes back still claiming what it held (KAFKA-12983)
@@ -295,7 +295,7 @@ _NAMES = {kind: name for name, kind in _EVENTS.items()}
 
 
 def to_json(scenario: Scenario) -> dict[str, Any]:
-    """Readable, hand-editable JSON; members leave out what is at its default."""
+    """Return readable, hand-editable JSON; members leave out what is at its default."""
     return {
         "protocol": scenario.protocol.value,
         "topics": {t: _racks_out(p) for t, p in scenario.topics.items()},

@@ -90,7 +90,7 @@ class Metrics:
 
 @dataclass(frozen=True, kw_only=True)
 class Figures:
-    """What a run cost.
+    """Cost of a run.
 
     ``rebalancing`` is in how many of its ``steps`` a rebalance was under way, ``rebalances`` how many join
     phases ended with members, or targets were computed for a consumer group. ``paused`` is partitions times

@@ -81,13 +81,14 @@ class Rules(NamedTuple):
 
     @property
     def safety(self) -> tuple[str, ...]:
-        """The clauses that are asked of states, steps and changes; one may be named by several rules."""
+        """Return the clauses that are asked of states, steps and changes; one may be named by several
+        rules."""
         stated, stepped, changed = self.always, self.each_step, self.each_change
         return (*(r.clause for r in stated), *(r.clause for r in stepped), *(r.clause for r in changed))
 
     @property
     def broken_by(self) -> tuple[str, ...]:
-        """Every clause that a run can break."""
+        """Return every clause that a run can break."""
         return (*self.safety, *(r.clause for r in self.finally_), *(r.clause for r in self.bounded))
 
     def about(self, *clauses: str) -> Rules:
@@ -95,7 +96,8 @@ class Rules(NamedTuple):
         return Rules._make(tuple(rule for rule in kind if rule.clause in clauses) for kind in self)
 
     def in_state(self, look: Callable[[str], Value]) -> Iterator[tuple[str, str]]:
-        """Clause and sentence of each ``Always`` that fails in a state; ``look`` gives its views by name."""
+        """Yield clause and sentence of each ``Always`` that fails in a state; ``look`` gives its views by
+        name."""
         for rule in self.always:
             sentence = rule.breach(*map(look, rule.views))
             if sentence is not None:
@@ -104,7 +106,7 @@ class Rules(NamedTuple):
     def at_step(
         self, event: Event, seen: tuple[Hashable, ...], change: Change | None = None
     ) -> Iterator[tuple[str, str]]:
-        """Clause and sentence of each ``EachStep`` that fails at a step, and of each ``EachChange``.
+        """Yield clause and sentence of each ``EachStep`` that fails at a step, and of each ``EachChange``.
 
         ``change``: what the step did to the views; None where nobody knows (shipped code shows no state of
         this form), and then changes are not judged.

@@ -84,7 +84,7 @@ class CiCase:
 
     @property
     def id(self) -> str:
-        """The rule and its variant."""
+        """Return the rule and its variant."""
         return f"{self.rule.id}-{self.variant}" if self.variant else self.rule.id
 
     @property
@@ -94,12 +94,12 @@ class CiCase:
 
     @property
     def where(self) -> str:
-        """Level and variant."""
+        """Return level and variant."""
         return ", ".join(filter(None, (self.rule.level, self.variant)))
 
     @property
     def message(self) -> str:
-        """In a line what is wrong; what must hold where nothing is known to be wrong."""
+        """Return in a line what is wrong; what must hold where nothing is known to be wrong."""
         if not self.evidence:
             return self.rule.sentence
         more = f" (and {len(self.evidence) - 1:,} more)" if len(self.evidence) > 1 else ""
@@ -134,12 +134,12 @@ class CiReport:
 
     @property
     def failing(self) -> list[CiCase]:
-        """The broken rules that fail the run, the worst level first."""
+        """Return the broken rules that fail the run, the worst level first."""
         return _by_level(case for case in self.cases if case.fails)
 
     @property
     def informing(self) -> list[CiCase]:
-        """The broken rules that do not."""
+        """Return the broken rules that do not."""
         return _by_level(c for c in self.cases if c.status is Status.VIOLATED and not c.gates)
 
     def having(self, *statuses: Status) -> list[CiCase]:

@@ -26,7 +26,7 @@ MAX_LINES = 12
 
 
 class OwnershipState(StrEnum):
-    """What one member has to do with one partition for a while, in words for a legend."""
+    """Relation of one member to one partition for a while, in words for a legend."""
 
     OWNED = "owned"
     TIED = "tied claims: equally new"
@@ -162,7 +162,7 @@ class OwnershipDiagram:
     unit: str = "step"
 
     def eras(self) -> Iterator[tuple[int | None, int, int]]:
-        """(generation, start, end) for each stretch of columns of one generation."""
+        """Return (generation, start, end) for each stretch of columns of one generation."""
         return stretches(column.generation for column in self.columns)
 
     def number(self, column: DiagramColumn) -> str:
@@ -170,7 +170,7 @@ class OwnershipDiagram:
         return str(column.generation) if self.unit == "round" else column.label
 
     def when(self, start: int, end: int) -> str:
-        """In which columns, as the end of a sentence."""
+        """Return the columns as the end of a sentence."""
         first, last = self.columns[start], self.columns[end - 1]
         if self.unit == "round" or first == last:
             return f" {'in' if self.unit == 'round' else 'at'} {self.unit} {self.number(first)}"

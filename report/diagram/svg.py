@@ -389,7 +389,7 @@ class _Strip:
         sheet.rect(x, top, to - x, bottom - top, "frame" if overlap.bug else "soft", 2)
 
     def _names(self, met: Sequence[Overlap], y: float) -> None:
-        """Who owns it at one time, above the bars, as near as there is room; the bugs first."""
+        """Write the owners of a time above the bars, as near as there is room; the bugs first."""
         name = shown_name(met[0].partition) if met else ""
         taken: list[tuple[float, float]] = []
         for overlap in sorted(met, key=lambda o: not o.bug):

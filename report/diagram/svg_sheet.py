@@ -196,7 +196,7 @@ class Sheet:
         self.y += 12
 
     def legend(self) -> None:
-        """What the bars mean, as far as they were drawn."""
+        """Draw the meaning of the bars, as far as they were drawn."""
         entries: list[tuple[str, str]] = [
             (str(look), str(look)) for look in OwnershipState if look in self.used
         ]
@@ -235,7 +235,7 @@ class Sheet:
             self.line(x, y + height / 2, x + width, y + height / 2, style)
 
     def steps(self) -> None:
-        """What happens in each column, in words."""
+        """Write the events of each column."""
         columns_ = self.diagram.columns
         rounds = self.diagram.unit == "round"
         twice = {at for o in self.diagram.overlaps if o.bug for at in range(o.start, o.end)}
@@ -267,7 +267,7 @@ class Sheet:
         self.y = lowest + 6
 
     def left_out(self) -> None:
-        """What is not shown."""
+        """Write what is not shown."""
         if self.diagram.left_out:
             text = "not shown: " + "; ".join(part.removeprefix("and ") for part in self.diagram.left_out)
             for line in fold(known(text), int((WIDTH - 2 * SIDE) / (EM * SMALL)), most=3):

@@ -146,7 +146,8 @@ def _links(named: Sequence[tuple[str, str]]) -> list[Markup]:
 
 
 def _explained(found: Audited, one: LogFinding, names: Names) -> Markup:
-    """What a finding is by the catalogue, what to do, and what the log says of who is concerned."""
+    """Return the bug of the catalogue, the next steps, and the logged facts about the clients of a
+    finding."""
     diagnoses = found.diagnoses.get(one.id, ())
     known = [text(shortened(sentence, names), 900) for sentence in sentences(diagnoses)]
     links = _links(advice.trackers(diagnoses))

@@ -62,7 +62,7 @@ def finding_text(one: LogFinding, plan: AuditPlan) -> str:
 
 
 def headline(found: Audited) -> str:
-    """The verdict and what it rests on, in one line."""
+    """Return the verdict and what it rests on, in one line."""
     start = found.verdict.upper()
     certain = found.count(gating=True, certain=True)
     zombies = found.tally(ZOMBIE.id)
@@ -133,7 +133,7 @@ def absent_text(plan: AuditPlan, absent: Sequence[str], there: Sequence[str]) ->
 
 
 def _read_twice(found: Audited) -> str:
-    """What a user must know of zombies: what was read twice, how long, and what that may have done."""
+    """Return the warning about zombies: what was read twice, how long, and what that may have done."""
     mine = [one for one in found.findings if one.check == ZOMBIE.id and one.certain]
     partitions = count(len({(one.group, one.about) for one in mine}), "partition")
     longest = span(max(one.seconds for one in mine))
@@ -196,7 +196,7 @@ def _read(found: Audited) -> list[str]:
 
 
 def _known(found: Audited) -> list[str]:
-    """What the list of known findings allows, and what in it is of no use."""
+    """Return the findings that the known list allows, and its useless lines."""
     if not found.plan.known or found.stage:
         return []
     lines = ["", *_labelled("known", f"{count(found.known, 'finding')}, kept in {found.plan.table('known')}")]
@@ -248,7 +248,7 @@ def _finding(one: LogFinding, trace: str = "") -> list[str]:
 
 
 def _event_cells(event: LogEvent, finding: LogFinding) -> tuple[str, str, str, str]:
-    """Who, in which generation, what and when, and the line of the log."""
+    """Return member, generation, event and time, and the line of the log."""
     granted = {owner.consumer: owner.generation for owner in finding.owners}
     generation = event.generation if event.generation is not None else granted.get(event.consumer)
     since = "" if generation is None else f"generation {generation}"

@@ -52,7 +52,7 @@ _OTHER_SIDE = TargetCell(CellMark.UNASKED, "of members alone, or of coordinators
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What a comparison was made with; ``trace`` gives the counterexample of a red cell, if it is there."""
+    """Conditions of a comparison; ``trace`` gives the counterexample of a red cell, if it is there."""
 
     suite_version: str
     profile: str

@@ -26,7 +26,7 @@ def sync_not_stored(s: State, t: After, c: Term, m: Term) -> None:
 
 
 def sync_stored_in_vain(s: State, t: After, c: Term, m: Term) -> None:
-    """The same of an append that takes too long: nobody hears of the decision, but it is in the log."""
+    """An append takes too long and succeeds: nobody hears of the decision, but it is in the log."""
     sync_not_stored(s, t, c, m)
     log_decision(s, t, c)
 

@@ -53,7 +53,7 @@ def join_stays(s: State, t: After, c: Term, which: Term) -> None:
 
 
 def new_join_left_behind(s: State, t: After, c: Term) -> None:
-    """The same of a JoinGroup without a member id."""
+    """A JoinGroup without a member id stays under way when its connection breaks."""
     t.when(s.wire(c) == v.JOIN_NEW)
     new_join_stays(s, t, c, YES)
     _breaks(s, t, c, v.JOIN_REFUSED)
@@ -67,7 +67,7 @@ def new_join_stays(s: State, t: After, c: Term, whether: Term) -> None:
 
 
 def sync_left_behind(s: State, t: After, c: Term, m: Term, g: Term) -> None:
-    """The same of a SyncGroup."""
+    """A SyncGroup stays under way when its connection breaks."""
     t.when(s.wire(c) == v.SYNC, v.of(m) == c, s.names(m), g == s.wire_generation(c))
     t.left_sync[m, g] = True
     t.left_decision[m, g] = Or(s.left_decision(m, g), s.leading(c))
@@ -171,7 +171,8 @@ def left_static_replaced(s: State, t: After, c: Term, m: Term, n: Term) -> None:
 
 
 def left_static_returns(s: State, t: After, c: Term, m: Term, n: Term) -> None:
-    """The same in a stable group that it does not change, as in ``coordinator.static_returns``."""
+    """A late JoinGroup of a static member returns to a stable group that it does not change, as in
+    ``coordinator.static_returns``."""
     t.when(s.left_new(c), v.static(c), fresh(s, c, m), v.of(n) == c, s.member(n), s.group == v.SETTLED)
     t.when(ForAll([v.P], Implies(s.claim(n, v.P) != v.none, s.assigned(n, v.P))))
     hand_over(s, t, m, n)

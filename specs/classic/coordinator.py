@@ -444,6 +444,6 @@ def sync_timeout(s: State, t: After, m: Term) -> None:
 
 
 def too_slow_to_sync(s: State, t: After, m: Term) -> None:
-    """The same for one that is at work."""
+    """A member that is at work misses the timeout for SyncGroup."""
     t.when(_misses_sync(s, m))
     remove(s, t, m == v.M)

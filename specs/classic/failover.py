@@ -31,7 +31,7 @@ def load(s: State, t: After) -> None:
 
 
 def _cut(s: State, t: After) -> None:
-    """What is parked at the old coordinator is answered by it: NOT_COORDINATOR.
+    """Answer the requests that are parked at the old coordinator: NOT_COORDINATOR.
 
     As specified what a leader decided and left behind decides nothing when its generation comes again (U12).
     """

@@ -96,7 +96,7 @@ def join(s: State, t: After, c: Term) -> None:
 
 
 def join_with_any_claim(s: State, t: After, c: Term) -> None:
-    """The same of a consumer whose claims are not to be relied on: stale, invented, or of any age."""
+    """A consumer joins whose claims are not to be relied on: stale, invented, or of any age."""
     t.when(Not(v.honest(c)))
     send_join(s, t, c)
     t.sent[c, v.P] = ANY
@@ -236,7 +236,8 @@ def partitions_assigned(s: State, t: After, c: Term) -> None:
 
 
 def assigned_and_thrown(s: State, t: After, c: Term) -> None:
-    """The same, and the listener throws: the next poll completes the join once more, unprepared."""
+    """A member is assigned partitions, and the listener throws: the next poll completes the join once more,
+    unprepared."""
     partitions_assigned(s, t, c)
     t.prepare[c] = s.prepare(c)
     t.received[c] = s.received(c)
@@ -282,7 +283,7 @@ def id_given(s: State, t: After, c: Term) -> None:
 
 
 def id_given_too_late(s: State, t: After, c: Term) -> None:
-    """The same after a reset, or when it has an id by now."""
+    """A member id arrives after a reset, or when the consumer has an id by now."""
     t.when(
         refused(s, c), s.error(c) == v.ID_REQUIRED, Not(And(s.state(c) == v.JOINING, Not(s.identified(c))))
     )
@@ -310,7 +311,7 @@ def expelled(s: State, t: After, c: Term) -> None:
 
 
 def expelled_before(s: State, t: After, c: Term) -> None:
-    """The same for a membership that is over already."""
+    """An error ends a membership that is over already."""
     t.when(refused(s, c), Or(s.error(c) == v.UNKNOWN, s.error(c) == v.ILLEGAL), Not(_of_present(s, c)))
     t.rejoin[c] = True
     clear(s, t, c)
@@ -324,7 +325,7 @@ def fails(s: State, t: After, c: Term) -> None:
 
 
 def polls_on(s: State, t: After, c: Term) -> None:
-    """The same, and the application, which should close the consumer, polls on."""
+    """A fatal error reaches the application, which should close the consumer and polls on."""
     t.when(refused(s, c), s.error(c) == v.FATAL)
     t.rejoin[c] = True
     clear(s, t, c)

@@ -19,7 +19,7 @@ def poll_too_late(s: State, t: After, c: Term) -> None:
 
 
 def poll_too_late_unnoticed(s: State, t: After, c: Term) -> None:
-    """The same, and LeaveGroup is lost or comes late."""
+    """A member polls too late, and its LeaveGroup is lost or comes late."""
     t.when(Or(s.life(c) == v.UP, s.life(c) == v.HUNG), Or(s.state(c) == v.SYNCING, s.state(c) == v.STABLE))
     reset(s, t, c, keep_id=v.static(c))
 
@@ -36,14 +36,15 @@ def unsubscribe(s: State, t: After, c: Term) -> None:
 
 
 def unsubscribe_unnoticed(s: State, t: After, c: Term) -> None:
-    """The same, and LeaveGroup is lost or comes late."""
+    """A member unsubscribes, and its LeaveGroup is lost or comes late."""
     t.when(s.life(c) == v.UP, s.subscribes(c))
     clear(s, t, c)
     blank(s, t, c, keep_id=v.static(c))
 
 
 def unsubscribe_midway(s: State, t: After, c: Term) -> None:
-    """The same while a join is under way, the future of which survives: the next one waits for its answer."""
+    """A member unsubscribes while a join is under way, the future of which survives: the next one waits for
+    its answer."""
     _leave(s, t, c)
     t.when(s.life(c) == v.UP, s.subscribes(c))
     t.when(s.wire(c) != v.JOIN, s.wire(c) != v.JOIN_NEW, s.wire(c) != v.SYNC)
@@ -59,7 +60,8 @@ def close(s: State, t: After, c: Term) -> None:
 
 
 def close_unnoticed(s: State, t: After, c: Term) -> None:
-    """The same, and LeaveGroup is lost, comes late, or is not sent (``leaveGroupOnClose=false``)."""
+    """A member closes, and its LeaveGroup is lost, comes late, or is not sent
+    (``leaveGroupOnClose=false``)."""
     t.when(s.life(c) == v.UP)
     clear(s, t, c)
     blank(s, t, c)
@@ -136,7 +138,7 @@ def hang(s: State, t: After, c: Term) -> None:
 
 
 def hang_in_assign(s: State, t: After, c: Term) -> None:
-    """The same in the handling of JoinGroup's answer, a leader's in assign()."""
+    """A member hangs in the handling of JoinGroup's answer, a leader in assign()."""
     t.when(s.life(c) == v.UP, s.wire(c) == v.JOIN_OK, s.state(c) == v.JOINING)
     t.life[c] = v.HUNG
     joined(s, t, c)
@@ -165,7 +167,7 @@ def disconnect(s: State, t: After, c: Term) -> None:
 
 
 def lost(s: State, t: After, c: Term) -> None:
-    """What was under way for a process that is gone is lost."""
+    """The messages under way for a process that is gone are lost."""
     t.when(s.life(c) == v.DOWN, s.wire(c) != v.IDLE)
     clear(s, t, c)
 

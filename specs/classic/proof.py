@@ -39,7 +39,7 @@ STALE = ("stale claims",)
 
 
 class Build(Protocol):
-    """What makes a specification: of actions ``instead`` of others and a contract of the assignor."""
+    """Parts of a specification: of actions ``instead`` of others and a contract of the assignor."""
 
     def __call__(self, *instead: Effect, contract: Mapping[str, ContractClause]) -> Specification: ...
 

@@ -42,7 +42,7 @@ def clear(s: State, t: After, c: Term) -> None:
 
 
 def refuse(s: State, t: After, c: Term, kind: Term, error: Term) -> None:
-    """An error comes back for what was under way.
+    """Answer the request under way with an error.
 
     Of which member id and generation it speaks matters only where it may cost a membership.
     """

@@ -204,7 +204,7 @@ def must_drop(s: State, t: After, m: Term) -> None:
 
 
 def has_dropped(s: State, t: After, m: Term) -> None:
-    """The same, and it has given that up."""
+    """A member has given its partitions up."""
     t.when(accepted(s, m), Or(unrevoked(s, m), arrived(s, m)))
     t.when(
         Exists([v.P], dropped(s, m, v.P)), ForAll([v.P], Implies(dropped(s, m, v.P), Not(still(s, m, v.P))))
@@ -243,7 +243,7 @@ def given(s: State, t: After, m: Term) -> None:
 
 
 def gives(s: State, t: After, m: Term, is_free: Callable[[State, Term, Term], Term] = free) -> None:
-    """What ``given`` does, whenever that may be, with this notion of what is free."""
+    """Give as ``given`` does, whenever that may be, with this notion of what is free."""
     gets = And(wanted(s, m, v.P), Or(s.assigned(m, v.P), is_free(s, m, v.P)))
     waits = Exists([v.P], And(wanted(s, m, v.P), Not(s.assigned(m, v.P)), Not(is_free(s, m, v.P))))
     t.at[m] = s.target_epoch

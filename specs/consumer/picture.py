@@ -39,7 +39,7 @@ Entry = tuple[str, tuple[int, ...], Value]
 
 
 class SlotState(NamedTuple):
-    """What a state says of one slot."""
+    """Part of a state that is about one slot."""
 
     member: s.ConsumerMember
     wire: s.BeatWire

@@ -45,7 +45,8 @@ LEAST = (2, 8)
 
 
 class _KnownEpochs:
-    """What is known in a universe of one size: the pictures, and what came of each step between them."""
+    """Facts that are known in a universe of one size: the pictures, and what came of each step between
+    them."""
 
     def __init__(self, picture: GroupPicture, spec: Specification) -> None:
         self.map = picture

@@ -61,7 +61,7 @@ class StepRelations:
             yield self.stated(axiom)
 
     def closed(self, symbol: Symbol, mark: str = "") -> Iterator[Term]:
-        """The values of a symbol are elements."""
+        """Return that the values of a symbol are elements."""
         if symbol.value.name() in self.grounding.unbounded:
             for arguments in self.grounding.tuples(symbol.arguments):
                 yield self.an_element(symbol.of(mark)(*arguments))

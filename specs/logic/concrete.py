@@ -92,7 +92,7 @@ class Stepper:
         return answer
 
     def breach(self, formula: Term, letters: Sequence[Term], state: Structure) -> dict[str, Value] | None:
-        """Values of ``letters`` that make ``formula`` false, by their names."""
+        """Return values of ``letters`` that make ``formula`` false, by their names."""
         names = tuple(str(letter) for letter in letters)
         key = (formula.get_id(), names)
         if key not in self._breaches:

@@ -83,7 +83,7 @@ class Vocabulary:
         self.symbols: dict[str, Symbol] = {}
 
     def extended(self) -> Vocabulary:
-        """Another one that has all of this one, and may have more."""
+        """Return another one that has all of this one, and may have more."""
         other = Vocabulary()
         other.sorts, other.values = {**self.sorts}, {**self.values}
         other.letters, other.symbols = {**self.letters}, {**self.symbols}
@@ -118,13 +118,13 @@ class Vocabulary:
         return symbol.of()() if not arguments else symbol.of()
 
     def relation(self, name: str, *arguments: Any, meaning: str = "") -> None:
-        """A relation of a state."""
+        """Declare a relation of a state."""
         self.symbols[name] = Symbol(
             name=name, arguments=arguments, value=z3.BoolSort(), fixed=False, meaning=meaning
         )
 
     def function(self, name: str, *arguments: Any, value: Any, meaning: str = "") -> None:
-        """A function of a state; without arguments a constant of it."""
+        """Declare a function of a state; without arguments a constant of it."""
         self.symbols[name] = Symbol(name=name, arguments=arguments, value=value, fixed=False, meaning=meaning)
 
     @property
@@ -240,7 +240,7 @@ class State:
 
     @property
     def vocabulary(self) -> Vocabulary:
-        """The symbols that it has."""
+        """Return its symbols."""
         return self._vocabulary
 
     def __getattr__(self, name: str) -> Any:
@@ -262,11 +262,11 @@ class After:
     _assigned: dict[str, list[tuple[tuple[Any, ...], Any]]]
 
     def when(self, *conditions: Term) -> None:
-        """All of these have to hold before the step."""
+        """Require all of these before the step."""
         self._guards.extend(conditions)
 
     def where(self, *conditions: Term) -> None:
-        """All of these have to hold of what is ``ANY``, for all of their capital letters."""
+        """Require all of these of what is ``ANY``, for all of their capital letters."""
         vocabulary: Vocabulary = self.__dict__["_vocabulary"]
         self._wheres.extend(vocabulary.close(condition) for condition in conditions)
 
@@ -335,7 +335,7 @@ class SpecAction:
     assigned: Mapping[str, tuple[tuple[tuple[Any, ...], Any], ...]]
 
     def guard_of(self, *elements: Term) -> Term:
-        """When it is possible for these elements as its parameters."""
+        """Return the condition under which it is possible for these elements as its parameters."""
         return z3.substitute(self.guard, *zip(self.parameters, elements, strict=True))
 
     def after(self, vocabulary: Vocabulary, formula: Term) -> Term:

@@ -33,7 +33,7 @@ class Budget:
         return max(0, self.units - self.used)
 
     def share(self, units: int) -> Budget:
-        """At most so many of the units that are left."""
+        """Return at most so many of the units that are left."""
         return Budget(min(units, self.left), self)
 
     def check(self, solver: Any, *assumptions: Any) -> Any:

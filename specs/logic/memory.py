@@ -18,7 +18,7 @@ PLENTY = 1 << 29
 
 @cache
 def keep_freed_memory() -> None:
-    """What is freed stays with this process and its children, where the C library is one that can."""
+    """Keep freed memory with this process and its children, where the C library can."""
     with suppress(AttributeError, OSError, TypeError):
         libc = ctypes.CDLL(None)
         libc.mallopt(TRIM_THRESHOLD, PLENTY)

@@ -57,7 +57,7 @@ def in_turn(work: Callable[[int], T], count: int) -> Iterator[tuple[int, T | Non
 
 
 class ProofVerdict(StrEnum):
-    """What became of an obligation, or of a theorem."""
+    """Verdict on an obligation, or on a theorem."""
 
     PROVED = "proved"
     REFUTED = "refuted"
@@ -72,8 +72,8 @@ class ProofVerdict(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class ProofOutcome:
-    """What became of one obligation. ``hypotheses``: how many were used; ``units``: what it cost
-    the solver; ``seconds`` of a processor."""
+    """Outcome of one obligation. ``hypotheses``: how many were used; ``units``: what it cost the solver;
+    ``seconds`` of a processor."""
 
     theorem: str
     kind: str
@@ -147,7 +147,7 @@ def solver_version() -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class GoalAnswer:
-    """What is known of one goal, and the formulas that it was asked with. ``used``: the hypotheses."""
+    """Answer about one goal, and the formulas that it was asked with. ``used``: the hypotheses."""
 
     goal: str
     verdict: ProofVerdict

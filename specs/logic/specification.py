@@ -34,7 +34,7 @@ class Specification:
         return {action.name: action for action in self.actions}[name]
 
     def facts(self, action: SpecAction | None = None) -> dict[str, Term]:
-        """By name: the axioms, and what is known of a step by that action."""
+        """Return by name the axioms, and the facts about a step by that action."""
         facts = {f"axiom: {name}": formula for name, formula in self.axioms.items()}
         if action is not None:
             facts |= {"guard": action.guard, "what is open": action.where(self.vocabulary)}
@@ -101,7 +101,7 @@ class Theorem:
 
     @property
     def goals(self) -> list[tuple[ProofCase, str]]:
-        """Every obligation, by its case and its goal."""
+        """Return every obligation, by its case and its goal."""
         return [(case, goal) for case in self.cases for goal in case.goals]
 
     @property

@@ -34,7 +34,7 @@ SENTENCES = {
 
 
 def theorems(spec: Specification) -> tuple[Theorem, ...]:
-    """That the protocol is no contradiction, its invariants, and each of its properties."""
+    """Return the theorems: the protocol is no contradiction, and its invariants and properties hold."""
     symbols = {name: symbols_of(formula) for name, formula in spec.invariants.items()}
     possible = Theorem(
         name="possibility",
@@ -102,8 +102,8 @@ def kept_by(spec: Specification, action: SpecAction, symbols: Mapping[str, set[s
 def inductive(
     spec: Specification, own: Mapping[str, Term], known: Mapping[str, Term] = {}
 ) -> Iterator[ProofCase]:
-    """That formulas of a theorem of its own hold at first and stay true, given the invariants and what is
-    ``known`` besides."""
+    """Yield the obligations that formulas of a theorem hold at first and stay true, given the invariants and
+    what is ``known`` besides."""
     goals = {name: partial(own.__getitem__, name) for name in own}
     yield spec.case(INIT, goals, facts={"initial state": spec.initial}, given={})
     symbols = {name: symbols_of(formula) for name, formula in own.items()}

@@ -89,7 +89,7 @@ def phase_ends(s: State, t: After, g: Term) -> None:
 
 
 def next_generation(s: State, t: After, g: Term) -> None:
-    """Whose JoinGroup waits is answered."""
+    """JoinGroups that wait are answered."""
     waits = s.call(v.M) == JOIN_WAITS
     t.group_epoch = g
     t.target_epoch = g
@@ -131,7 +131,7 @@ def decides(s: State, t: After) -> None:
 
 
 def announces(s: State, t: After) -> None:
-    """Whose SyncGroup waits hears of the decision."""
+    """SyncGroups that wait hear of the decision."""
     t.call[v.M] = If(awaited(s, v.M), SYNC_OK, s.call(v.M))
     t.call_parts[v.M, v.P] = ANY
     t.where(t.call_parts(v.M, v.P) == If(awaited(s, v.M), t.assigned(v.M, v.P), s.call_parts(v.M, v.P)))

@@ -40,7 +40,8 @@ STORY = frozenset({"claims"})
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """What a clause needs to break: a ``kind`` of breach, and the names of the inputs that must stay."""
+    """Preconditions that a clause needs to break: a ``kind`` of breach, and the names of the inputs that must
+    stay."""
 
     kind: str
     features: tuple[str, ...]

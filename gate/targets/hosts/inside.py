@@ -59,7 +59,7 @@ class InProcess:
 
     @property
     def cpu_seconds(self) -> float:
-        """Seconds that this process has run."""
+        """Return the seconds that this process has run."""
         return time.process_time()
 
     def assign(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
@@ -88,22 +88,22 @@ class InProcess:
         return until_failure(starmap(self.user_data, questions))
 
     def renew(self) -> None:
-        """There is no process to replace."""
+        """Keep the process, since there is none to replace."""
 
     can_be_entered = False
 
     def forked(self) -> AbstractContextManager[Self]:
-        """A fork has a copy of the assignor."""
+        """Use the copy of the assignor that a fork has."""
         return contextlib.nullcontext(self)
 
     entered = forked
 
     def close(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
 
 class Conversation(Protocol):
-    """What `Entered` needs of the session whose target it is: ``gate.targets.session.Session``."""
+    """Part of the session that `Entered` needs for its target: ``gate.targets.session.Session``."""
 
     call_seconds: float
     history: int

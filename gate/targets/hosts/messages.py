@@ -71,7 +71,7 @@ class Skipped(Exception):
 
 
 class UserDataSource(StrEnum):
-    """What user data may follow from."""
+    """Source that user data may follow from."""
 
     OWNED = "owned"
     GENERATION = "generation"
@@ -79,7 +79,7 @@ class UserDataSource(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hello:
-    """What a target says of itself; the suite asks only what is declared here.
+    """A target's description of itself; the suite asks only what is declared here.
 
     ``promises_assumed``: it declares none, and is held to these. ``user_data`` says whether its members write
     user data, that is, whether it must be asked for it; ``one_process`` that they are consumers of one

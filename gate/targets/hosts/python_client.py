@@ -37,7 +37,7 @@ def import_client(module: str) -> Any:
 
 
 class ClusterView:
-    """What assignors ask of the clients' ``ClusterMetadata``; as there, every answer is a new set."""
+    """Part of the clients' ``ClusterMetadata`` that assignors use; as there, every answer is a new set."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster

@@ -27,7 +27,8 @@ HOST = "localhost"
 
 
 class Log:
-    """What everybody said, in the order in which it arrived; ``at`` tells the order in which it happened."""
+    """Messages of all members, in the order in which they arrived; ``at`` tells the order in which it
+    happened."""
 
     def __init__(self) -> None:
         self.origin = time.time_ns() - time.monotonic_ns()

@@ -43,7 +43,7 @@ TRIES = 2
 
 
 class Declined(Exception):
-    """What cannot be asked of this client; the text says why."""
+    """Question that this client cannot be asked; the text says why."""
 
 
 class WireTarget:

@@ -43,7 +43,7 @@ def remembered(settings: str) -> Path:
 
 
 class Unwritable(Exception):
-    """What the client would write is not known; the text says why."""
+    """User data of the client that is not known; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -38,7 +38,7 @@ class Frame:
 
     @property
     def error(self) -> str:
-        """The error of a response, "NONE" for none, "" for a request or an unknown message."""
+        """Return the error of a response, "NONE" for none, "" for a request or an unknown message."""
         return error_of(self.fields) if self.direction == "response" else ""
 
 

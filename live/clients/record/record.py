@@ -29,7 +29,7 @@ from rebalance_verifier.live.clients.record.scenarios import SCENARIOS, Recordin
 
 @dataclass(kw_only=True)
 class Recorded:
-    """What came of it. ``unsupported``: why there is no verdict."""
+    """Result of a recording. ``unsupported``: why there is no verdict."""
 
     request: Request
     out: Path

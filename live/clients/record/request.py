@@ -47,7 +47,7 @@ def two_bounces(last: str) -> tuple[tuple[str, ...], ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Request:
-    """What to record. ``clients``: kinds and how many of each. ``session``: ``session.timeout.ms``;
+    """Request for a recording. ``clients``: kinds and how many of each. ``session``: ``session.timeout.ms``;
     ``poll``: the timeout of each poll; both in milliseconds.
 
     ``assignor``: for all, "" for the best that all clients have. ``settle``: seconds until a group that does
@@ -77,7 +77,7 @@ class Request:
 
     @property
     def members(self) -> dict[str, ClientProfile]:
-        """Names and kinds, in order."""
+        """Return names and kinds, in order."""
         return {
             f"{str(profile).replace(':', '-')}-{number}": profile
             for profile, count in self.clients
@@ -86,7 +86,7 @@ class Request:
 
     @property
     def kinds(self) -> set[str]:
-        """Names of the profiles."""
+        """Return the names of the profiles."""
         return {profile.name for profile, _ in self.clients}
 
     def start(self, logs: Path) -> AbstractContextManager[LiveCluster]:
@@ -137,7 +137,7 @@ class Request:
         return ""
 
     def problem(self) -> str:
-        """Why this cannot be recorded, "" if it can."""
+        """Return why this cannot be recorded, "" if it can."""
         if self.speaks_consumer and (why := self._unserved()):
             return why
         if not self.speaks_consumer and self.assignor == "uniform":

@@ -56,7 +56,7 @@ def step(data: Mapping[str, Any]) -> RecordingStep:
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingPlan:
-    """What a scenario is made of: the names of its members, the stages of their assignors, a seed.
+    """Parts of a scenario: the names of its members, the stages of their assignors, a seed.
 
     ``together``: a new stage begins when all have left the one before, since some member cannot mix them.
     """

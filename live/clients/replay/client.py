@@ -97,7 +97,7 @@ class ReplayClient:
 
     @property
     def process(self) -> LiveMember:
-        """Its process, which has been started."""
+        """Return its process, which has been started."""
         assert self.member is not None
         return self.member
 
@@ -108,7 +108,7 @@ class ReplayClient:
     # -- its requests ------------------------------------------------------------------------------------
 
     def forget(self) -> None:
-        """A new process: nothing of the old one counts."""
+        """Begin as a new process: nothing of the old one counts."""
         for api in TAKEN:
             self.used[api] = len(self.taken[api].matched)
         self.waiting.clear()
@@ -175,7 +175,7 @@ class ReplayClient:
         self.polite[placed.rule.api] = self._politely(placed.rule.api)
 
     def hears(self, error: str) -> None:
-        """From now on this is the answer to each heartbeat."""
+        """Answer each heartbeat so from now on."""
         self.polite["Heartbeat"].remove()
         self.polite["Heartbeat"] = self._politely("Heartbeat", error)
 
@@ -186,7 +186,7 @@ class ReplayClient:
         self.process.command("commit")
 
     def commit_is_slow(self) -> None:
-        """From now on its commits wait for `commit_done`."""
+        """Keep its commits waiting for `commit_done` from now on."""
         if self.slow is None:
             self.slow = self._taking("OffsetCommit", None)
 

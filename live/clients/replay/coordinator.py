@@ -31,7 +31,7 @@ COORDINATOR = (
 
 
 class TraceCoordinator:
-    """What it knows of the members, by (slot, incarnation), and its answers."""
+    """The coordinator's knowledge of the members, by (slot, incarnation), and its answers."""
 
     def __init__(self, scene: ReplayScene) -> None:
         self.scene = scene

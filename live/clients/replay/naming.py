@@ -10,7 +10,8 @@ from rebalance_verifier.model.group.setup import Setup
 
 
 class RunNames:
-    """What has a ``setup`` and speaks to Kafka: numbers and bit masks of the model, and names."""
+    """Protocol of an object that has a ``setup`` and speaks to Kafka: numbers and bit masks of the model, and
+    names."""
 
     setup: Setup
 

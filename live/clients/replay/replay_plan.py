@@ -32,7 +32,7 @@ PLENTY = 1000
 
 
 class Due(StrEnum):
-    """What a client has to do next, whatever the coordinator does."""
+    """Next thing that a client has to do, whatever the coordinator does."""
 
     JOIN = "join"
     READ = "read"
@@ -93,7 +93,7 @@ class ReplayStep:
 
     @property
     def connection(self) -> int:
-        """Of several broken connections, the one on which this request was sent: 0 for the oldest."""
+        """Return the connection on which this request was sent, of several broken ones: 0 for the oldest."""
         return connection_of(self.event.choice)
 
     def behind(self, *, after: bool = False) -> s.Behind:
@@ -108,12 +108,12 @@ class ReplayStep:
 
     @property
     def title(self) -> str:
-        """Its number and what happens, as the reports name it."""
+        """Return its number and event, as the reports name it."""
         return f"step {self.number}, {event_text(self.event)}"
 
     @property
     def later(self) -> Sequence[ReplayStep]:
-        """The steps behind it that are of its member."""
+        """Return the steps behind it that are of its member."""
         return [step for step in self.plan[self.position + 1 :] if step.event.who == self.event.who]
 
     @property
@@ -123,7 +123,7 @@ class ReplayStep:
 
     @property
     def send_time(self) -> SendTime:
-        """When a late request has to be sent.
+        """Return the time at which a late request has to be sent.
 
         What is answered later was sent later. A commit may follow a JoinGroup that waits for others: a broker
         does not read it before it has answered that, and it still shows the generation before.

@@ -65,7 +65,7 @@ class ReplayScene(RunNames):
             return 0
 
     def produce(self, parts: int) -> None:
-        """Some records for each of these partitions."""
+        """Produce some records for each of these partitions."""
         for number in each(parts):
             partition = self.setup.partition(number)
             self.cluster.produce(partition.topic, partition.partition, RECORDS)

@@ -36,7 +36,8 @@ def stands_still(driver: ClientDriver, step: ReplayStep) -> None:
 
 
 def settle_all(driver: ClientDriver, step: ReplayStep) -> None:
-    """What the last errors did shows in a JoinGroup that the trace does not wait for any more.
+    """Wait for the effect of the last errors, which a JoinGroup shows that the trace does not wait for any
+    more.
 
     Raises Diverged.
     """

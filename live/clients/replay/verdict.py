@@ -31,7 +31,7 @@ class BrokenClause:
 
 @dataclass(kw_only=True)
 class Replayed:
-    """What came of one replay.
+    """Result of one replay.
 
     ``unforced``: steps of the trace that could not be made to happen, and why. ``differs``: where the client
     did otherwise than the model and the trace went on. ``stopped``: why it did not come to its end, or "".
@@ -66,7 +66,8 @@ class Replayed:
 
     @property
     def verdict(self) -> str:
-        """One of "same", "another", "none"; "inconclusive": nothing broke, and not all could be forced."""
+        """Return one of "same", "another", "none"; "inconclusive": nothing broke, and not all could be
+        forced."""
         if any(one.clause == self.clause for one in self.broken):
             return "same"
         if self.broken:
@@ -77,14 +78,14 @@ class Replayed:
 
     @property
     def exit(self) -> Exit:
-        """The exit code; of several the gravest counts, 1 before 3."""
+        """Return the exit code; of several the gravest counts, 1 before 3."""
         if self.broken:
             return Exit.VIOLATION
         return Exit.CONFORMANT if self.verdict == "none" else Exit.INCONCLUSIVE
 
     @property
     def sentence(self) -> str:
-        """The verdict in words."""
+        """Return the verdict in words."""
         return {
             "same": "breaks the same clause",
             "another": f"breaks {', '.join(dict.fromkeys(one.clause for one in self.broken))} instead",
@@ -108,7 +109,7 @@ class Replayed:
 
     @property
     def parts(self) -> str:
-        """In words that it parted, "" where it did not."""
+        """Return in words that it parted, "" where it did not."""
         if not self.parted:
             return ""
         return f"what the run shows matters from step {self.parting} on, and there this goes another way"

@@ -62,7 +62,7 @@ class Disagreement:
 
 @dataclass(kw_only=True)
 class Agreement:
-    """What lockstep has seen so far.
+    """Agreements and differences that lockstep has seen so far.
 
     ``steps`` agreed; ``taken`` by action, ``unforced`` by action and why; ``deviations``: those that Kafka is
     known to have; ``threw``: what assignors threw; ``in_vain``: what was done to Kafka that is no step of the
@@ -81,7 +81,7 @@ class Agreement:
     in_vain: int = 0
 
     def add(self, other: Agreement) -> None:
-        """What another has seen too."""
+        """Add the counts of another."""
         self.walks += other.walks
         self.steps += other.steps
         self.decisions += other.decisions

@@ -177,7 +177,8 @@ class ServedLockstep(RunNames):
         self.seen.taken[event.action] += 1
 
     def _outcomes(self, event: Event, first: Outcome) -> Iterator[Outcome]:
-        """What the model may do in this step: whatever target there may be, where there is one."""
+        """Return the outcomes that the model may have in this step: whatever target there may be, where there
+        is one."""
         yield first
         if event.action in ("heartbeat arrives", "left heartbeat arrives", *LEAVING):
             action = self.built.by_name[event.action, event.who]
@@ -232,7 +233,7 @@ class ServedLockstep(RunNames):
                 self._leaves(who, wire)
 
     def _leaves(self, who: int, wire: Any) -> None:
-        """What was sent before arrives first, on the same connection."""
+        """Deliver the requests that were sent before on that connection first."""
         if isinstance(wire, s.Beat):
             self._sends(who, wire)
         member = self._part(self.state, "member", who)

@@ -27,12 +27,10 @@ from rebalance_verifier.model.machine import Machine, State
 
 @dataclass(slots=True, kw_only=True)
 class Memory:
-    """What Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who led,
-    None when they have changed since; ``before``: the coordinator before the step;
-    ``expected``: what the model observes in this step, to be changed; ``full``: whether
-    a join phase goes on for which everybody is there; ``unanswered``: whose JoinGroup or SyncGroup waits for
-    ever, and by which deviation.
-    """
+    """State that Kafka remembers and the model does not. ``led``: by slot metadata and subscription of who
+    led, None when they have changed since; ``before``: the coordinator before the step; ``expected``: what
+    the model observes in this step, to be changed; ``full``: whether a join phase goes on for which everybody
+    is there; ``unanswered``: whose JoinGroup or SyncGroup waits for ever, and by which deviation."""
 
     led: dict[int, tuple[int, int, bool] | None] = field(default_factory=dict)
     before: CoordinatorState | None = None

@@ -49,7 +49,7 @@ class RareSteps(CodeSteps):
         self.group.do("deliver", id=sent.id)
 
     def _not_stored(self, step: ReplayStep, api: str) -> None:
-        """What the request writes is not in the log, or it is and nobody is told."""
+        """Fail the append of the request."""
         self.group.do("hold", on=True)
         self.group.deliver(self._member(step), api)
         self.group.do("append", error=NOT_STORED, logged=step.event.choice == "logged")
@@ -66,7 +66,7 @@ class RareSteps(CodeSteps):
             raise Diverged("poll throws nothing")
 
     def _unsubscribe_midway(self, step: ReplayStep) -> None:
-        """What it had sent is answered all the same."""
+        """Answer the requests that it had sent all the same."""
         member = self._member(step)
         self.group.do("unsubscribe", member=member.slot)
         self._arrives_at_once(member, "LeaveGroup")

@@ -41,7 +41,7 @@ PHASES = {
 
 
 class _LedOptions(Options):
-    """What the model can do, but that Kafka's leader alone decides, and then at once.
+    """Steps that the model can take, but that Kafka's leader alone decides, and then at once.
 
     ``deciding``: its SyncGroup is arriving. ``classic``: nobody begins to speak the consumer protocol.
     """
@@ -304,7 +304,7 @@ class MigratingLockstep(ServedLockstep):
         return next((one.id for one in everybody if one.instance == self._instance(who)), "")
 
     def _requests(self, who: int, fields: JsonLine) -> None:
-        """What may be answered later."""
+        """Note the requests that may be answered later."""
         sent = self._send({"do": "send", "member": who, **fields})
         self._waits[who] = sent
         self._deliver(sent)

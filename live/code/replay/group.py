@@ -79,7 +79,7 @@ class CodeReleases:
 
     @property
     def sentence(self) -> str:
-        """Both as text."""
+        """Return both as text."""
         return f"coordinator {self.coordinator}, consumers {', '.join(self.consumers)}"
 
 
@@ -110,13 +110,13 @@ class CodeMember:
     asked_for: set[int] = field(default_factory=set)
 
     def forget(self) -> None:
-        """A new process: nothing of the old one counts but a JoinGroup that may still arrive."""
+        """Begin as a new process: nothing of the old one counts but a JoinGroup that may still arrive."""
         self.believed, self.own_gen = 0, p.NONE
         self.late = self.late if self.late and self.late.api == "JoinGroup" else None
         self.cut_off()
 
     def cut_off(self) -> None:
-        """Nothing that was under way will be answered."""
+        """Drop all requests under way, which will not be answered."""
         self.open, self.waiting, self.answers, self.joined = {}, {}, {}, None
 
 
@@ -152,7 +152,7 @@ class CodeGroup(RunNames):
         self._ranks = {slot: rank for rank, slot in enumerate(order)}
 
     def begin(self) -> None:
-        """The simulation has this group, and nobody has started.
+        """Start the simulation with this group, in which no consumer has started.
 
         Raises NotEnabled, SimulationBroken, SimulationDied.
         """
@@ -299,7 +299,7 @@ class CodeGroup(RunNames):
             member.believed &= ~parts
 
     def deliver(self, member: CodeMember, api: str) -> None:
-        """Its request arrives. Raises Diverged when there is none."""
+        """Deliver its request. Raises Diverged when there is none."""
         request = member.open.pop(api, None)
         if request is None:
             raise Diverged(f"{letter(member.slot)} has no {api} under way")
@@ -329,7 +329,7 @@ class CodeGroup(RunNames):
         return response
 
     def forge(self, member: CodeMember, api: str, error: p.Error) -> None:
-        """Its request is answered with an error that another coordinator gives, not this one.
+        """Answer its request with an error that another coordinator gives, not this one.
 
         Raises Diverged when there is none.
         """
@@ -342,13 +342,13 @@ class CodeGroup(RunNames):
         )
 
     def commit_arrives(self, member: CodeMember) -> None:
-        """Its commit before a join, if there is one, arrives and is answered."""
+        """Deliver and answer its commit before a join, if there is one."""
         if "OffsetCommit" in member.open:
             self.deliver(member, "OffsetCommit")
             self.respond(member, "OffsetCommit")
 
     def broken_off(self, member: CodeMember, refused: Refused) -> None:
-        """What the end of a connection did to a request shows when it knows a coordinator and has polled."""
+        """Wait until the effect of a broken connection on a request shows."""
         before = self.state.members[member.slot]
         self.ready(member)
         self.do("poll", member=member.slot)
@@ -365,7 +365,7 @@ class CodeGroup(RunNames):
             self.seen += [] if seen is None else [seen]
 
     def ready(self, member: CodeMember) -> None:
-        """It knows its coordinator, and nothing more: the join is the trace's next step."""
+        """Wait until it knows its coordinator, and nothing more: the join is the trace's next step."""
         for _ in range(POLLS):
             state = self.state.members[member.slot]
             if state is None or state.coordinator_known:

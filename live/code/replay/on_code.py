@@ -281,7 +281,7 @@ def unrest(group: CodeGroup, last: ReplayStep) -> str:
 
 
 def _arrives(group: CodeGroup, member: CodeMember, only: Sequence[str] = ()) -> None:
-    """What it has sent arrives, and what it was answered; ``only`` these APIs, where some are named."""
+    """Deliver the requests and answers of a member; ``only`` these APIs, where some are named."""
     for api in list(member.open):
         if api in (only or member.open):
             group.deliver(member, api)

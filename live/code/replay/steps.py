@@ -148,7 +148,7 @@ class CodeSteps:
         self._reads(step, member)
 
     def _reads(self, step: ReplayStep, member: CodeMember) -> None:
-        """What it owns is in another order at its next JoinGroup: that is what reading does to it."""
+        """Change the order of its partitions in the next JoinGroup: that is what reading does to it."""
         after = step.member(after=True)
         stage = self.setup.consumers[member.slot].stages[after.stage]
         now = self.group.state.members[member.slot]
@@ -249,7 +249,7 @@ class CodeSteps:
                     self.group.do("poll", member=member.slot)
 
     def _decided(self, step: ReplayStep, member: CodeMember, sync: SimulationRequest) -> None:
-        """What the leader decided, on the claims that the coordinator has."""
+        """Return the leader's decision, on the claims that the coordinator has."""
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         if decided is None and isinstance(step.wire(after=True), s.Sync):
             return  # the group has moved on, and nobody reads what it decides
@@ -401,7 +401,7 @@ class CodeSteps:
             self.group.do("lose", id=member.answers.pop(request.api).id)
 
     def _forget_overtaken(self, step: ReplayStep) -> None:
-        """What the model has lost of what was left behind never arrives."""
+        """Forget requests left behind that the model has lost."""
         before, after = step.behind(), step.behind(after=True)
         if len(after) > len(before):
             return
@@ -418,7 +418,7 @@ class CodeSteps:
     # -- the coordinator and its log, topics --------------------------------------------------------------
 
     def _failover(self, step: ReplayStep) -> None:
-        """What is under way reaches the old coordinator, which is not one any more."""
+        """Let the requests under way reach the old coordinator, which is not one any more."""
         for member in self.group.members:
             for api in ("JoinGroup", "SyncGroup"):
                 if api in member.open:

@@ -28,7 +28,7 @@ class CodeFinding:
 
     @property
     def cause(self) -> tuple[str, str]:
-        """By what findings are the same."""
+        """Return the key by which findings count as one."""
         return self.breach.clause, self.breach.cause
 
     @property
@@ -39,7 +39,7 @@ class CodeFinding:
 
 @dataclass(kw_only=True)
 class Searched:
-    """What a search has seen so far: ``runs`` of ``steps`` in all, by what was ``taken``, how they ended.
+    """Findings of a search so far: ``runs`` of ``steps`` in all, by what was ``taken``, how they ended.
 
     ``died``: the JVM has ended or hangs, and the search with it.
     """
@@ -62,7 +62,7 @@ class Searched:
             self._found(finding)
 
     def add(self, other: Searched) -> None:
-        """What another has seen too; of equally small runs ours is kept."""
+        """Add the findings of another search; of equally small runs ours is kept."""
         self.runs += other.runs
         self.steps += other.steps
         self.taken.update(other.taken)

@@ -44,7 +44,7 @@ class GroupAssignor:
 
 @dataclass(kw_only=True)
 class SearchMemory:
-    """What is known of a group besides the state of its simulation.
+    """Knowledge of a group besides the state of its simulation.
 
     ``ids``: member id -> its slot, and the how manyth of that it is; ``gens``: member id -> the generation
     in which was assigned what its last JoinGroup claims; ``topics``: slot -> what that subscribes to;
@@ -107,7 +107,7 @@ class SearchedGroup(CodeGroup):
         self._created = False
 
     def begin(self) -> None:
-        """From the beginning: nobody has started. See `CodeGroup.begin`."""
+        """Begin again, with no consumer started. See `CodeGroup.begin`."""
         for member in self.members:
             member.forget()
             member.late, member.sent = None, {}
@@ -146,7 +146,7 @@ class SearchedGroup(CodeGroup):
         return replace(usual, assignors=(self.assignor.class_name,), config=config)
 
     def run(self, *commands: JsonLine) -> tuple[SimulationEvent, ...]:
-        """See CodeGroup.run; what is under way is read off the simulation."""
+        """Run as `CodeGroup.run` does; what is under way is read off the simulation."""
         self.commands += commands
         try:
             events = super().run(*commands)
@@ -252,7 +252,7 @@ class SearchedGroup(CodeGroup):
         )  # fmt: skip
 
     def back(self, mark: GroupMark) -> None:
-        """To where it stood, from the beginning, in one line. Raises SimulationDied."""
+        """Return to where it stood, from the beginning, in one line. Raises SimulationDied."""
         self.simulation.batch([{"do": "reset"}, *mark.commands], quiet=True)
         self.commands = list(mark.commands)
         self.members = [copy(member) for member in mark.members]

@@ -18,7 +18,7 @@ TIMERS = ("rebalance", "sync", "session")
 
 
 class Ending(StrEnum):
-    """What becomes of a group that is left in peace."""
+    """End of a group in which no further events happen."""
 
     SETTLED = "settles"
     STILL = "stands still without being settled"

@@ -58,8 +58,8 @@ class CodeBreach:
 
 @dataclass(kw_only=True)
 class PlayedOnCode:
-    """What was played: ``events`` as they were taken, from number ``peace`` on left in peace; ``breaches``
-    with the number of events after which each showed first.
+    """Steps of a run that was played: ``events`` as they were taken, from number ``peace`` on left in peace;
+    ``breaches`` with the number of events after which each showed first.
 
     An event that changed nothing that can be seen is among them: it may have changed what cannot.
     """
@@ -100,7 +100,7 @@ class CodePlaying:
         self.faults_left = setup.budget
 
     def begin(self) -> None:
-        """A new run. Raises NotEnabled, SimulationBroken, SimulationDied."""
+        """Begin a new run. Raises NotEnabled, SimulationBroken, SimulationDied."""
         self.group.begin()
         self.played = PlayedOnCode()
         self._causes = set()
@@ -170,11 +170,11 @@ class CodePlaying:
         return changed
 
     def gather(self) -> None:
-        """Everybody starts, and the group comes to rest: a run may begin there. Raises SimulationDied."""
+        """Start all consumers and let the group settle: a run may begin there. Raises SimulationDied."""
         Peace(self.group, self.steps, self._take, lambda: not self.over).come()
 
     def rest(self) -> Ending:
-        """Nothing goes wrong any more: does the group settle?"""
+        """Check whether the group settles once nothing goes wrong any more."""
         if self.over:
             return Ending.STILL
         self.played.peace = len(self.played.events)

@@ -224,7 +224,7 @@ class SearchSteps:
             self._decided(slot)
 
     def _decided(self, slot: int) -> None:
-        """What the leader decided, unless the group has moved on: nobody reads it then."""
+        """Return the leader's decision, unless the group has moved on: nobody reads it then."""
         group, known = self.group, self.group.state.coordinator
         sync = next((one for one in group.queue(slot) if one.api == "SyncGroup"), None)
         if sync is None or not sync.assignments:
@@ -268,7 +268,7 @@ class SearchSteps:
         self.group.do("expire", timer="session", member_id=known)
 
     def _failover(self, event: Event) -> None:
-        """What is under way reaches the old coordinator, which is not one any more."""
+        """Let the requests under way reach the old coordinator, which is not one any more."""
         group = self.group
         for slot in self.setup.slots:
             for one in group.queue(slot):

@@ -81,7 +81,7 @@ class CodeSearchPlan:
 
 @dataclass(kw_only=True)
 class CodeSearchResult:
-    """What came of a plan: ``findings`` made short, by clause. ``stopped``: why it ended early, or ""."""
+    """Result of a plan: ``findings`` made short, by clause. ``stopped``: why it ended early, or ""."""
 
     plan: CodeSearchPlan
     searched: Searched = field(default_factory=Searched)

@@ -129,7 +129,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, kw_only=True)
 class ClientTraits:
-    """What is known of one client, whatever its release; ``model/bugs/profiles.py`` has its releases.
+    """Traits of one client, whatever its release; ``model/bugs/profiles.py`` has its releases.
 
     ``name`` begins the names of its release profiles, ``recorder`` is the client in ``--clients``,
     ``reports`` the first word of what a recorded consumer says that it is, ``profile`` the release that is

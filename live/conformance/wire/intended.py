@@ -16,7 +16,7 @@ from rebalance_verifier.model.group.setup import Setup
 
 @dataclass(frozen=True, eq=False)
 class IntendedTargets:
-    """What was assigned in a recording, as ``Setup.targets``; ``setup`` is the group's without it."""
+    """Assignments of a recording, as ``Setup.targets``; ``setup`` is the group's without it."""
 
     recording: WireRecording
     setup: Setup

@@ -25,7 +25,7 @@ Counts = tuple[int, ...]
 
 
 class Pair(NamedTuple):
-    """What is searched."""
+    """Pair of position and state that is searched."""
 
     counts: Counts
     state: State

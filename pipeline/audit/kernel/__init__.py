@@ -88,7 +88,7 @@ def judge(connection: DuckDBPyConnection, end: int, ends: Mapping[str, int] | No
 
 
 def judge_life(connection: DuckDBPyConnection, end: int, ends: Mapping[str, int] | None = None) -> None:
-    """What happened to each group as a group, and to its consumers.
+    """Judge each group as a group, and its consumers.
 
     A table ``consumers`` that is there already counts: then ``events`` need not be all.
     """
@@ -123,7 +123,7 @@ def until(connection: DuckDBPyConnection, end: int) -> None:
 
 
 def judge_partitions(connection: DuckDBPyConnection) -> None:
-    """What happened to each partition, in the life of its group."""
+    """Judge each partition, in the life of its group."""
     _time_line(connection)
     run(connection, "screen", "ownership", "checks", "figures")
 

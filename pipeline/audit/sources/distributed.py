@@ -54,7 +54,7 @@ _READ = f"what string, {ROWS}, text string, why string, lines bigint, recognised
 
 
 class Read(NamedTuple):
-    """What logs say."""
+    """Content of logs."""
 
     events: DataFrame
     """``EVENTS``: see ``local.Logs.events``."""

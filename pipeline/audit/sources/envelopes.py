@@ -25,7 +25,7 @@ class Origin(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What tells processes apart; empty where nothing does.
+        """Return the name that distinguishes processes; empty where nothing does.
 
         >>> Origin(pod="orders-0", container="app", host="n1").name, Origin(host="n1", process="7").name
         ('orders-0:app', 'n1:7')

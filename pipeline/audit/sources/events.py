@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 
 class Kind(StrEnum):
-    """What an event says. The callbacks have the names that the listener's methods have."""
+    """Kind of an event. The callbacks have the names that the listener's methods have."""
 
     STARTED = "started"
     """A consumer starts: it owns nothing, whatever its log said before."""

@@ -79,7 +79,7 @@ class FieldLine(KnownLine):
 
 @dataclass(frozen=True, kw_only=True)
 class FieldSource:
-    """Who writes such lines."""
+    """Source of such lines."""
 
     name: str
     marks: tuple[str, ...]

@@ -17,7 +17,7 @@ class NotOurs(ValueError):
 
 
 def claimed(text: str) -> bool:
-    """Whether a line may be of our log, a truncated one too: an object with an event and its time."""
+    """Check whether a line may be of our log, a truncated one too: an object with an event and its time."""
     return text.startswith("{") and (('"event"' in text and '"at"' in text) or text.startswith('{"at"'))
 
 

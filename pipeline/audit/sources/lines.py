@@ -25,7 +25,7 @@ FEWEST = "16"
 
 
 class Lines(NamedTuple):
-    """What was read."""
+    """Lines that were read."""
 
     lines: DataFrame
     """file string, line bigint (from 1), value string (without line end, as it is: perhaps not UTF-8)."""

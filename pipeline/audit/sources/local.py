@@ -23,7 +23,7 @@ class LineCount(NamedTuple):
 
 
 class Logs(NamedTuple):
-    """What logs say."""
+    """Content of logs."""
 
     events: list[EventRow]
     """In no order. A consumer of a text log is ``client.id@process``: the pod, host or prefix that stands
@@ -90,7 +90,7 @@ def parsed(
     unread: list[Unread],
     parent: str | None = None,
 ) -> LineParser:
-    """What the lines of these files say; what cannot be read is added to ``unread``."""
+    """Return the events and figures of these files; what cannot be read is added to ``unread``."""
     if kind is not None and kind not in KINDS:
         raise ValueError(unknown("kind of log", kind, KINDS))
     around = common(logs[0], logs[-1]) if parent is None and logs else parent or ""

@@ -111,7 +111,8 @@ class LineParser:
         self._passed = 0
 
     def content(self, file: str, lines: Iterable[tuple[int, str | dict[str, Any] | list[Any]]]) -> None:
-        """A file: its lines with their numbers, in order, or the values of JSON and rows of CSV in it."""
+        """Read a file: its lines with their numbers, in order, or the values of JSON and rows of CSV in
+        it."""
         stream = stream_of(file, self.parent)
         before, self.until = self.until, None
         for number, one in lines:
@@ -165,7 +166,7 @@ class LineParser:
             self.line(file, stream, number, text)
 
     def line(self, file: str, stream: str, number: int, text: str) -> None:
-        """One line."""
+        """Read one line."""
         if self.kind == jsonl.NAME:
             if text.strip():
                 self._event(file, number, text)
@@ -357,7 +358,7 @@ class LineParser:
         self.malformed.append(MalformedLine(file, number, text[:SHOWN], why, group, at))
 
     def _at(self, inner: str, outer: str) -> int | None:
-        """What stands before the message counts before what is around both.
+        """Return the time. The text before the message counts before that around both.
 
         Unless it has no zone, and is off by what zones differ by from a time that has one.
         """
@@ -383,7 +384,8 @@ class NotRead(ValueError):
 
 
 def _host(origin: Origin, stream: str) -> str:
-    """Whose clock it is: the machine's, where that is known, or else the process has one of its own."""
+    """Return the host whose clock it is: the machine's, where that is known, or else the process has one of
+    its own."""
     return origin.host or origin.name or stream
 
 

@@ -81,7 +81,7 @@ class Line(KnownLine):
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Who writes such lines, and what is the same on all of them."""
+    """Source of such lines, and what all of them have in common."""
 
     name: str
     marks: tuple[str, ...]
@@ -109,7 +109,7 @@ class Source:
         return re.compile(self.prefix, re.DOTALL)
 
     def split(self, text: str) -> tuple[dict[str, str], str] | None:
-        """What the prefix of a line caught, and the message; None for a line without such a prefix."""
+        """Return the captures of a line's prefix, and the message; None for a line without such a prefix."""
         found = self.head.match(text)
         return None if found is None else (captures(found), bare(text[found.end() :]))
 
@@ -131,7 +131,7 @@ class Source:
         return frozenset(line.start for line in self.lines)
 
     def claims(self, text: str) -> bool:
-        """Whether a line may be of this source: cheap, for every line."""
+        """Check whether a line may be of this source: cheap, for every line."""
         return any(map(text.__contains__, self.marks))
 
     def match(self, message: str) -> tuple[Line | None, dict[str, str]]:
@@ -185,7 +185,7 @@ def bare(message: str) -> str:
 
 
 class Reading(NamedTuple):
-    """What a line says: what stands before the message, and what its row catches."""
+    """Reading of a line: what stands before the message, and what its row catches."""
 
     head: dict[str, str]
     line: KnownLine | None
@@ -198,7 +198,7 @@ class Unlike(ValueError):
 
 
 def captures(found: re.Match[str]) -> dict[str, str]:
-    """What the named groups caught, without what caught nothing, and without the digits of their names."""
+    """Return the captures of the named groups, without empty ones, and without the digits of their names."""
     return {_plain(name): text for name, text in found.groupdict().items() if text}
 
 

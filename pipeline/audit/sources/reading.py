@@ -55,7 +55,7 @@ class Unread(NamedTuple):
 
     @property
     def lost(self) -> bool:
-        """Whether something is missing; else all lines were read as well as they can be."""
+        """Check whether something is missing; else all lines were read as well as they can be."""
         return self.why != DAMAGED
 
 
@@ -247,7 +247,7 @@ def decoded(data: bytes) -> tuple[str, bool]:
 
 
 def lines_only(file: str) -> bool:
-    """Whether a file is plain text in which each line stands for itself."""
+    """Check whether a file is plain text in which each line is complete."""
     with open(file, "rb") as raw:
         first = raw.readline(LONGEST)
     if first.startswith((b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd", *_UTF16)):
@@ -275,7 +275,7 @@ def _columns(first: str) -> tuple[str, ...] | None:
 
 
 def _begins_json(first: str) -> bool:
-    """Whether a line may be the first of a JSON value that goes on in the next."""
+    """Check whether a line may be the first of a JSON value that goes on in the next."""
     text = first.lstrip("\ufeff \t").rstrip()
     return text[:1] in ("{", "[") and bool(_OPENS.fullmatch(text)) and parsed(text) is None
 
@@ -285,7 +285,7 @@ _OPENS = re.compile(r"[\[{][\s\[{]*|\{\s*\"[^\"]*\"\s*:.*[,\[{]|\[\s*\{.*")
 
 
 def _goes_on(second: str) -> bool:
-    """Whether a line may be the second of a JSON value; of a log it begins with a time or a level."""
+    """Check whether a line may be the second of a JSON value; of a log it begins with a time or a level."""
     return bool(re.match(r"\s*(?:[\"{}\]]|\[\s*(?:[\"{\[\]]|$)|$)", second))
 
 
@@ -307,7 +307,7 @@ def _open(file: str) -> IO[bytes]:
 
 
 class _Unpacked(io.RawIOBase):
-    """What a compressed file of so many bytes holds. Raises OSError where that is beyond all measure."""
+    """Content of a compressed file of so many bytes. Raises OSError where that is beyond all measure."""
 
     def __init__(self, stream: gzip.GzipFile | bz2.BZ2File | lzma.LZMAFile, size: int) -> None:
         self._stream = stream

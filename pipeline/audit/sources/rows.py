@@ -47,7 +47,7 @@ class MalformedLine(NamedTuple):
 
 
 class EventPart(NamedTuple):
-    """What an event is about; ``member`` where it is another for each."""
+    """Subject of an event; ``member`` where it is another for each."""
 
     topic: str | None = None
     partition: int | None = None

@@ -65,7 +65,7 @@ def mixed(notes: Iterable[Note]) -> list[str]:
 
 
 class LoggedClient(NamedTuple):
-    """What a consumer is, or a coordinator (None): as far as its log tells."""
+    """Description of a consumer, or a coordinator (None): as far as its log tells."""
 
     group: str
     consumer: str | None
@@ -510,7 +510,7 @@ def _clients(consumer: str, rows: Sequence[LineRow], releases: Sequence[LineRow]
 
 
 def _release(releases: Sequence[LineRow], row: LineRow) -> str | None:
-    """What the process said of its release before this row, or else after it."""
+    """Return the release that the process logged before this row, or else after it."""
     same = [one for one in releases if (one.origin, one.stream) == (row.origin, row.stream)]
     before = [one for one in same if one.at <= row.at]
     return max(before, key=_in_order).detail if before else min(same, key=_in_order).detail if same else None

@@ -94,7 +94,7 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
 
 
 def undated(text: str) -> bool:
-    """Whether a text has a time of the day, and no date with it.
+    """Check whether a text has a time of the day, and no date with it.
 
     >>> undated("03:04:05"), undated("Jan  2 03:04:05"), undated("2024-01-02 03:04:05"), undated("")
     (True, True, False, False)
@@ -103,7 +103,7 @@ def undated(text: str) -> bool:
 
 
 def zoned(text: str) -> bool:
-    """Whether the first time with a date has a zone, or counts since 1970."""
+    """Check whether the first time with a date has a zone, or counts since 1970."""
     found = DATED.search(text)
     return bool(found[8]) if found else bool(MILLIS.search(text) or SECONDS.search(text))
 

@@ -90,7 +90,7 @@ class Variation:
 
     @cached_property
     def specification(self) -> Specification:
-        """The protocol so varied."""
+        """Return the protocol so varied."""
         spec = specification(*self.instead, contract=self.contract)
         return replace(
             spec,
@@ -100,7 +100,7 @@ class Variation:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The actions that differ."""
+        """Return the actions that differ."""
         decides = () if self.contract is SAFETY else ("lead", "left_decision_arrives")
         return tuple(dict.fromkeys((*(effect.__name__ for effect in self.instead), *decides)))
 
@@ -111,7 +111,7 @@ class Variation:
 
     @property
     def varied(self) -> tuple[SpecAction, ...]:
-        """The actions whose obligations are asked: those that differ; all, if the invariants do."""
+        """Return the actions whose obligations are asked: those that differ; all, if the invariants do."""
         if self.invariants:
             return self.specification.actions
         return tuple(map(self.specification.action, self.names))
@@ -119,7 +119,7 @@ class Variation:
 
 @dataclass(frozen=True, kw_only=True)
 class VariationFinding:
-    """What became of a variation.
+    """Outcome of a variation.
 
     ``failed`` are the obligations that are not proved, those refuted with a group that shows it. ``run`` is
     from the beginning to where what is wanted breaks; ``deviates`` is the number of its first step that the

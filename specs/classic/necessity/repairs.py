@@ -57,7 +57,7 @@ class Repair:
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedTheorem:
-    """What became of a theorem about the protocol as shipped.
+    """Outcome of a theorem about the protocol as shipped.
 
     ``failed`` are the obligations that are not proved, its own and those of what it rests upon;
     ``left_out`` the invariants that do not hold and that it does without.
@@ -73,7 +73,7 @@ class ShippedTheorem:
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedFindings:
-    """What became of all theorems in one kind of group; ``idle``: actions not known to be possible."""
+    """Outcomes of all theorems in one kind of group; ``idle``: actions not known to be possible."""
 
     protocol: ShippedProtocol
     theorems: tuple[ShippedTheorem, ...]
@@ -83,7 +83,7 @@ class ShippedFindings:
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedProof:
-    """What was found of some releases, in each kind of group that was tried: one at least."""
+    """Findings about some releases, in each kind of group that was tried: one at least."""
 
     releases: tuple[str, ...]
     findings: tuple[ShippedFindings, ...]

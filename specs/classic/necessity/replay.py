@@ -70,7 +70,7 @@ class Altered:
 
 @dataclass(frozen=True)
 class Besides:
-    """What else differs from what is specified, with the variation and without it."""
+    """Other differences from the specification, with the variation and without it."""
 
     switches: Sequence[str] = ()
     altered: Sequence[Altered] = ()

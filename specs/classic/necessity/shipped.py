@@ -33,7 +33,7 @@ UNSILENT = "no member is silent"
 
 @dataclass(frozen=True, kw_only=True)
 class ShippedProtocol:
-    """What releases make of the protocol. ``switches`` are all that they have; ``dynamic``: no consumer is
+    """Protocol as releases decide it. ``switches`` are all that they have; ``dynamic``: no consumer is
     static; ``dropped`` are invariants that are not claimed."""
 
     switches: tuple[str, ...]
@@ -43,7 +43,7 @@ class ShippedProtocol:
 
     @property
     def members(self) -> str:
-        """Whom the group has, in words."""
+        """Return the kind of members that the group has, in words."""
         return "dynamic members" if self.dynamic else "any members"
 
     @cached_property

@@ -37,7 +37,7 @@ KINDS = ("assumption", "action", "lemma", "invariant", "property", "clause")
 
 
 class VacuityFinding(StrEnum):
-    """What was found. Only the last two are bad news."""
+    """Result of a search for vacuity. Only the last two are bad news."""
 
     CONSISTENT = "consistent"
     REACHED = "reached"

@@ -108,7 +108,7 @@ _BAG = ("left", "left_claim", "left_list", "left_new", "left_new_list")
 
 
 def _nothing_of_the_bag(t: After) -> None:
-    """What the step does to the JoinGroups that were left behind, it does not."""
+    """Undo the effect of the step on the JoinGroups that were left behind."""
     for name in _BAG:
         t._assigned.pop(name, None)
     after = {name + NEXT for name in _BAG}
@@ -123,7 +123,7 @@ def believes(s: State, t: After, *_: Term) -> None:
 
 @afterwards
 def believes_any(s: State, t: After, *_: Term) -> None:
-    """What was left behind is lost or arrives, in any order: some of it, old or young, is left."""
+    """Requests that were left behind are lost or arrive, in any order: some of it, old or young, is left."""
     _nothing_of_the_bag(t)
     for places in (
         (t.left, v.M),
@@ -158,7 +158,7 @@ def left_join_believed(effect: Effect, s: State, t: After, m: Term) -> None:
 
 @around(failover.failover)
 def lost_decision_stays(effect: Effect, s: State, t: After) -> None:
-    """What leaders decided and left behind outlives a failover."""
+    """Decisions of leaders that were left behind outlive a failover."""
     effect(s, t)
     t._assigned.pop("left_decision", None)
 

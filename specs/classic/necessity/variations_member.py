@@ -26,7 +26,7 @@ def claims_always_empty(effect: Effect, s: State, t: After, c: Term) -> None:
 
 @around(member.join)
 def keep_owned_on_sync_rip(effect: Effect, s: State, t: After, c: Term) -> None:
-    """What was kept through a refused SyncGroup is claimed since the generation joined last."""
+    """Partitions kept through a refused SyncGroup are claimed since the generation joined last."""
     effect(s, t, c)
     t.sent[c, v.P] = If(owns(s, c, v.P), s.generation(c), v.none)
 
@@ -87,21 +87,21 @@ def expelled_by_old_answers(s: State, t: After, c: Term) -> None:
 
 @around(heartbeats.heartbeat_of_unknown)
 def commit_of_unknown(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
-    """What is refused may be the commit before a join, and JoinGroup leaves all the same, as prepared."""
+    """The refused request may be the commit before a join, and JoinGroup leaves all the same, as prepared."""
     effect(s, t, c, m)
     _join_may_leave(s, t, c, keeps=NO)
 
 
 @around(heartbeats.heartbeat_of_old)
 def commit_of_old(effect: Effect, s: State, t: After, c: Term, m: Term) -> None:
-    """The same with ILLEGAL_GENERATION, which keeps the member id."""
+    """ILLEGAL_GENERATION refuses the commit before a join, and keeps the member id."""
     effect(s, t, c, m)
     _join_may_leave(s, t, c, keeps=YES)
 
 
 @around(heartbeats.late_answer_expels)
 def commit_answered_late(effect: Effect, s: State, t: After, c: Term) -> None:
-    """The same of a commit that was under way for a while."""
+    """A commit that was under way for a while is refused, and JoinGroup leaves all the same."""
     effect(s, t, c)
     _join_may_leave(s, t, c, keeps=s.stray_error(c) == v.ILLEGAL)
 
@@ -139,7 +139,7 @@ def lost_under_way(s: State, t: After, c: Term) -> None:
 
 @instead_of(member.partitions_revoked_to_join)
 def revoked_under_way(s: State, t: After, c: Term) -> None:
-    """The same when JoinGroup is answered by then."""
+    """A membership ends when JoinGroup is answered by then."""
     t.when(_prepares(s, c), s.generation(c) != v.none)
     drop(s, t, c, Or(s.eager(c), Not(s.subscribed(c, v.P))))
     t.prepare[c] = False
@@ -147,7 +147,7 @@ def revoked_under_way(s: State, t: After, c: Term) -> None:
 
 @around(member.partitions_lost)
 def lost_only_without_id(effect: Effect, s: State, t: After, c: Term) -> None:
-    """Who has a member id by then is taken for a member, whose membership goes on."""
+    """A consumer that has a member id by then counts as a member, whose membership goes on."""
     effect(s, t, c)
     kept = And(s.identified(c), Not(s.eager(c)), s.subscribed(c, v.P))
     t.since[c, v.P] = If(kept, s.since(c, v.P), v.none)
@@ -274,6 +274,6 @@ def abort_on_callback_exception(effect: Effect, s: State, t: After, c: Term, p: 
 
 @around(process.close)
 def clear_before_leave_prepare(effect: Effect, s: State, t: After, c: Term) -> None:
-    """What is owned goes without a word to the listener."""
+    """Owned partitions go without a word to the listener."""
     effect(s, t, c)
     t.told[c, v.P] = s.told(c, v.P)

@@ -96,7 +96,7 @@ def _numbers(value: object) -> Iterator[tuple[str, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class Local:
-    """What a state says of one slot. ``log`` are its records in the coordinator's log."""
+    """Part of a state that is about one slot. ``log`` are its records in the coordinator's log."""
 
     slot: Slot
     member: s.Member

@@ -69,7 +69,7 @@ def pair(one: str, other: str) -> Pair:
 
 @dataclass(kw_only=True)
 class CoverageSoFar:
-    """What was met so far."""
+    """Coverage so far."""
 
     actions: set[str] = field(default_factory=set)
     pairs: set[Pair] = field(default_factory=set)

@@ -74,7 +74,7 @@ class RefinementFailure:
 
 @dataclass(kw_only=True)
 class Report:
-    """What was checked so far.
+    """Steps checked so far.
 
     ``states`` (of an exploration) and ``transitions`` are the model's; ``distinct`` are the steps between two
     pictures that these come to, each checked once, and ``silent`` the transitions that stand for no action.
@@ -109,7 +109,8 @@ MAX_KNOWN = 200_000
 
 
 class _KnownUniverse:
-    """What is known in a universe of one size: the pictures, and what came of each step between them."""
+    """Facts that are known in a universe of one size: the pictures, and what came of each step between
+    them."""
 
     def __init__(self, picture: Abstraction, spec: Specification) -> None:
         self.map = picture
@@ -319,7 +320,7 @@ class Refinement:
     # -- pictures ----------------------------------------------------------------------------------------
 
     def fit(self, values: Iterable[int]) -> None:
-        """Grow the universe if the values with these numbers need it."""
+        """Enlarge the universe if the values with these numbers need it."""
         for number in values:
             if number not in self._fits:
                 size = self.map.size | needed([self.numbered.values[number]])

@@ -60,8 +60,8 @@ SIZE = StructureSize(3, 6)
 
 @dataclass(frozen=True, kw_only=True)
 class ModelSample:
-    """What is to be checked: ``steps`` different ones of a group, in runs of that seed. ``ways``: events on
-    which a rare action becomes possible."""
+    """Sample to check: ``steps`` different ones of a group, in runs of that seed. ``ways``: events on which a
+    rare action becomes possible."""
 
     group: str
     setup: Setup
@@ -81,7 +81,7 @@ class ModelDeviation:
 
 @dataclass(frozen=True, kw_only=True)
 class SampledModel:
-    """What came of a sample. ``steps`` are different ones, of ``runs`` runs; ``met`` is what they came to of
+    """Result of a sample. ``steps`` are different ones, of ``runs`` runs; ``met`` is what they came to of
     what the group has, ``wanted``; ``deviation`` is the first; ``breach`` is a state in which a property of
     the theorems does not hold."""
 
@@ -96,7 +96,7 @@ class SampledModel:
 
 
 class ChecksSteps(Protocol):
-    """What holds the steps and the states of a model against a logic: ``Refinement``, and others like it."""
+    """Check of the steps and the states of a model against a logic: ``Refinement``, and others like it."""
 
     numbered: NumberedMachine
     report: Report
@@ -190,7 +190,7 @@ class _Sampling:
             self.deviation = self._deviation(failure, transition.event)
 
     def _judge(self, state: Numbers) -> None:
-        """What does not hold: anything at first, and after a wrong step a property."""
+        """Judge each statement of the logic: anything at first, and after a wrong step a property."""
         if self.deviation is None:
             failure = self.refinement.judge(state, _last(self.run))
             self.deviation = self._deviation(failure) if failure else None

@@ -41,6 +41,8 @@ from rebalance_verifier.properties.group import checks, consumer
 from rebalance_verifier.properties.group.clauses import TABLE, WITNESSES, most_rounds, rules
 
 A, B, C = Slot(0), Slot(1), Slot(2)
+REVOKED_FOR_LOST = "and its listener gets onPartitionsRevoked, not onPartitionsLost"
+
 STEP = Event("complete", 0, "")
 
 
@@ -397,11 +399,11 @@ def test_a_witness_is_shown_by_what_is_noted_and_by_nothing_else(name: str):
         (checks.commit(GROUP, "A", "B", 0b011, 0b110), "A can commit for t-1, which B owns"),
         (
             checks.lost(GROUP, call(REVOKED, 1, reset=True)),
-            "A has no membership, and its listener gets onPartitionsRevoked, not onPartitionsLost",
+            f"A has no membership, {REVOKED_FOR_LOST}",
         ),
         (
             checks.lost(GROUP, call(REVOKED, 1, midway=True)),
-            "A leaves in the middle of a rebalance, and its listener gets onPartitionsRevoked, not onPartitionsLost",
+            f"A leaves in the middle of a rebalance, {REVOKED_FOR_LOST}",
         ),
         (
             checks.assigned(GROUP, (call(Call.ASSIGNED, 0b011, believed=Parts(0b110)),)),

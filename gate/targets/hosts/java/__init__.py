@@ -37,7 +37,7 @@ _SAFE = "/:+@ "  # in a value, beside letters, digits and _.-~
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JavaTarget:
-    """What a ``java:`` spec says; ``str()`` is the spec again."""
+    """Parts of a ``java:`` spec; ``str()`` is the spec again."""
 
     class_name: str
     where: tuple[str, ...]

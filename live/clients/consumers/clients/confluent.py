@@ -66,7 +66,7 @@ class LibrdkafkaLog:
                     self.line(line.decode("utf-8", "replace"))
 
     def line(self, line: str) -> None:
-        """What a line says about the membership."""
+        """Read what a line says about the membership."""
         if self._recorder.config.get("group.protocol") == "consumer":
             return
         if found := JOINED.search(line):

@@ -102,7 +102,7 @@ class Recorder:
 
 
 class ListenerThrew(Exception):
-    """What a listener throws on command."""
+    """Exception that a listener throws on command."""
 
 
 class Client(ABC):

@@ -37,8 +37,8 @@ MORE_PROMISES: Mapping[str, Mapping[str, frozenset[Promise]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """What starts a client: its program without arguments, and variables of its environment. ``modules``: it
-    is one of Python's that can be forked from a process that has loaded these."""
+    """Command and files that start a client: its program without arguments, and variables of its environment.
+    ``modules``: it is one of Python's that can be forked from a process that has loaded these."""
 
     program: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
