@@ -54,7 +54,7 @@ Tasks = tuple[TaskId, ...]
 
 
 class StoreKind(StrEnum):
-    """What the tasks of a subtopology keep."""
+    """Kind of state that the tasks of a subtopology keep."""
 
     NONE = "none"
     LOGGED = "logged"  # a store with a changelog, from which a copy can be made
@@ -128,17 +128,17 @@ class Application:
 
     @cached_property
     def tasks(self) -> Tasks:
-        """All tasks, in the order of subtopologies."""
+        """Return all tasks, in the order of subtopologies."""
         return tuple([task for subtopology in self.subtopologies for task in subtopology.tasks])
 
     @cached_property
     def stores(self) -> dict[str, StoreKind]:
-        """Subtopology -> what its tasks keep."""
+        """Return for each subtopology what its tasks keep."""
         return {subtopology.id: subtopology.store for subtopology in self.subtopologies}
 
     @cached_property
     def logged(self) -> Tasks:
-        """The tasks of which copies can be made."""
+        """Return the tasks of which copies can be made."""
         stores = self.stores
         return tuple([task for task in self.tasks if stores[task.topic] is StoreKind.LOGGED])
 
@@ -149,7 +149,7 @@ class Application:
 
 @dataclass(frozen=True, slots=True)
 class ClientTasks:
-    """What one client is assigned. An answer may name a client twice, which Kafka does not see."""
+    """Tasks that one client is assigned. An answer may name a client twice, which Kafka does not see."""
 
     id: str
     active: Tasks = ()

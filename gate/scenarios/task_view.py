@@ -166,7 +166,7 @@ def _given(call: TaskCall, client: str) -> str:
 
 
 class Changed(Protocol):
-    """What one client has to do with tasks in a call, in words."""
+    """Change of one client's tasks in a call, in words."""
 
     def __call__(self, call: TaskCall, client: str) -> str: ...
 

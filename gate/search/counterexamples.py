@@ -64,7 +64,7 @@ class RecordedCall(NamedTuple):
 
 
 class RecordedClient(NamedTuple):
-    """What a process, or a member of one, has when a call is made: what runs, what is on its disk."""
+    """Record of a process, or a member of one, when a call is made: what runs, what is on its disk."""
 
     process: str = ""
     threads: int = 1

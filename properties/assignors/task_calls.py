@@ -37,7 +37,7 @@ TaskReply = TaskAnswer | Failure
 
 
 class TaskQuestion(NamedTuple):
-    """What are the tasks of these clients? ``again``: of another process of the target."""
+    """Question for the tasks of these clients; ``again``: of another process of the target."""
 
     protocol: RebalanceProtocol
     application: Application
@@ -68,22 +68,22 @@ class TaskCall:
 
     @cached_property
     def clients(self) -> dict[str, TaskClient]:
-        """Clients by id."""
+        """Return the clients by id."""
         return {client.id: client for client in self.application.clients}
 
     @cached_property
     def existing(self) -> frozenset[TaskId]:
-        """The tasks that there are."""
+        """Return the tasks that there are."""
         return frozenset(self.application.tasks)
 
     @cached_property
     def listed(self) -> Counter[str]:
-        """How often the answer names each client."""
+        """Return how often the answer names each client."""
         return Counter([one.id for one in self.assignment.clients])
 
     @cached_property
     def actives(self) -> dict[TaskId, list[str]]:
-        """Task -> the clients that shall run it, each as often as it is said."""
+        """Return for each task the clients that shall run it, each as often as it is said."""
         found: dict[TaskId, list[str]] = {}
         for one in self.assignment.clients:
             for task in one.active:
@@ -92,7 +92,8 @@ class TaskCall:
 
     @cached_property
     def standbys(self) -> dict[TaskId, list[str]]:
-        """Task -> the clients that shall keep a copy of its store, each as often as it is said."""
+        """Return for each task the clients that shall keep a copy of its store, each as often as it is
+        said."""
         found: dict[TaskId, list[str]] = {}
         for one in self.assignment.clients:
             for task in one.standby:
@@ -106,7 +107,7 @@ class TaskCall:
 
     @cached_property
     def threads(self) -> dict[str, int]:
-        """Process -> its number of threads."""
+        """Return the number of threads of each process."""
         found: dict[str, int] = {}
         for client in self.application.clients:
             found[client.process] = found.get(client.process, 0) + client.threads
@@ -114,7 +115,7 @@ class TaskCall:
 
     @cached_property
     def owners(self) -> dict[TaskId, str]:
-        """Task -> the first client that says that it runs there now."""
+        """Return for each task the first client that says that it runs there now."""
         found: dict[TaskId, str] = {}
         for client in self.application.clients:
             for task in client.active:

@@ -19,7 +19,7 @@ from rebalance_verifier.properties.assignors.scenarios import MAX_PARTITIONS
 
 
 class Copy(NamedTuple):
-    """What lies on a disk of the store of a task, and how far it is behind."""
+    """Copy on a disk of the store of a task, and how far it is behind."""
 
     task: TaskId
     lag: int = 0
@@ -46,7 +46,7 @@ class ScenarioClient:
 
 
 class TaskEventKind(StrEnum):
-    """What happens before a rebalance."""
+    """Kind of an event before a rebalance."""
 
     JOIN = "join"
     LEAVE = "leave"
@@ -86,7 +86,7 @@ class TaskScenario:
 
     @property
     def size(self) -> tuple[int, int, int, int]:
-        """Clients, tasks, what they arrive with, events: smaller is simpler, in this order."""
+        """Return clients, tasks, what they arrive with, events: smaller is simpler, in this order."""
         everyone = everyone_in(self)
         grown = sum(e.number for r in self.rounds for e in r if e.kind is TaskEventKind.GROW)
         return (

@@ -91,7 +91,7 @@ class BreakingScenario:
 
     @property
     def order(self) -> tuple[object, ...]:
-        """Those that have the fewest kinds of input first: they name causes at once."""
+        """Order those first that have the fewest kinds of input: they name causes at once."""
         return len(present(self.of_partitions)), self.scenario.size, self.number
 
 

@@ -38,7 +38,7 @@ class LockstepPlan:
 
 @dataclass(kw_only=True)
 class LockstepResult:
-    """What came of a plan. ``disagreement`` is that of the first walk that has one, made short.
+    """Result of a plan. ``disagreement`` is that of the first walk that has one, made short.
 
     ``seen_again``: a simulation of its own came to it too, so that it is not a JVM that somebody killed.
     ``stopped``: why not all was walked, or "".
@@ -53,7 +53,7 @@ class LockstepResult:
 
     @property
     def never_taken(self) -> list[str]:
-        """The actions of the model that were not taken."""
+        """Return the actions of the model that were not taken."""
         names = dict.fromkeys(action.name for action in machine(self.plan.setup).actions)
         return [name for name in names if not self.agreement.taken[name]]
 
