@@ -23,12 +23,14 @@ NEWEST_VERSION = 3
 
 class RebalanceProtocol(StrEnum):
     """How a member behaves in a rebalance (KIP-429, ``ConsumerPartitionAssignor``); or that none decides
-    anything, since the coordinator assigns (``group.protocol=consumer``, KIP-848). Of Kafka Streams: whether
-    a client assigns the tasks (KIP-924), or the coordinator of a streams group (KIP-1071)."""
+    anything, since the coordinator assigns: in a consumer group (``group.protocol=consumer``, KIP-848), or in
+    a share group, where several members may have one partition (KIP-932). Of Kafka Streams: whether a client
+    assigns the tasks (KIP-924), or the coordinator of a streams group (KIP-1071)."""
 
     EAGER = "eager"
     COOPERATIVE = "cooperative"
     CONSUMER = "consumer"
+    SHARE = "share"
     TASKS = "tasks"
     STREAMS = "streams"
 
@@ -46,10 +48,13 @@ class TopicPartition(NamedTuple):
 CLASSIC = (RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE)
 """Those of the classic protocol, in which a member leads and assigns."""
 
-SERVED = (RebalanceProtocol.CONSUMER,)
+SERVED = (RebalanceProtocol.CONSUMER, RebalanceProtocol.SHARE)
 """Those in which a broker assigns."""
 
-OF_PARTITIONS = (*CLASSIC, RebalanceProtocol.CONSUMER)
+EXCLUSIVE = (*CLASSIC, RebalanceProtocol.CONSUMER)
+"""Those in which a partition has one owner."""
+
+OF_PARTITIONS = (*EXCLUSIVE, RebalanceProtocol.SHARE)
 """Those in which members are assigned partitions."""
 
 OF_TASKS = (RebalanceProtocol.TASKS, RebalanceProtocol.STREAMS)

@@ -86,7 +86,7 @@ SHARED: dict[str, Option] = {
     # what is judged
     "--clause": _several("PATH", "only clauses below this path, such as kip429 or kip429/leader/4"),
     "--protocol": _one_of(
-        ("eager", "cooperative", "consumer", "tasks", "streams", "auto"),
+        ("eager", "cooperative", "consumer", "share", "tasks", "streams", "auto"),
         "only this rebalance protocol (auto: all that the target supports)",
         "auto",
     ),

@@ -124,11 +124,18 @@ def _unequal(plan: _Plan) -> None:
 
 
 def _claims(plan: _Plan) -> None:
-    """Members arrive owning something, every partition with at most one of them."""
+    """Members arrive owning something, every partition with at most one of them, of a share group any."""
     if any(m.owned for m in plan.members):
         return  # another dimension has drawn them already
     owners = len(plan.members)
     owned: dict[str, list[TopicPartition]] = {m.id: [] for m in plan.members}
+    if plan.protocol is RebalanceProtocol.SHARE:
+        for partition in plan.partitions():
+            for member in plan.members:
+                if partition.topic in member.topics and plan.chance(2):
+                    owned[member.id].append(partition)
+        plan.members = [replace(m, owned=tuple(owned[m.id])) for m in plan.members]
+        return
     skew = plan.draw.integer(0, 2)
     for partition in plan.partitions():
         choice = plan.draw.integer(0, owners + (skew if owners else 0))

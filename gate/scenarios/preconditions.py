@@ -70,7 +70,8 @@ class Ablation:
 
     ``instead``: another scenario without it, where taking it out takes too much.
     ``eager``: how real it is under EAGER, where claims are what an assignor wrote into its user data.
-    ``served``: its sentence where a broker assigns, if that is another.
+    ``served`` and ``served_realism``: its sentence, and how real it is, where a broker assigns, if those are
+    others.
     """
 
     name: str
@@ -80,6 +81,7 @@ class Ablation:
     without: Callable[[Scenario], Scenario]
     instead: Callable[[Scenario], Scenario] | None = None
     served: str = ""
+    served_realism: Realism | None = None
 
     def sentence_in(self, protocol: RebalanceProtocol) -> str:
         """Return its sentence under ``protocol``."""
@@ -87,7 +89,8 @@ class Ablation:
 
     def realism_in(self, protocol: RebalanceProtocol) -> Realism:
         """Return how real it is under ``protocol``."""
-        return self.eager if self.eager is not None and protocol is RebalanceProtocol.EAGER else self.realism
+        other = {RebalanceProtocol.EAGER: self.eager, **dict.fromkeys(SERVED, self.served_realism)}
+        return self.realism if (known := other.get(protocol)) is None else known
 
 
 def _with(member: ScenarioMember, **values: Any) -> ScenarioMember:
@@ -303,12 +306,12 @@ TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what
     ),
     Ablation(
         name="tied", sentence="two members claim a partition for the same generation",
-        served="two members were assigned one partition",
+        served="two members were assigned one partition", served_realism=Realism.HONEST,
         realism=Realism.UNREAL, without=_untied,
     ),
     Ablation(
         name="unsubscribed", sentence="a member claims what it does not subscribe to",
-        served="a member was assigned what it does not subscribe to",
+        served="a member was assigned what it does not subscribe to", served_realism=Realism.HONEST,
         realism=Realism.UNREAL, eager=Realism.LATE,
         without=_members(lambda m: _with(m, owned=tuple(p for p in m.owned if p.topic in m.topics))),
     ),

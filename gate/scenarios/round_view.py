@@ -11,6 +11,7 @@ from rebalance_verifier.gate.scenarios.task_view import answers_changed, rare, s
 from rebalance_verifier.gate.scenarios.task_view import stories as task_stories
 from rebalance_verifier.model.steps import StepView
 from rebalance_verifier.model.values import (
+    EXCLUSIVE,
     NEWEST_VERSION,
     NO_GENERATION,
     SERVED,
@@ -387,7 +388,8 @@ def unusual_preconditions(scenario: AnyScenario) -> list[str]:
     """
     if isinstance(scenario, TaskScenario):
         return rare(scenario)
-    found = [*_hostile(scenario), *_gone(scenario), *_repeated(scenario), *_shared(scenario)]
+    found = [*_hostile(scenario), *_gone(scenario), *_repeated(scenario)]
+    found += _shared(scenario) if scenario.protocol in EXCLUSIVE else ()
     found += [*_shrunk(scenario), *_ancient(scenario)]
     if scenario.protocol is RebalanceProtocol.COOPERATIVE:
         found += [*_dropped(scenario), *_returning(scenario)]

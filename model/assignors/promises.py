@@ -38,6 +38,7 @@ JAVA = {
     f"{_STREAMS}.internals.assignment.HighAvailabilityTaskAssignor": _EVEN_TASKS
     | {Promise.HIGH_AVAILABILITY, Promise.TAGS},
     "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": _EVEN_TASKS,
+    f"{_SERVER}.SimpleAssignor": frozenset({Promise.BALANCED, Promise.STICKY}),  # of share groups
 }
 """Those of Java, by class. The client's are aware of racks since KIP-881, which the bridge sees; no assignor
 of the coordinator reads racks."""

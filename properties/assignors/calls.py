@@ -261,8 +261,10 @@ class AssignorCall:
         return tuple([p for p in self.withheld if sum(room[m] for m in self.subscribers[p.topic]) > kept])
 
     def owners_at_once(self, partition: TopicPartition) -> tuple[str, ...]:
-        """Return who owns it while SyncGroup delivers the assignment: nobody if that is no more than one,
-        one alone if it is given it twice."""
+        """Return who owns it while SyncGroup delivers the assignment: nobody if that is no more than one, or
+        if several may; one alone if it is given it twice."""
+        if self.protocol is RebalanceProtocol.SHARE:
+            return ()
         given = self.granted.get(partition, ())
         held = self.holders.get(partition, ()) if self.protocol is RebalanceProtocol.COOPERATIVE else ()
         owners = given if set(given) <= set(held) else (*given, *held)

@@ -11,7 +11,7 @@ from typing import Any
 
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import OF_PARTITIONS, SERVED, RebalanceProtocol, TopicPartition
+from rebalance_verifier.model.values import EXCLUSIVE, SERVED, RebalanceProtocol, TopicPartition
 from rebalance_verifier.properties.assignors.calls import AssignorCall, AssignQuestion, Reply
 from rebalance_verifier.properties.assignors.played import AnyScenario
 
@@ -20,6 +20,8 @@ EAGER = RebalanceProtocol.EAGER
 COOPERATIVE = RebalanceProtocol.COOPERATIVE
 
 CONSUMER = RebalanceProtocol.CONSUMER
+
+SHARE = RebalanceProtocol.SHARE
 
 
 class Scope(StrEnum):
@@ -77,6 +79,18 @@ class History:
     """Index of the first undisturbed call after which nobody has to revoke; ``None``: never."""
 
 
+OF_SHARES = (
+    ("ConsumerGroupPartitionAssignor", "ShareGroupPartitionAssignor"),
+    ("group.consumer.assignors", "group.share.assignors"),
+    ("KIP-848, server-side assignors", "KIP-932, share group assignment"),
+    (
+        "KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol",
+        "KIP-932%3A+Queues+for+Kafka",
+    ),
+)
+"""How the sources of consumer groups are called of share groups."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServedText:
     """Where a clause comes from where a broker assigns, and its ``sentence`` if that is another then."""
@@ -103,7 +117,7 @@ class Clause:
     """Where the sentence comes from: KIP and section."""
     link: str
     check: Callable[..., Any]
-    protocols: tuple[RebalanceProtocol, ...] = OF_PARTITIONS
+    protocols: tuple[RebalanceProtocol, ...] = EXCLUSIVE
     promises: frozenset[Promise] = frozenset()
     unless: frozenset[Promise] = frozenset()
     needs: str = ""
@@ -116,8 +130,10 @@ class Clause:
         served = self.served
         if served is None or protocol not in SERVED:
             return self
-        sentence = served.sentence or self.sentence
-        return replace(self, sentence=sentence, rule=served.rule, link=served.link)
+        sentence, rule, link = served.sentence or self.sentence, served.rule, served.link
+        for name, of_shares in OF_SHARES if protocol is SHARE else ():
+            rule, link = rule.replace(name, of_shares), link.replace(name, of_shares)
+        return replace(self, sentence=sentence, rule=rule, link=link)
 
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
         """Check whether a target with these promises is asked for this clause under ``protocol``."""

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import CLASSIC, OF_TASKS, RebalanceProtocol
-from rebalance_verifier.properties.assignors.clause import COOPERATIVE, Clause, Scope, ServedText
+from rebalance_verifier.model.values import CLASSIC, OF_PARTITIONS, OF_TASKS, RebalanceProtocol
+from rebalance_verifier.properties.assignors.clause import COOPERATIVE, SHARE, Clause, Scope, ServedText
 from rebalance_verifier.properties.assignors.placement import (
     all_given_back,
     answered,
@@ -48,6 +48,7 @@ from rebalance_verifier.properties.assignors.settling import (
     settles_in_two,
     withheld_in_vain,
 )
+from rebalance_verifier.properties.assignors.sharing import all_busy, evenly_loaded, evenly_shared, once_each
 from rebalance_verifier.properties.assignors.task_clauses import TASK_CLAUSES
 
 # --- the table ------------------------------------------------------------------------------------
@@ -69,7 +70,13 @@ BROKER_ASSIGNORS = "https://kafka.apache.org/documentation/#brokerconfigs_group.
 
 KIP_848 = WIKI + "KIP-848%3A+The+Next+Generation+of+the+Consumer+Rebalance+Protocol"
 
+KIP_932 = WIKI + "KIP-932%3A+Queues+for+Kafka"
+
 ONLY_COOPERATIVE = (COOPERATIVE,)
+
+EVERY = OF_PARTITIONS
+
+ONLY_SHARE = (SHARE,)
 
 SERVER_SIDE = ServedText(rule="ConsumerGroupPartitionAssignor.assign", link=BROKER_ASSIGNORS)
 """Of what the interface of a broker's assignor asks for."""
@@ -86,14 +93,14 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="assign/2", level=Level.SAFETY, scope=Scope.CALL,
         sentence="a partition is assigned only to a member of the group that subscribes to its topic",
-        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=only_to_subscribers,
+        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=only_to_subscribers, protocols=EVERY,
         served=SERVER_SIDE,
     ),
     Clause(
         id="assign/3", level=Level.LIVENESS, scope=Scope.CALL,
         sentence="only partitions that exist are assigned; those of unknown topics may be given back to "
         "their owner",
-        rule="KIP-429, leader 2.6", link=KIP_429, check=only_existing,
+        rule="KIP-429, leader 2.6", link=KIP_429, check=only_existing, protocols=EVERY,
         served=ServedText(
             rule="SubscribedTopicDescriber.numPartitions", link=BROKER_ASSIGNORS,
             sentence="only partitions that exist are assigned",
@@ -102,13 +109,13 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="assign/4", level=Level.LIVENESS, scope=Scope.REPLY,
         sentence="an assignment comes back for every well-formed input, within its time and memory",
-        rule="KIP-429, leader 2.2", link=KIP_429, check=total,
+        rule="KIP-429, leader 2.2", link=KIP_429, check=total, protocols=EVERY,
         served=SERVER_SIDE,
     ),
     Clause(
         id="assign/5", level=Level.SAFETY, scope=Scope.REPLY,
         sentence="subscriptions and metadata are left as they were",
-        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=input_untouched,
+        rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=input_untouched, protocols=EVERY,
         served=ServedText(
             rule="GroupSpec", link=BROKER_ASSIGNORS,
             sentence="subscriptions, topics and earlier assignments are left as they were",
@@ -117,13 +124,13 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="assign/6", level=Level.QUALITY, scope=Scope.REPEAT,
         sentence="the same input gives the same assignment, in any process and whatever was asked before",
-        rule="KIP-54, algorithm", link=KIP_54, check=deterministic,
+        rule="KIP-54, algorithm", link=KIP_54, check=deterministic, protocols=EVERY,
         served=ServedText(rule=_DESIGN, link=KIP_848),
     ),
     Clause(
         id="assign/7", level=Level.QUALITY, scope=Scope.RELATION,
         sentence="the order of members, topics and claims changes nothing",
-        rule="KIP-54, algorithm", link=KIP_54, check=indifferent_to_order,
+        rule="KIP-54, algorithm", link=KIP_54, check=indifferent_to_order, protocols=EVERY,
         served=ServedText(
             rule=_DESIGN, link=KIP_848,
             sentence="the order of members, topics and earlier assignments changes nothing",
@@ -236,7 +243,8 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="partial/limit/1", level=Level.QUALITY, scope=Scope.CALL,
         sentence="no member has more partitions than the limit that the target states",
-        rule="promise partial", link=ASSIGNOR, check=within_capacity, promises=frozenset({Promise.PARTIAL}),
+        rule="promise partial", link=ASSIGNOR, check=within_capacity, protocols=EVERY,
+        promises=frozenset({Promise.PARTIAL}),
         served=ServedText(rule="promise partial", link=BROKER_ASSIGNORS),
     ),
     Clause(
@@ -269,6 +277,40 @@ TABLE: tuple[Clause, ...] = (
         sentence="all valid claims are kept, or none",
         rule="promise stop-the-world", link=KIP_429, check=all_given_back, protocols=ONLY_COOPERATIVE,
         promises=frozenset({Promise.STOP_THE_WORLD}),
+    ),
+    Clause(
+        id="kip932/complete/1", level=Level.LIVENESS, scope=Scope.CALL,
+        sentence="each partition of a subscribed topic is assigned to at least one member",
+        rule="KIP-932, share group assignment", link=KIP_932, check=complete, protocols=ONLY_SHARE,
+    ),
+    Clause(
+        id="kip932/once/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="a partition is assigned to a member once",
+        rule="KIP-932, share group assignment", link=KIP_932, check=once_each, protocols=ONLY_SHARE,
+    ),
+    Clause(
+        id="kip932/idle/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="a member that subscribes to a topic with partitions is assigned something",
+        rule="KIP-932, SimpleAssignor", link=KIP_932, check=all_busy, protocols=ONLY_SHARE,
+        promises=frozenset({Promise.BALANCED}),
+    ),
+    Clause(
+        id="kip932/balance/1", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="with equal subscriptions the numbers of members of two partitions differ by at most one",
+        rule="KIP-932, SimpleAssignor", link=KIP_932, check=evenly_shared, protocols=ONLY_SHARE,
+        promises=frozenset({Promise.BALANCED}),
+    ),
+    Clause(
+        id="kip932/balance/2", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="with equal subscriptions the numbers of partitions of two members differ by at most one",
+        rule="KIP-932, SimpleAssignor", link=KIP_932, check=evenly_loaded, protocols=ONLY_SHARE,
+        promises=frozenset({Promise.BALANCED}),
+    ),
+    Clause(
+        id="kip932/settled/1", level=Level.QUALITY, scope=Scope.HISTORY,
+        sentence="a further assignment of the same group changes nothing",
+        rule="KIP-932, SimpleAssignor", link=KIP_932, check=settled_is_final, protocols=ONLY_SHARE,
+        promises=frozenset({Promise.STICKY}),
     ),
     *TASK_CLAUSES,
 )  # fmt: skip

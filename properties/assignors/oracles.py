@@ -383,4 +383,12 @@ FLOORS: dict[RebalanceProtocol, tuple[str, ...]] = {
         "racks",
         "new members beside old ones",
     ),
+    RebalanceProtocol.SHARE: (
+        "partition that is gone",
+        "topic no longer subscribed",
+        "topic that does not exist",
+        "unequal subscriptions",
+        "racks",
+        "new members beside old ones",
+    ),
 }

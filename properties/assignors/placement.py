@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.values import SERVED, Racks, TopicPartition
+from rebalance_verifier.model.values import EXCLUSIVE, SERVED, Racks, TopicPartition
 from rebalance_verifier.properties.assignors import oracles
 from rebalance_verifier.properties.assignors.calls import AssignorCall, once
 from rebalance_verifier.properties.assignors.clause import COOPERATIVE, EAGER, Breach
@@ -373,7 +373,8 @@ def nobody_idle(call: AssignorCall) -> Breach | None:
 
 def well_placed(call: AssignorCall) -> bool:
     """Quality is measured on sound assignments only; an unsound one is reported as that."""
-    return not (exclusive(call) or only_to_subscribers(call) or only_existing(call) or complete(call))
+    twice = call.protocol in EXCLUSIVE and exclusive(call)
+    return not (twice or only_to_subscribers(call) or only_existing(call) or complete(call))
 
 
 def final(call: AssignorCall) -> bool:

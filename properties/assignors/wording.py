@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rebalance_verifier.model.values import (
@@ -74,13 +74,16 @@ _TASKS = RoundTerms(
     asks="JoinGroup",
     answers="SyncGroup",
 )
+_OF_SHARES = replace(_BROKER, asks="ShareGroupHeartbeat", answers="ShareGroupHeartbeat")
+
+_TERMS = {RebalanceProtocol.CONSUMER: _BROKER, RebalanceProtocol.SHARE: _OF_SHARES} | dict.fromkeys(
+    OF_TASKS, _TASKS
+)
 
 
 def terms_of(protocol: RebalanceProtocol) -> RoundTerms:
     """Return how a rebalance of ``protocol`` is spoken of."""
-    if protocol in OF_TASKS:
-        return _TASKS
-    return _BROKER if protocol in SERVED else _LEADER
+    return _TERMS.get(protocol, _LEADER)
 
 
 def same_owners(one: GroupAssignment, other: GroupAssignment) -> bool:

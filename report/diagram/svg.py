@@ -56,7 +56,7 @@ _LABELS = {
 }
 _APIS = {
     "JoinGroup": "Join", "SyncGroup": "Sync", "OffsetCommit": "Commit", "LeaveGroup": "Leave",
-    "ConsumerGroupHeartbeat": "Heartbeat",
+    "ConsumerGroupHeartbeat": "Heartbeat", "ShareGroupHeartbeat": "Heartbeat",
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import product
 
 import pytest
 from rebalance_verifier.base.verdict import Level
@@ -30,18 +31,20 @@ OF_CLIENTS = re.compile(
     r"|\bConsumerPartitionAssignor|superseded|\bclaim(s|ed|ing)?\b(?!&quot;)"
 )
 """What only a group has whose members lead; fields of a trace in JSON apart."""
-IDS = re.compile(r"kip\d+[/-][\w/-]+|KIP-848%3A[^\s\")<]*|\b\d+ claims?\b|>claims<|consumer, claims|\|claims")
+IDS = re.compile(
+    r"kip\d+[/-][\w/-]+|KIP-848%3A[^\s\")<]*|\b\d+ claims?\b|>claims<|(consumer|share), claims|\|claims"
+)
 """Names that mean nothing more: of clauses, pages, dimensions, and the size of a scenario."""
 
 
 class Wrong:
     """Gives each partition of a topic to its first subscriber, and errs in one way."""
 
-    protocols = ("consumer",)
+    protocols: tuple[str, ...] = ("consumer",)
     promises: tuple[str, ...] = ("balanced", "sticky", "spread", "rack-aware", "co-partitioned")
 
-    def __init__(self, way: str) -> None:
-        self.way = way
+    def __init__(self, way: str, protocol: str) -> None:
+        self.way, self.protocols = way, (protocol,)
 
     def assign(self, cluster: Cluster, group: GroupSubscription) -> Mapping[str, Partitions]:
         hands: dict[str, list[TopicPartition]] = {member: [] for member in group}
@@ -55,9 +58,11 @@ class Wrong:
         return {member: tuple(hand) for member, hand in hands.items()}
 
 
-@pytest.fixture(scope="module", params=["twice", "forgets", "keeps"])
+@pytest.fixture(
+    scope="module", params=product(("twice", "forgets", "keeps"), ("consumer", "share")), ids="-".join
+)
 def judged(request: pytest.FixtureRequest) -> Result:
-    with InProcess(Wrong(request.param)) as session:
+    with InProcess(Wrong(*request.param)) as session:
         plan = CheckPlan(profile=TINY, level=Level.QUALITY)
         result = check(plan, session, describe("mine", session.hello))
     assert result.clauses, "nothing was asked"

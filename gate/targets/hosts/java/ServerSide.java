@@ -183,10 +183,10 @@ final class ServerSide implements Function<Map<String, Object>, Map<String, Obje
             Map<String, Set<Integer>> owned = new TreeMap<>();
             for (Object run : Bridge.list(given.get("owned"))) {
                 Set<Integer> indexes = owned.computeIfAbsent(
-                    (String) Bridge.list(run).get(0), key -> new HashSet<>());
+                    (String) Bridge.list(run).get(0), key -> new TreeSet<>());
                 Bridge.list(Bridge.list(run).get(1)).forEach(index -> indexes.add(((Long) index).intValue()));
             }
-            owned.forEach((name, indexes) -> partitions.put(known.id(name), indexes));
+            owned.forEach((name, indexes) -> partitions.put(known.id(name), new HashSet<>(indexes)));
         }
 
         @Override

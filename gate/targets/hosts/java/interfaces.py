@@ -73,7 +73,8 @@ INTERFACES = (
         names=(f"{API}assignor.ShareGroupPartitionAssignor",),
         jar="kafka-group-coordinator-api",
         where="the broker, for share groups (group.share.assignors, KIP-932)",
-        not_yet="share groups have no clauses yet",
+        harness="ServerSide",
+        protocol=RebalanceProtocol.SHARE,
     ),
     AssignorInterface(
         kind="streams",
