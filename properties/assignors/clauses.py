@@ -48,7 +48,14 @@ from rebalance_verifier.properties.assignors.settling import (
     settles_in_two,
     withheld_in_vain,
 )
-from rebalance_verifier.properties.assignors.sharing import all_busy, evenly_loaded, evenly_shared, once_each
+from rebalance_verifier.properties.assignors.sharing import (
+    all_busy,
+    all_shared,
+    evenly_loaded,
+    evenly_shared,
+    moves_nothing,
+    once_each,
+)
 from rebalance_verifier.properties.assignors.task_clauses import TASK_CLAUSES
 
 # --- the table ------------------------------------------------------------------------------------
@@ -281,7 +288,7 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="kip932/complete/1", level=Level.LIVENESS, scope=Scope.CALL,
         sentence="each partition of a subscribed topic is assigned to at least one member",
-        rule="KIP-932, share group assignment", link=KIP_932, check=complete, protocols=ONLY_SHARE,
+        rule="KIP-932, share group assignment", link=KIP_932, check=all_shared, protocols=ONLY_SHARE,
     ),
     Clause(
         id="kip932/once/1", level=Level.QUALITY, scope=Scope.CALL,
@@ -309,7 +316,7 @@ TABLE: tuple[Clause, ...] = (
     Clause(
         id="kip932/settled/1", level=Level.QUALITY, scope=Scope.HISTORY,
         sentence="a further assignment of the same group changes nothing",
-        rule="KIP-932, SimpleAssignor", link=KIP_932, check=settled_is_final, protocols=ONLY_SHARE,
+        rule="KIP-932, SimpleAssignor", link=KIP_932, check=moves_nothing, protocols=ONLY_SHARE,
         promises=frozenset({Promise.STICKY}),
     ),
     *TASK_CLAUSES,

@@ -5,9 +5,20 @@ from __future__ import annotations
 from collections import Counter
 
 from rebalance_verifier.properties.assignors.calls import AssignorCall
-from rebalance_verifier.properties.assignors.clause import Breach
-from rebalance_verifier.properties.assignors.placement import well_placed
+from rebalance_verifier.properties.assignors.clause import Breach, History
+from rebalance_verifier.properties.assignors.placement import complete, well_placed
+from rebalance_verifier.properties.assignors.settling import settled_is_final
 from rebalance_verifier.properties.assignors.wording import counted, listed, loads_of, pairs
+
+
+def all_shared(call: AssignorCall) -> Breach | None:
+    """Return a partition of a subscribed topic that nobody has."""
+    return complete(call)
+
+
+def moves_nothing(history: History) -> Breach | None:
+    """Return what moves although nothing has changed."""
+    return settled_is_final(history)
 
 
 def once_each(call: AssignorCall) -> Breach | None:

@@ -23,7 +23,7 @@ from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
 from rebalance_verifier.gate.search import counterexamples
 from rebalance_verifier.model.bugs.catalogue import entries_of
 from rebalance_verifier.model.bugs.releases import ranges
-from rebalance_verifier.model.values import CLASSIC, SERVED, family
+from rebalance_verifier.model.values import CLASSIC, FAMILY, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.report.diagram.scenario_diagram import of_trace
@@ -252,8 +252,9 @@ def by_group(judged: Sequence[Judged]) -> Iterator[list[Judged]]:
 
 def merged(one: Judged, clause: Clause) -> tuple[str, TargetCell]:
     """Return the worst cell of a clause over the protocols, and its row."""
-    families = {family(p) for key in one.clauses for p in SERVED if key.endswith(f"-{p}")} or {CLASSIC}
-    keys = (f"{clause.id}-{p}" for p in clause.protocols if family(p) in families)
+    protocols = {RebalanceProtocol(key.rpartition("-")[2]) for key in one.clauses}
+    families = {FAMILY[protocol] for protocol in protocols} or {CLASSIC}
+    keys = (f"{clause.id}-{p}" for p in clause.protocols if FAMILY[p] in families)
     pairs = [(key, one.clauses.get(key, _NOTHING)) for key in keys]
     return min(pairs, key=lambda pair: _WORST.index(pair[1].mark), default=(clause.id, _OTHER_SIDE))
 

@@ -78,6 +78,11 @@ def call(
     )
 
 
+def shared(given: Mapping[str, str], **more: Any) -> AssignorCall:
+    """Return a call of a share group."""
+    return call(given, protocol=RebalanceProtocol.SHARE, **more)
+
+
 Check = Callable[..., Any]  # a breach, or None: what is asked of it says which
 
 
@@ -484,6 +489,42 @@ CASES: list[tuple[str, str, AssignorCall, str | None]] = [
         "weighted/idle/1",
         "none that it could take",
         call({"A": "t-0 t-1 t-2", "B": ""}, subscribed={"A": "t", "B": "u"}),
+        None,
+    ),
+    (
+        "kip932/complete/1",
+        "nobody has one",
+        shared({"A": "t-0 t-1", "B": "t-1"}),
+        "t-2 is assigned to nobody",
+    ),
+    ("kip932/complete/1", "all have somebody", shared({"A": "t-0 t-1", "B": "t-1 t-2"}), None),
+    ("kip932/once/1", "twice", shared({"A": "t-0 t-1 t-0", "B": "t-2"}), "t-0 is assigned to A 2 times"),
+    ("kip932/once/1", "to two members", shared({"A": "t-0 t-1", "B": "t-0 t-2"}), None),
+    ("kip932/idle/1", "nothing", shared({"A": "t-0 t-1 t-2", "B": ""}), "B subscribes to t and is assigned"),
+    (
+        "kip932/idle/1",
+        "nothing there is",
+        shared({"A": "t-0 t-1 t-2", "B": ""}, subscribed={"A": "t", "B": "gone"}),
+        None,
+    ),
+    (
+        "kip932/balance/1",
+        "three and one",
+        shared({"A": "t-0 t-1", "B": "t-0 t-2", "C": "t-0"}),
+        "t-0 has 3 members and t-1 1",
+    ),
+    ("kip932/balance/1", "two and one", shared({"A": "t-0 t-1", "B": "t-0 t-2", "C": "t-1"}), None),
+    (
+        "kip932/balance/2",
+        "three and one",
+        shared({"A": "t-0 t-1 t-2", "B": "t-0"}),
+        "3 partitions and another 1",
+    ),
+    ("kip932/balance/2", "two and one", shared({"A": "t-0 t-1", "B": "t-2"}), None),
+    (
+        "kip932/balance/2",
+        "another topic that does not exist",
+        shared({"A": "t-0 t-1 t-2", "B": "t-0"}, subscribed={"A": "t", "B": "t gone"}),
         None,
     ),
 ]
