@@ -504,7 +504,10 @@ def test_program_that_does_not_leave(session):
         ("start_exit", ["ended with exit status 4", "| cannot find my configuration"]),
         ("hello_garbage", ["not one line of JSON", "Welcome to the shell", "protocol.schema.json"]),
         ("hello_typo", ["hello: unknown key 'promisses'; known are name, protocols"]),
-        ("hello_no_protocols", ["protocols must name some of eager, cooperative, consumer; got []"]),
+        (
+            "hello_no_protocols",
+            ["protocols must name some of eager, cooperative, consumer, share, tasks, streams; got []"],
+        ),
     ],
 )
 def test_does_not_start(session, mode, texts):

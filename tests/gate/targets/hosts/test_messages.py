@@ -190,9 +190,13 @@ BAD_RESULTS = [
     (
         "hello",
         hello(protocols=["lazy"]),
-        "hello: protocols: expected one of eager, cooperative, consumer, share, got 'lazy'",
+        "hello: protocols: expected one of eager, cooperative, consumer, share, tasks, streams, got 'lazy'",
     ),
-    ("hello", hello(protocols=[]), "hello: protocols must name some of eager, cooperative, consumer, share; got []"),
+    (
+        "hello",
+        hello(protocols=[]),
+        "hello: protocols must name some of eager, cooperative, consumer, share, tasks, streams; got []",
+    ),
     ("hello", hello(protocols=["eager", "eager"]), "hello: protocols must name some of"),
     ("hello", hello(promises=["luck"]), "hello: promises: expected one of balanced, balanced-equal"),
     ("hello", hello(user_data=1), "hello: user_data: expected true or false, got 1"),
