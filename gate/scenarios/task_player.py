@@ -316,7 +316,8 @@ class _TaskGroup:
                     self.subtopologies[event.id] = replace(one, racks=_grown(one, event.number))
                 case TaskEventKind.FALL_BEHIND if state is not None:
                     for task in state.copies.keys() - state.active:
-                        state.copies[task] += event.number
+                        end = self.subtopologies[task.topic].end  # nobody is further behind than that
+                        state.copies[task] = min(end, state.copies[task] + event.number)
                     witnesses.add("copies fall behind")
                 case TaskEventKind.UNKNOWN_ENDS:
                     unknown = True
@@ -333,7 +334,9 @@ class _TaskGroup:
         known = {task for one in self.subtopologies.values() for task in one.tasks}
         taken = {task for other in self.states.values() for task in other.active}
         state.active = {task for task in client.active if task in known and task not in taken}
-        state.copies = {task: lag for task, lag in map(Copy._make, client.copies) if task in known}
+        ends = {task: one.end for one in self.subtopologies.values() for task in one.tasks}
+        copies = map(Copy._make, client.copies)
+        state.copies = {task: min(lag, ends[task]) for task, lag in copies if task in known}
         if not client.started:
             state.standby = set(state.copies) - state.active
         for task in state.active:
