@@ -37,7 +37,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     PYTHON,
     SARAMA,
 )
-from rebalance_verifier.pipeline.audit.sources.patterns import KnownLine, Source, Unlike
+from rebalance_verifier.pipeline.audit.sources.patterns import KnownLine, Source, UnrecognisedTail
 
 from tools.arguments import writable
 
@@ -210,7 +210,7 @@ def readings(name: str, text: str) -> tuple[KnownLine, ...]:
         plain = HOLE.sub(lambda hole: "7" if hole[0].endswith("d") else "t", text)
         try:
             line = source.match(plain)[0]
-        except Unlike:
+        except UnrecognisedTail:
             return ()
         return (line,) if line is not None and line.kind is not None else ()
     if len(HOLE.findall(text)) > MAX_HOLES:
@@ -220,7 +220,7 @@ def readings(name: str, text: str) -> tuple[KnownLine, ...]:
         for one in {message, LEAD.sub("", message, count=1)}:
             try:
                 line, _ = source.match(one.replace("%%", "%"))
-            except Unlike:
+            except UnrecognisedTail:
                 continue
             if line is not None and line.kind is not None:
                 found[line.start + line.rest] = line

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources.assignments import written
 from rebalance_verifier.pipeline.audit.sources.envelopes import INNER, Wrapped, pairs_of
-from rebalance_verifier.pipeline.audit.sources.patterns import CAPTURES, KnownLine, Reading, Unlike
+from rebalance_verifier.pipeline.audit.sources.patterns import CAPTURES, KnownLine, Reading, UnrecognisedTail
 
 PLAIN_WORDS = 2
 """A message of so few words may be anybody's: it is the client's where the fields stand with it."""
@@ -108,7 +108,7 @@ class FieldSource:
     def read(self, wrapped: Wrapped) -> Reading | None:
         """Return what a line says; None for one that is not of this source.
 
-        Raises Unlike where the message is one of theirs, and its fields are not on the line.
+        Raises UnrecognisedTail where the message is one of theirs, and its fields are not on the line.
         """
         for head, message, fields in self._spoken(wrapped):
             rows = self._by_message.get(message, ())
@@ -117,7 +117,9 @@ class FieldSource:
                     return Reading({"head": head}, row, caught, message)
             if rows and len(message.split()) > PLAIN_WORDS:
                 wanted = ", ".join(name.field for name in rows[0].fields if not name.optional)
-                raise Unlike(f"the fields of {message!r} are not on its line ({wanted}): log JSON or logfmt")
+                raise UnrecognisedTail(
+                    f"the fields of {message!r} are not on its line ({wanted}): log JSON or logfmt"
+                )
         return None
 
     def _spoken(self, wrapped: Wrapped) -> Iterator[tuple[str, str, Mapping[str, Any]]]:

@@ -20,7 +20,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     RUNNING,
     TARGETED,
 )
-from rebalance_verifier.pipeline.audit.sources.patterns import Source, Unlike
+from rebalance_verifier.pipeline.audit.sources.patterns import Source, UnrecognisedTail
 from rebalance_verifier.pipeline.audit.sources.rows import (
     EventPart,
     LineRow,
@@ -263,7 +263,7 @@ class LineParser:
             reading = source.read(wrapped)
             if reading is None:
                 if not source.loose and _ends_in_its_head(source, wrapped.text):
-                    raise Unlike
+                    raise UnrecognisedTail
                 if not source.loose:
                     self._count(file, source.name)
                     self._pass(wrapped.text)
@@ -293,7 +293,7 @@ class LineParser:
                 "\ufffd" in message[:SHOWN] or any("\ufffd" in f"{one.topic}{one.member}" for one in parts)
             ):
                 raise NotRead(BROKEN)
-        except Unlike as error:
+        except UnrecognisedTail as error:
             self._unread(source, file, number, wrapped, str(error) or UNLIKE)
             return True
         except NotRead as error:

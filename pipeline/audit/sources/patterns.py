@@ -114,7 +114,7 @@ class Source:
         return None if found is None else (captures(found), bare(text[found.end() :]))
 
     def read(self, wrapped: Wrapped) -> Reading | None:
-        """Return what a line says; None for one without the prefix. Raises Unlike as `match` does."""
+        """Return what a line says; None for one without the prefix. Raises what `match` does."""
         split = self.split(wrapped.text)
         return None if split is None else Reading(split[0], *self.match(split[1]), split[1])
 
@@ -137,7 +137,7 @@ class Source:
     def match(self, message: str) -> tuple[Line | None, dict[str, str]]:
         """The row that takes a message, and what that catches. No row: none begins as the message does.
 
-        Raises Unlike where one does, and the message goes on otherwise.
+        Raises UnrecognisedTail where one does, and the message goes on otherwise.
         """
         size, rows = self._by_start
         if f"{message} " in self._starts:  # nothing follows it, and blanks at the end of a line are nobody's
@@ -154,7 +154,7 @@ class Source:
             if line.takes_all and line.regex.fullmatch(message):
                 return line, {}
         if begun or self._is_cut(message):
-            raise Unlike
+            raise UnrecognisedTail
         return None, {}
 
     def _is_cut(self, message: str) -> bool:
@@ -193,7 +193,7 @@ class Reading(NamedTuple):
     message: str
 
 
-class Unlike(ValueError):
+class UnrecognisedTail(ValueError):
     """A message that begins like a line of its source, and goes on otherwise."""
 
 
