@@ -124,7 +124,9 @@ def _option(config: pytest.Config, name: str) -> str:
     return _given(config, name) or DEFAULTS.get(name, "")
 
 
-def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..., None]:
+def conformance(
+    target: Any = None, *, server_side: bool = False, protocol: str | None = None
+) -> Callable[..., None]:
     """Return a parametrised test function that judges ``target``; assign it to a name that starts with test.
 
     ``target`` is what ``rebalance check`` takes (it runs in a process of its own, so a hang or a crash
@@ -132,10 +134,14 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
     for ``--rebalance-target``. A broken clause fails its test with the minimised counterexample;
     clauses weaker than ``--rebalance-level`` xfail instead; what the target does not support is
     skipped with the reason; a known failure that is fixed fails. ``server_side``: it is an assignor of a
-    coordinator (KIP-848), and is asked as one.
+    coordinator (KIP-848), and is asked as one. ``protocol``: it is one of share groups ("share", KIP-932), or
+    of tasks of Kafka Streams ("tasks" in a client, "streams" on a broker).
     """
-    from rebalance_verifier.properties.assignors.clause import CONSUMER
+    from rebalance_verifier.model.values import CLASSIC, FAMILY, RebalanceProtocol
     from rebalance_verifier.properties.assignors.clauses import TABLE
+
+    named = RebalanceProtocol(protocol) if protocol else RebalanceProtocol.CONSUMER if server_side else None
+    family = FAMILY[named] if named else CLASSIC
 
     cases = [
         pytest.param(
@@ -149,7 +155,7 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
         )
         for clause in TABLE
         for protocol in clause.protocols
-        if (protocol is CONSUMER) is server_side
+        if protocol in family
     ]
 
     @pytest.mark.parametrize("rebalance_case", [*cases, pytest.param(SEARCHED, id=SEARCHED)])
@@ -166,11 +172,19 @@ def conformance(target: Any = None, *, server_side: bool = False) -> Callable[..
         else:
             row = next((r for r in result.clauses if r.id == rebalance_case), None)
             if row is None:
-                pytest.fail(f"{result.target.name}: write server_side={not server_side}", pytrace=False)
+                pytest.fail(f"{result.target.name}: write {_asked_as(result)}", pytrace=False)
             _settle(row, result, request.node)
 
     setattr(test, _TARGET, target)
     return test
+
+
+def _asked_as(result: Result) -> str:
+    """Return the argument of conformance() by which a target is asked the clauses of its own protocol."""
+    own = result.target.protocols[0]
+    if own in ("eager", "cooperative", "consumer"):
+        return f"server_side={own == 'consumer'}"
+    return f'protocol="{own}"'
 
 
 def _plan(config: pytest.Config) -> CheckPlan:
