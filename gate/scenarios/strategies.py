@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from hypothesis import strategies as st
 from rebalance_verifier.gate.scenarios import exclusions
 from rebalance_verifier.gate.scenarios.generator import DIMENSIONS, SMALL, Size, generate
-from rebalance_verifier.model.values import RebalanceProtocol
+from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.scenarios import Scenario
 
 
@@ -35,6 +35,8 @@ def histories(
         size: the largest group.
         without: kinds of input that the assignor is not made for, such as ["unequal"].
     """
+    if RebalanceProtocol(protocol) in OF_TASKS:
+        raise ValueError(f"{protocol}: histories are of partitions; `check` judges a task assignor")
     named = None if dimensions is None else tuple(dimensions)
     return _histories(RebalanceProtocol(protocol), named, size, exclusions.excluded(without))
 

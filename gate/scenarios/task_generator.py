@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from rebalance_verifier.base.draws import Draw, member_ids, pick
-from rebalance_verifier.gate.scenarios.generator import CROWD, RACKS
+from rebalance_verifier.gate.scenarios.generator import CROWD, ONE_IN_LARGE, RACKS
 from rebalance_verifier.model.tasks import RackStrategy, StoreKind, Subtopology, TaskConfigs
 from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.task_scenarios import (
@@ -348,6 +348,15 @@ def some(draw: Draw) -> tuple[str, ...]:
     return tuple(d.name for d in TASK_DIMENSIONS if draw.integer(1, one_in) == 1)
 
 
+def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> TaskScenario:
+    """Return a scenario that follows from ``draw`` alone: half along what is systematic, half along
+    combinations."""
+    protocol = pick(draw, protocols)
+    if draw.integer(0, 1):
+        return generate(draw, protocol, *pick(draw, along(protocol)))
+    return generate(draw, protocol, some(draw), LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
+
+
 def crowd(protocol: RebalanceProtocol, members: int) -> TaskScenario:
     """A seventh as many tasks as members of the crowd of partitions, on few processes: each of them has a lag
     for each task."""
@@ -364,8 +373,3 @@ def crowd(protocol: RebalanceProtocol, members: int) -> TaskScenario:
         rounds=((), (joiner,)),
         dimensions=(CROWD,),
     )
-
-
-def names(protocols: Sequence[RebalanceProtocol]) -> list[str]:
-    """Return the dimensions that mean anything under some of these protocols."""
-    return [d.name for d in TASK_DIMENSIONS if set(d.protocols) & set(protocols)]

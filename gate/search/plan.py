@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 
-from rebalance_verifier.base.draws import Seeded
+from rebalance_verifier.base.draws import Draw, Seeded
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios import generator, task_generator
 from rebalance_verifier.gate.scenarios.exclusions import not_drawn, without
@@ -111,6 +111,13 @@ def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number:
     # A share assignor may give everything to everybody, as that of 4.0.0 does: 4 million are no answer.
     many = profile.crowd // 10 if protocol is RebalanceProtocol.SHARE else profile.crowd
     return _without(plan, drawn.crowd(protocol, many))
+
+
+def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> AnyScenario:
+    """Return a scenario that follows from ``draw`` alone, for a target of these protocols, which are of
+    partitions or of tasks."""
+    of_tasks = protocols[0] in OF_TASKS
+    return task_generator.drawn(draw, protocols) if of_tasks else generator.drawn(draw, protocols)
 
 
 def _without(plan: CheckPlan, scenario: AnyScenario) -> AnyScenario:

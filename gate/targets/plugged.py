@@ -19,6 +19,7 @@ from rebalance_verifier.model.assignor import Assignor
 from rebalance_verifier.model.assignors import NAMES
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched
 from rebalance_verifier.model.values import (
+    OF_TASKS,
     Cluster,
     GroupAssignment,
     GroupSubscription,
@@ -56,6 +57,8 @@ def plugged(spec: str) -> Plugged:
         _hosted(spec)
         return Plugged(spec, name)
     assignor = _hosted(spec)
+    if any(protocol in OF_TASKS for protocol in assignor.protocols):
+        raise TargetError(f"{spec!r} assigns tasks, which a group of consumers has none of")
     if RebalanceProtocol.COOPERATIVE in assignor.protocols:
         return Plugged(spec, "cooperative-sticky")
     return Plugged(spec, "sticky" if assignor.writes else "range")

@@ -13,10 +13,9 @@ from typing import Any
 
 from rebalance_verifier.base.draws import Seeded
 from rebalance_verifier.base.verdict import Level
-from rebalance_verifier.gate.scenarios.generator import drawn
 from rebalance_verifier.gate.scenarios.player import Found, PlayedHistory
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario
-from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile, drawn
 from rebalance_verifier.gate.search.progress import CheckProgress
 from rebalance_verifier.gate.search.result import Result
 from rebalance_verifier.gate.search.search import check, describe
