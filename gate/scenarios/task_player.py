@@ -215,8 +215,9 @@ def _left_alone(group: _TaskGroup, judge: _TaskJudge, calls: list[TaskCall]) -> 
     while len(calls) - alone <= allowed and settled is None:
         call = yield from _rebalance(group, judge, calls)
         if not call.revoked or scenario.protocol is STREAMS:
-            group.catch_up(whole=not call.assignment.followup)
-            settled = None if call.assignment.followup else len(calls) - 1
+            asks = call.assignment.followup and Promise.FALLBACK not in judge.promises
+            group.catch_up(whole=not asks)
+            settled = None if asks else len(calls) - 1
         else:
             judge.witnesses.add("task withheld")
         if settled is None:

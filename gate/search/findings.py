@@ -19,7 +19,7 @@ from rebalance_verifier.gate.search.causes.attribution import (
 from rebalance_verifier.gate.search.causes.tasks import TaskAttribution
 from rebalance_verifier.gate.search.plan import CheckPlan
 from rebalance_verifier.gate.search.result import Finding
-from rebalance_verifier.gate.search.subject import PLAYS, Subject
+from rebalance_verifier.gate.search.subject import Subject
 from rebalance_verifier.gate.search.time_limit import shrink_until
 from rebalance_verifier.gate.targets.hosts.inside import OutOfTime
 from rebalance_verifier.properties.assignors.played import AnyScenario
@@ -108,7 +108,7 @@ def attribution(
             records = [*hasty.plays(numbers, lambda number: played[number - first], (clause,))]
             session.history = numbers.stop
             if subject.alike is False:
-                records = [subject.lasting(record, clause, PLAYS) for record in records]
+                records = [subject.steady(record, clause) for record in records]
         finally:
             session.call_seconds = patient
         used = 0.0 if plan.repeatable else session.cpu_seconds

@@ -96,17 +96,30 @@ class Subject:
     def showing(self, scenario: AnyScenario, clause: Clause) -> PlayedHistory:
         """Return the first play that breaks a clause, or the last: there are several where equal questions
         may have several answers, and need not."""
-        for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT else 1):
+        for _ in range(PLAYS_AT_RANDOM if clause.scope is Scope.REPEAT or clause.by_chance else 1):
             record = self.play(scenario, (clause,))
             if record.found or record.failure is not None:
                 break
+        return record
+
+    def steady(self, record: PlayedHistory, clause: Clause) -> PlayedHistory:
+        """Return a play of a target whose answers change that says whether a clause is broken: by each of a
+        few plays, or, of answers that have to stay, by one."""
+        if not clause.by_chance:
+            return self.lasting(record, clause, PLAYS)
+        for _ in range(PLAYS - 1):
+            if record.breach_of(clause.id):
+                break
+            record = self.play(record.scenario, (clause,))
         return record
 
     def lasting(self, record: PlayedHistory, clause: Clause, plays: int = 0) -> PlayedHistory:
         """Return a play, or, if it breaks a clause, the first of so many (as many as it takes) that does not.
         To answer now so and now otherwise is a breach by itself; what takes long to fail is not waited
         for."""
-        if clause.scope is Scope.REPEAT or record.failure is not None or not record.breach_of(clause.id):
+        if clause.scope is Scope.REPEAT or clause.by_chance:
+            return record
+        if record.failure is not None or not record.breach_of(clause.id):
             return record
         plays = plays or (PLAYS if self.alike else PLAYS_AT_RANDOM)
         more = (self.play(record.scenario, (clause,)) for _ in range(plays - 1))

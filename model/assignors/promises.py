@@ -34,7 +34,7 @@ JAVA = {
     f"{_STREAMS}.assignment.assignors.StickyTaskAssignor": _EVEN_TASKS,
     f"{_STREAMS}.internals.assignment.StickyTaskAssignor": _EVEN_TASKS,
     f"{_STREAMS}.internals.assignment.LegacyStickyTaskAssignor": _EVEN_TASKS,
-    f"{_STREAMS}.internals.assignment.FallbackPriorTaskAssignor": _TASKS,
+    f"{_STREAMS}.internals.assignment.FallbackPriorTaskAssignor": _TASKS | {Promise.FALLBACK},
     f"{_STREAMS}.internals.assignment.HighAvailabilityTaskAssignor": _EVEN_TASKS
     | {Promise.HIGH_AVAILABILITY, Promise.TAGS},
     "org.apache.kafka.coordinator.group.streams.assignor.StickyTaskAssignor": _EVEN_TASKS,

@@ -120,6 +120,8 @@ class Clause:
     protocols: tuple[RebalanceProtocol, ...] = EXCLUSIVE
     promises: frozenset[Promise] = frozenset()
     unless: frozenset[Promise] = frozenset()
+    by_chance: bool = False
+    """It is about answers that stay: one that breaks it in one of several plays does so."""
     needs: str = ""
     """A situation that a search has to reach, or nothing was asked: without it nothing breaks the clause."""
     served: ServedText | None = None

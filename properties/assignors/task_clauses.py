@@ -98,12 +98,13 @@ TASK_CLAUSES: tuple[Clause, ...] = (
         id="task/10", level=Level.LIVENESS, scope=Scope.HISTORY,
         sentence="left alone, with copies that catch up, tasks stop moving and follow-up rebalances end",
         rule="KIP-441, probing rebalances", link=KIP_441, check=probing_ends, protocols=ONLY_CLIENT,
+        unless=frozenset({Promise.FALLBACK}),
     ),
     Clause(
         id="task/11", level=Level.QUALITY, scope=Scope.HISTORY,
         sentence="once settled, a rebalance with nothing changed moves no task and no standby",
         rule="KIP-54, stickiness", link=KIP_54, check=settled_stays, protocols=OF_TASKS,
-        promises=frozenset({Promise.STICKY}),
+        promises=frozenset({Promise.STICKY}), by_chance=True,
     ),
     Clause(
         id="task/12", level=Level.QUALITY, scope=Scope.HISTORY,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 from dataclasses import replace
 from datetime import date
@@ -92,7 +93,7 @@ def test_a_finding_is_drawn_as_tasks_on_processes_and_may_be_known():
     for pattern in ("task/1", "task/1-tasks@nobody", "task/**-tasks"):
         entries = known.parse(f"{pattern}  # an issue", "list")
         assert allow(result, entries, (), date(2026, 1, 1)).verdict is Verdict.CONFORMANT, pattern
-    with pytest.raises(known.known.KnownError, match="nowhere"):
+    with pytest.raises(ValueError, match="nowhere"):
         known.parse("task/1@nowhere", "list")
 
 
@@ -155,3 +156,41 @@ def test_an_adapter_is_tried_with_three_questions():
     assert [step.title for step in steps if not step.ok] == []
     assert len(steps) == 5
     assert "A runs both tasks, B is new (tasks)" in [step.title for step in steps]
+
+
+class Restless(Alone):
+    """Gives the standby of one task to this process or that, as a coin falls."""
+
+    promises = ("sticky",)
+
+    def __init__(self) -> None:
+        self.coin = random.Random(0)
+
+    def assign_tasks(self, application: Application) -> Any:
+        given = super().assign_tasks(application)
+        others = sorted(one for one, (active, _) in given.items() if not active)
+        if len(others) > 1 and application.logged:
+            keeper = self.coin.choice(others)
+            given[keeper] = ((), application.logged[:1])
+        return given
+
+
+def test_standbys_that_move_by_chance_are_found_in_a_group_as_small_as_that_takes():
+    """A breach that came and went was called unconfirmed, as if nothing had been seen."""
+    rows = {row.clause.id: row for row in judged(Restless(), each=6, mixed=60).clauses}
+    found = rows["task/11"].finding
+    assert rows["task/11"].status is Status.VIOLATED
+    assert found is not None
+    assert (found.scenario.size[:2], found.cause and found.cause.id) == ((3, 1), "standbys")
+
+
+def test_one_that_decides_while_lags_are_unknown_may_ask_for_ever():
+    class Asking(Alone):
+        def assign_tasks(self, application: Application) -> Any:
+            first = min(client.id for client in application.clients)
+            idle = {client.id: () for client in application.clients}
+            return TaskAssignment.of(idle | {first: application.tasks}, followup=True)
+
+    assert finding(judged(Asking(), each=1, mixed=0)).clause.id == "task/10"
+    Asking.promises = ("fallback",)
+    assert judged(Asking(), each=1, mixed=0).verdict is Verdict.CONFORMANT

@@ -101,6 +101,7 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
             names.put(process.id.toString(), process.name);
             known.add(process);
         }
+        known.sort(Comparator.comparing(process -> process.name)); // how the request is ordered decides nothing
         return assignor instanceof TaskAssignor
             ? ask((TaskAssignor) assignor, configs, tasks, known, names)
             : ask((LegacyTaskAssignor) assignor, configs, tasks, known, names);
