@@ -41,7 +41,7 @@ def test_the_list_in_three_formats(rebalance):
     newest = ".".join(map(str, CURRENT))
     for first in (text.out, rebalance("bugs", "J7", "--story").out):
         about = " ".join(first.split())[:240]
-        assert "one mistake at a time, in a group that is else as specified" in about
+        assert "one bug at a time, in a group that is otherwise as specified" in about
         assert f"--matrix --release {newest},broker-{newest}" in about
 
 

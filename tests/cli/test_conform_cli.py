@@ -154,7 +154,7 @@ def test_faults_that_nobody_wrote_down(rebalance):
     assert rebalance("conform", write(lines), *CALM).code == 1
     ran = rebalance("conform", "events.jsonl", *CALM, "--max-faults", 2)
     assert ran.code == 0
-    assert ", 1 fault that nobody wrote down" in ran.out
+    assert ", 1 fault that the recording does not have" in ran.out
 
 
 def test_what_a_recording_says_of_itself(rebalance):

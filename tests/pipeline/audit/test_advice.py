@@ -85,5 +85,5 @@ def test_release_and_assignor_are_those_of_whom_the_finding_is_about():
 
 def test_a_zombie_is_nobodys_mistake():
     assert "owned-by-zombie" not in BREAKS
-    assert advice.unknown(finding("owned-by-zombie")).startswith("nobody's mistake")
+    assert advice.unknown(finding("owned-by-zombie")).startswith("no bug: ")
     assert advice.unknown(finding()) != advice.unknown(finding("owned-by-zombie"))

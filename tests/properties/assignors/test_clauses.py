@@ -495,7 +495,7 @@ CASES: list[tuple[str, str, AssignorCall, str | None]] = [
         "kip932/complete/1",
         "nobody has one",
         shared({"A": "t-0 t-1", "B": "t-1"}),
-        "t-2 is assigned to nobody",
+        "t-2 is not assigned",
     ),
     ("kip932/complete/1", "all have somebody", shared({"A": "t-0 t-1", "B": "t-1 t-2"}), None),
     ("kip932/once/1", "twice", shared({"A": "t-0 t-1 t-0", "B": "t-2"}), "t-0 is assigned to A 2 times"),
