@@ -15,10 +15,11 @@ import contextlib
 import json
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from rebalance_verifier.base.files import write_whole
@@ -127,6 +128,7 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
             save(connection, "FROM fresh", str(_table(watch.state / "rows", number)))
             if parser.malformed:
                 save(connection, "FROM malformed", str(_table(watch.out / "malformed", number)))
+        _misread(connection, watch, number)
         cut = _kept(connection, watch.state, number)
         listed = ", ".join(f'"{name}"' for name in COLUMNS)
         settled = settle(_rows(connection, f"SELECT {listed} FROM kept"))
@@ -140,12 +142,22 @@ def _judge(watch: Watch, number: int, stretches: Sequence[tail.Stretch]) -> list
         kernel.finish(connection)
         _note_groups(connection, watch)
         kernel.doubt(connection, mixed([*settled.notes, *on_several_clusters(settled.clients)]))
+        kernel.misread(connection)
         news = _remembered(connection, watch, number, end, cut)
         if number and number % watch.compact == 0:
             _compact(connection, number, watch)
         return news
     finally:
         connection.close()
+
+
+def _misread(connection: DuckDBPyConnection, watch: Watch, number: int) -> None:
+    """Make the table ``malformed`` of the lines by now that are not understood."""
+    add(connection, (), "every", MALFORMED)
+    for path in _whole(watch.out / "malformed"):
+        if _number(path) <= number:
+            connection.execute(f"INSERT INTO every BY NAME FROM {saved(path)}")
+    connection.execute("CREATE OR REPLACE TEMP TABLE malformed AS FROM every")
 
 
 def _parsed(watch: Watch, stretches: Sequence[tail.Stretch]) -> LineParser:
@@ -277,6 +289,10 @@ class SeenGroups(NamedTuple):
     names: tuple[str, ...] = ()
     owning: tuple[str, ...] = ()
     rebalancing: tuple[str, ...] = ()
+    silent: Mapping[str, int] = MappingProxyType({})
+    """Group -> its consumers of which no line says what they own."""
+    misread: Mapping[str, int] = MappingProxyType({})
+    """Group, or "" where it is not known -> lines that are not understood."""
 
 
 def groups(watch: Watch) -> SeenGroups:
@@ -284,7 +300,12 @@ def groups(watch: Watch) -> SeenGroups:
 
     def read(kept: dict[str, Any]) -> SeenGroups:
         several = (kept["groups"], kept.get("owning", []), kept.get("rebalancing", []))
-        return SeenGroups(*(tuple(map(word, listed(names))) for names in several))
+        names, owning, rebalancing = (tuple(map(word, listed(one))) for one in several)
+        silent, misread = (
+            {word(name): whole(number, 0) for name, number in fields(kept.get(key, {})).items()}
+            for key in ("silent", "misread")
+        )
+        return SeenGroups(names, owning, rebalancing, silent, misread)
 
     return _left(watch, "groups", read) or SeenGroups()
 
@@ -298,7 +319,15 @@ def _note_groups(connection: DuckDBPyConnection, watch: Watch) -> None:
     ).fetchall()
     owning = sorted({*seen.owning, *(name for name, owns, _ in known if owns)})
     rebalancing = sorted({*seen.rebalancing, *(name for name, _, moves in known if moves)})
-    kept = {"groups": groups_in(connection, "events"), "owning": owning, "rebalancing": rebalancing}
+    silent = 'SELECT "group", silent FROM groups WHERE silent > 0 ORDER BY ALL'
+    misread = """SELECT coalesce("group", ''), count(*) FROM malformed GROUP BY ALL ORDER BY ALL"""
+    kept = {
+        "groups": groups_in(connection, "events"),
+        "owning": owning,
+        "rebalancing": rebalancing,
+        "silent": dict(connection.execute(silent).fetchall()),
+        "misread": dict(connection.execute(misread).fetchall()),
+    }
     write_whole(watch.state / "groups.json", json.dumps(kept))
 
 

@@ -20,7 +20,14 @@ from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.pipeline.audit import batches
 from rebalance_verifier.pipeline.audit.engine import failure
 from rebalance_verifier.pipeline.audit.records import LogFinding, Recording
-from rebalance_verifier.pipeline.audit.result import AuditPlan, InputError, judgeable, lacking
+from rebalance_verifier.pipeline.audit.result import (
+    AuditPlan,
+    InputError,
+    judgeable,
+    lacking,
+    misread_text,
+    silent_text,
+)
 from rebalance_verifier.pipeline.audit.run import recording
 from rebalance_verifier.pipeline.session import Missing
 
@@ -126,8 +133,13 @@ def follow_logs(
 def _gap(plan: AuditPlan, there: batches.SeenGroups) -> str:
     """Say what no line of the groups that are wanted tells, though the checks that are wanted need it."""
     wanted = set(plan.groups or there.names)
-    silent = [len(wanted.difference(names)) for names in (there.owning, there.rebalancing)]
-    return lacking(plan.chosen_checks, judgeable(plan.chosen_checks, len(wanted), *silent))
+    blind = [len(wanted.difference(names)) for names in (there.owning, there.rebalancing)]
+    if lacks := lacking(plan.chosen_checks, judgeable(plan.chosen_checks, len(wanted), *blind)):
+        return lacks
+    if silent := sum(there.silent.get(name, 0) for name in wanted):
+        return silent_text(silent)
+    misread = sum(count for name, count in there.misread.items() if not name or name in wanted)
+    return misread_text(f"{misread:,}") if misread else ""
 
 
 def _settle(plan: AuditPlan, path: str) -> None:

@@ -307,11 +307,8 @@ class Audited:
         if lacks := lacking(self.plan.chosen_checks, self.judged):
             return lacks + (self._levels if lacks == NO_OWNERS else "")
         if self.silent:
-            return f"of {self.silent:,} of its consumers {NO_OWNERS}{self._levels}"
-        if self.not_understood:
-            share = f"{self.not_understood:,} of {self.lines:,} lines"
-            return f"{share} begin like those of a client, and are not understood"
-        return ""
+            return silent_text(self.silent) + self._levels
+        return misread_text(f"{self.not_understood:,} of {self.lines:,}") if self.not_understood else ""
 
     @property
     def _levels(self) -> str:
@@ -355,6 +352,16 @@ def lacking(checks: Sequence[AuditCheck], judged: Sequence[AuditCheck]) -> str:
         return ""
     of_groups = all(check.id in OF_GROUPS for check in of_that)
     return "no line says that the group rebalances" if of_groups else NO_OWNERS
+
+
+def silent_text(consumers: int) -> str:
+    """Say that so many consumers do not log what they own."""
+    return f"of {consumers:,} of its consumers {NO_OWNERS}"
+
+
+def misread_text(count: str) -> str:
+    """Say that so many lines are not understood."""
+    return f"{count} lines begin like those of a client, and are not understood"
 
 
 def absolute(path: str) -> str:

@@ -148,6 +148,53 @@ def test_a_check_that_no_line_could_break_does_not_pass(rebalance, tmp_path, che
         assert rebalance(*FOLLOW, "--once", "--check", check) == (expected, "", says)
 
 
+LINE = "2026-03-02 10:{},000 INFO [Consumer clientId={}, groupId=g] {}\n"
+GIVEN = LINE.format("00:04", "a", "Adding newly assigned partitions: t-0")
+TOLD = "Successfully {} in generation Generation{{generationId={}, memberId='{}-1', protocol='range'}}"
+WITHOUT_ITS_LOGGER = (
+    LINE.format("00:03", "a", TOLD.format("synced group", 1, "a"))
+    + GIVEN
+    + LINE.format("00:03", "b", TOLD.format("synced group", 1, "b"))
+)
+CUT = LINE.format("00:03", "a", TOLD.format("synced group", 1, "a")) + GIVEN + GIVEN[:60].strip() + "\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (WITHOUT_ITS_LOGGER, "not judged: of 1 of its consumers no line says who owns which partition\n"),
+        (CUT, "not judged: 1 lines begin like those of a client, and are not understood\n"),
+    ],
+    ids=["a logger is off", "a line is cut off"],
+)
+def test_what_an_audit_cannot_judge_it_cannot_judge_while_it_follows(rebalance, tmp_path, text, says):
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text(text)
+    whole = rebalance("audit", "logs", "--report", "json")
+    assert whole.code == Exit.INCONCLUSIVE, whole.out
+    for _ in range(2):
+        assert rebalance(*FOLLOW, "--once") == (Exit.INCONCLUSIVE, "", says)
+
+
+def test_a_line_that_is_cut_off_takes_the_certainty_while_it_follows(rebalance, tmp_path):
+    """The line that is cut off gives the partition back, before another gets it."""
+    (tmp_path / "logs").mkdir()
+    back = LINE.format("02:00", "a", "Revoke previously assigned partitions t-0")
+    lines = [
+        LINE.format("00:03", "a", TOLD.format("joined group", 1, "a").replace("in gen", "with gen")),
+        GIVEN,
+        "{}",
+        LINE.format("02:01", "a", TOLD.format("joined group", 2, "a").replace("in gen", "with gen")),
+        LINE.format("02:01", "b", TOLD.format("joined group", 2, "b").replace("in gen", "with gen")),
+        LINE.format("02:02", "b", "Adding newly assigned partitions: t-0"),
+        LINE.format("09:00", "a", "Revoke previously assigned partitions t-0"),
+    ]
+    for name, line, code in (("cut", back[:95] + "\n", Exit.INCONCLUSIVE), ("none", "", Exit.VIOLATION)):
+        (tmp_path / "logs" / "a.log").write_text("".join(lines).replace("{}", line, 1))
+        ran = rebalance("audit", "logs", "--follow", "--once", "--out", name)
+        assert (ran.code, "owned-twice  [safety]" in ran.out) == (code, True), ran.out
+
+
 def test_who_waits_hears_at_once_that_a_group_has_no_event(tmp_path, expected):
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "a.jsonl").write_bytes(broken("orders"))

@@ -151,7 +151,12 @@ def unwrap(text: str) -> Iterator[Wrapped]:
         if isinstance(value, (dict, list)):
             yield from lines_of(value)
             return
-    yield _plain(Wrapped(text))
+    yield taken_off(text)
+
+
+def taken_off(text: str) -> Wrapped:
+    """A line that is no JSON without what stands around it."""
+    return _plain(Wrapped(text))
 
 
 def parsed(text: str) -> Any:

@@ -87,6 +87,7 @@ class FieldSource:
     client: str
     level: str
     loose: ClassVar[bool] = True
+    opening: ClassVar[str] = ""
 
     @cached_property
     def _by_message(self) -> dict[str, list[FieldLine]]:

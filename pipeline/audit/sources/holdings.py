@@ -26,6 +26,8 @@ from rebalance_verifier.pipeline.audit.sources.rows import LineRow
 
 WHOLE = (HOLDS, KEEPS, DROPS, REJOINS, LOSES, LEAVES, FETCHES, SESSION)
 
+_WHOLE = frozenset(WHOLE)
+
 EAGER = "0"
 """Version of the protocol of Connect in which a worker stops all before it joins."""
 
@@ -36,7 +38,7 @@ Part = tuple[str | None, int | None]
 
 def spelled_out(rows: Sequence[LineRow]) -> Sequence[LineRow]:
     """Return the rows of a consumer, in order, with each partition that it gets or gives away in one."""
-    if not any(row.kind in WHOLE for row in rows):
+    if _WHOLE.isdisjoint({row.kind for row in rows}):
         return rows
     return [*_spelled_out(rows)]
 

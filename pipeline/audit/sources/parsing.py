@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources import jsonl
 from rebalance_verifier.pipeline.audit.sources.assignments import listed, planned
-from rebalance_verifier.pipeline.audit.sources.envelopes import COLOURS, Origin, Wrapped, lines_of, unwrap
+from rebalance_verifier.pipeline.audit.sources.envelopes import COLOURS, Wrapped, lines_of, taken_off, unwrap
 from rebalance_verifier.pipeline.audit.sources.events import Kind
 from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
 from rebalance_verifier.pipeline.audit.sources.loggers import (
@@ -81,6 +81,28 @@ def stream_of(file: str, parent: str = "") -> str:
     return ROTATED.sub("", file.removeprefix(parent))
 
 
+class Meaning(NamedTuple):
+    """A message of a client, whenever and wherever; ``kind`` is None for nothing of interest."""
+
+    kind: str | None = None
+    group: str | None = None
+    client: str | None = None
+    member: str | None = None
+    instance: str | None = None
+    generation: int | None = None
+    detail: str | None = None
+    assignor: str | None = None
+    protocol: str | None = None
+    members: int | None = None
+    parts: list[EventPart] = []  # noqa: RUF012 - nothing is added to it
+
+
+NOTHING = Meaning()
+
+KNOWN = 1 << 15
+"""Messages that are looked up, before they are forgotten."""
+
+
 class LineParser:
     """Reads lines and keeps what they say: ``rows``, ``malformed``, ``counts``, ``until``.
 
@@ -107,6 +129,7 @@ class LineParser:
         self._above: tuple[int, str] | None = None
         self._below = 0
         self._line_before = ""
+        self._known: dict[str, Meaning] = {}
         self._idle: deque[str] = deque(maxlen=50)
         self._passed = 0
 
@@ -128,7 +151,7 @@ class LineParser:
     def _guarded(
         self, file: str, stream: str, number: int, one: str | dict[str, Any] | list[Any] | None
     ) -> None:
-        """A line, a value, or the end (None): one that nobody thought of must not take the verdict on all."""
+        """Read a line, a value, or the end (None). One that nobody thought of does not end the audit."""
         try:
             if one is None:
                 self._end_of_block(file, stream)
@@ -143,7 +166,7 @@ class LineParser:
             self.malformed.append(MalformedLine(file, number, str(one)[:SHOWN], why))
 
     def _one(self, file: str, stream: str, number: int, text: str) -> None:
-        """A line, with those below it that hold its fields, or the one above that has its time."""
+        """Read a line, with those below it that hold its fields, or the one above that has its time."""
         if self._above is not None:
             if text[:1] in (" ", "\t", "}") and self._below < BELOW:
                 self._below += 1
@@ -180,6 +203,11 @@ class LineParser:
             self._count(file, None)
             self._pass(text)
             return
+        if file not in self._open and (text[:1] not in ("{", "[") or text[-1] not in "}]"):
+            wrapped = taken_off(text)
+            if not wrapped.partial:
+                self._wrapped(file, stream, number, wrapped)
+                return
         for wrapped in unwrap(text):
             whole = self._joined(file, wrapped)
             if whole is not None:
@@ -245,7 +273,8 @@ class LineParser:
     # -- what a logger wrote -----------------------------------------------------------------------------
 
     def _wrapped(self, file: str, stream: str, number: int, wrapped: Wrapped) -> None:
-        wrapped = wrapped._replace(text=wrapped.text.rstrip(" \r\n"))
+        if wrapped.text[-1:] in (" ", "\r", "\n"):
+            wrapped = wrapped._replace(text=wrapped.text.rstrip(" \r\n"))
         for source in self._sources:
             if source.claims(wrapped.text) and self._logged(source, file, stream, number, wrapped):
                 return
@@ -260,24 +289,23 @@ class LineParser:
     ) -> bool:
         """Return whether a line is of this source."""
         try:
-            reading = source.read(wrapped)
-            if reading is None:
-                if not source.loose and _ends_in_its_head(source, wrapped.text):
-                    raise UnrecognisedTail
+            before, meaning = self._meaning_of(source, wrapped)
+            if meaning is None:
                 if not source.loose:
                     self._count(file, source.name)
                     self._pass(wrapped.text)
                 return not source.loose
-            head, line, caught, message = reading
-            kind = None if line is None else line.kind
-            before = head.get("head", "")[-BEFORE:]
+            if meaning.kind is None:
+                self._count(file, source.name)
+                self._pass(f"{wrapped.when} {wrapped.text}" if wrapped.when else wrapped.text)
+                return True
+            before = before[-BEFORE:]
             at = self._at(before, wrapped.when)
             self._reach(at)
-            group = caught.get("group") or head.get("group")
-            if kind is None or group == "null":  # Java's name for the group of a consumer that assigns itself
+            if meaning.group == "null":  # Java's name for the group of a consumer that assigns itself
                 self._count(file, source.name)
                 return True
-            if at is None and kind == RELEASE:
+            if at is None and meaning.kind == RELEASE:
                 self._count(file, None)
                 return True
             if at is None:
@@ -285,14 +313,6 @@ class LineParser:
                 raise NotRead(
                     ANY_ORDER if AMBIGUOUS.search(around) else UNDATED if undated(around) else NO_TIME
                 )
-            generation = small(caught["generation"]) if "generation" in caught else None
-            if generation is None and "generation" in caught:
-                raise NotRead("the generation is no number")
-            parts = _parts(caught, kind)
-            if "\ufffd" in message and (
-                "\ufffd" in message[:SHOWN] or any("\ufffd" in f"{one.topic}{one.member}" for one in parts)
-            ):
-                raise NotRead(BROKEN)
         except UnrecognisedTail as error:
             self._unread(source, file, number, wrapped, str(error) or UNLIKE)
             return True
@@ -302,31 +322,60 @@ class LineParser:
         except NoPartition:
             self._unread(source, file, number, wrapped, "a partition that is not topic-number")
             return True
-        self._count(file, source.name, kind != RELEASE)
-        client = caught.get("client") or head.get("client") or source.client or None
+        self._count(file, source.name, meaning.kind != RELEASE)
+        name = wrapped.origin.name
+        # Whose clock it is: the machine's, or else the process has one of its own.
+        clock = wrapped.origin.host or name or stream
         self._add(
-            LineRow(
-                at=at,
-                kind=kind,
-                group=group,
-                client=client,
-                member=caught.get("member"),
-                instance=caught.get("instance") or head.get("instance"),
-                generation=generation,
-                detail=caught.get("detail"),
-                assignor=caught.get("assignor"),
-                origin=wrapped.origin.name,
-                stream=stream,
-                host=_host(wrapped.origin, stream),
-                source=source.name,
-                file=file,
-                line=number,
-                protocol=None if line is None else line.protocol,
-                members=small(caught["count"]) if "count" in caught else None,
+            LineRow._make(
+                (
+                    *(
+                        at,
+                        meaning.kind,
+                        meaning.group,
+                        meaning.client,
+                        meaning.member,
+                        meaning.instance,
+                        meaning.generation,
+                    ),
+                    *(
+                        None,
+                        None,
+                        meaning.detail,
+                        meaning.assignor,
+                        name,
+                        stream,
+                        clock,
+                        source.name,
+                        file,
+                        number,
+                    ),
+                    *(meaning.protocol, meaning.members),
+                )
             ),
-            parts,
+            meaning.parts,
         )
         return True
+
+    def _meaning_of(self, source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Meaning | None]:
+        """Return what stands before a message, and what it says; None where it is not of this source.
+
+        A client says much again and again: what begins at its name is looked up.
+        Raises UnrecognisedTail, NotRead and NoPartition.
+        """
+        text, opening = wrapped.text, source.opening
+        begins = text.find(opening) if opening else -1
+        if begins > 0:
+            meaning = self._known.get(text[begins:])
+            if meaning is None:
+                head, meaning = _understood(source, wrapped._replace(text=text[begins:]))
+                if head or meaning is None:  # the name of a client is further on
+                    return _understood(source, wrapped)
+                if len(self._known) >= KNOWN:
+                    self._known.clear()
+                self._known[text[begins:]] = meaning
+            return text[:begins], meaning
+        return _understood(source, wrapped)
 
     def _add(self, row: LineRow, parts: list[EventPart]) -> None:
         if row.kind == TARGETED:
@@ -343,8 +392,10 @@ class LineParser:
             self.rows.append(row)
             return
         before, own, since, after = row[:4], row.member, row[5:7], row[9:]
-        for topic, partition, member in parts:
-            self.rows.append(LineRow._make((*before, member or own, *since, topic, partition, *after)))
+        self.rows += [
+            LineRow._make((*before, member or own, *since, topic, partition, *after))
+            for topic, partition, member in parts
+        ]
 
     def _unread(
         self, source: Source | FieldSource, file: str, number: int, wrapped: Wrapped, why: str
@@ -373,6 +424,43 @@ class LineParser:
         return around if 1 <= quarters <= 56 and off <= 120_000_000 else at
 
 
+def _understood(source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Meaning | None]:
+    """Return what stands before a message, and what it says.
+
+    Raises UnrecognisedTail, NotRead and NoPartition.
+    """
+    reading = source.read(wrapped)
+    if reading is None:
+        if not source.loose and _ends_in_its_head(source, wrapped.text):
+            raise UnrecognisedTail
+        return "", None
+    head, line, caught, message = reading
+    before = head.get("head", "")
+    if line is None or line.kind is None:
+        return before, NOTHING
+    generation = small(caught["generation"]) if "generation" in caught else None
+    if generation is None and "generation" in caught:
+        raise NotRead("the generation is no number")
+    parts = _parts(caught, line.kind)
+    if "\ufffd" in message and (
+        "\ufffd" in message[:SHOWN] or any("\ufffd" in f"{one.topic}{one.member}" for one in parts)
+    ):
+        raise NotRead(BROKEN)
+    return before, Meaning(
+        kind=line.kind,
+        group=caught.get("group") or head.get("group"),
+        client=caught.get("client") or head.get("client") or source.client or None,
+        member=caught.get("member"),
+        instance=caught.get("instance") or head.get("instance"),
+        generation=generation,
+        detail=caught.get("detail"),
+        assignor=caught.get("assignor"),
+        protocol=line.protocol,
+        members=small(caught["count"]) if "count" in caught else None,
+        parts=parts,
+    )
+
+
 def _ends_in_its_head(source: Source | FieldSource, text: str) -> bool:
     """Return whether a line is cut off where it says whose it is."""
     begins = max(text.rfind(mark) for mark in source.marks)
@@ -381,12 +469,6 @@ def _ends_in_its_head(source: Source | FieldSource, text: str) -> bool:
 
 class NotRead(ValueError):
     """A line that is an event, and does not say what it has to."""
-
-
-def _host(origin: Origin, stream: str) -> str:
-    """Return the host whose clock it is: the machine's, where that is known, or else the process has one of
-    its own."""
-    return origin.host or origin.name or stream
 
 
 def _parts(caught: Mapping[str, str], kind: str) -> list[EventPart]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from functools import cache, cached_property
+from functools import cache, cached_property, lru_cache
 from typing import NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources.envelopes import Wrapped
@@ -105,6 +105,13 @@ class Source:
                 )
 
     @cached_property
+    def opening(self) -> str:
+        """Return how the name of a client begins, where all lines of this source begin with it."""
+        openings = {mark.partition(" ")[0] for mark in self.marks}
+        first = self.prefix.startswith(r"(?P<head>.*?)\[")
+        return f"{min(openings)} " if first and len(openings) == 1 else ""
+
+    @cached_property
     def head(self) -> re.Pattern[str]:
         return re.compile(self.prefix, re.DOTALL)
 
@@ -153,16 +160,15 @@ class Source:
         for line in begun:
             if line.takes_all and line.regex.fullmatch(message):
                 return line, {}
-        if begun or self._is_cut(message):
+        if begun or message in self._beginnings:
             raise UnrecognisedTail
         return None, {}
 
-    def _is_cut(self, message: str) -> bool:
-        """Return whether a message is the beginning of one of ours, which ends before it says what."""
-        return len(message) >= SHORTEST and any(
-            len(line.start) > len(message) and line.kind is not None and line.start.startswith(message)
-            for line in self.lines
-        )
+    @cached_property
+    def _beginnings(self) -> frozenset[str]:
+        """The beginnings of messages that end before they say what."""
+        starts = [line.start for line in self.lines if line.kind is not None]
+        return frozenset(start[:size] for start in starts for size in range(SHORTEST, len(start)))
 
 
 SHORTEST = 12
@@ -179,9 +185,14 @@ def bare(message: str) -> str:
         message = COLOUR.sub("", message)
     if message[-1:] in (")", "]"):
         start = message.rfind(" (")
-        if start >= 0 and LOGGER.fullmatch(message, start):
+        if start >= 0 and _is_logger(message[start:]):
             return message[:start]
     return message
+
+
+@lru_cache(maxsize=1024)
+def _is_logger(text: str) -> bool:
+    return LOGGER.fullmatch(text) is not None
 
 
 class Reading(NamedTuple):
@@ -198,10 +209,10 @@ class UnrecognisedTail(ValueError):
 
 
 def captures(found: re.Match[str]) -> dict[str, str]:
-    """Return the captures of the named groups, without empty ones, and without the digits of their names."""
-    return {_plain(name): text for name, text in found.groupdict().items() if text}
+    """Return the text of each named group that matched, without the digits of its name."""
+    return {name: text for name, number in _names(found.re) if (text := found[number])}
 
 
 @cache
-def _plain(name: str) -> str:
-    return name.rstrip("0123456789")
+def _names(pattern: re.Pattern[str]) -> tuple[tuple[str, int], ...]:
+    return tuple((name.rstrip("0123456789"), number) for name, number in pattern.groupindex.items())

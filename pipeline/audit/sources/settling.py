@@ -176,27 +176,33 @@ def _event(
     member: str | None = None,
     protocol: str | None = None,
 ) -> EventRow:
-    if row.member is not None:
-        member = row.member
-    if row.generation is not None:
-        generation = row.generation
-    return EventRow(
-        row.at,
-        str(kind),
-        group,
-        consumer,
-        member,
-        row.instance,
-        generation,
-        row.topic,
-        row.partition,
-        row.detail,
-        host,
-        row.source,
-        row.file,
-        row.line,
-        protocol,
-        row.members,
+    (
+        at,
+        _,
+        _,
+        _,
+        own,
+        instance,
+        since,
+        topic,
+        partition,
+        detail,
+        _,
+        _,
+        _,
+        _,
+        source,
+        file,
+        line,
+        _,
+        members,
+    ) = row
+    return EventRow._make(
+        (
+            *(at, str(kind), group, consumer, member if own is None else own, instance),
+            *(generation if since is None else since, topic, partition, detail),
+            *(host, source, file, line, protocol, members),
+        )
     )
 
 
@@ -308,9 +314,9 @@ def _alike(one: Sequence[LineRow], other: Sequence[LineRow]) -> bool:
     return any(member is not None or partition is not None for _, _, _, member, *_, partition in same)
 
 
-_JOINS = (Kind.JOINED, Kind.SYNCED)
-_ENDS = (Kind.STARTED, Kind.CLOSED, Kind.LEAVING)
-_OUTSIDE = (*_ENDS, Kind.JOINING, Kind.RESET, LOSING)
+_JOINS = frozenset({Kind.JOINED, Kind.SYNCED})
+_ENDS = frozenset({Kind.STARTED, Kind.CLOSED, Kind.LEAVING})
+_OUTSIDE = _ENDS | {Kind.JOINING, Kind.RESET, LOSING}
 """Where a member of the consumer protocol has no epoch from."""
 
 
@@ -429,30 +435,13 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         if mine is None or row.kind == NAMED:
             continue
         before = state[mine]
-        if row.kind == EPOCH:
-            if before.epoch == (row.member, row.generation):
+        if row.kind not in _ABOUT_PARTITIONS or row.protocol:
+            several = _turned(row, before)
+            if several is None:
                 continue
-            row = row._replace(kind=Kind.SYNCED if before.epoch else Kind.JOINED)
-            before.epoch = row.member, row.generation
-        elif row.kind in _OUTSIDE:
-            before.epoch = None
-        if row.protocol or row.kind == Kind.JOINED:
-            before.protocol = row.protocol
-        joins, new = row.kind in _JOINS, row.kind == Kind.STARTED
-        another = before.inside and row.member and before.member not in (None, row.member)
-        if row.kind == Kind.JOINED and row.instance and another:
-            yield _event(row, Kind.STARTED, mine, consumer, row.host)
-        if row.kind in (Kind.JOINED, Kind.RESET, LOSING, OVERDUE, *_ENDS):
-            before.inside = row.kind == Kind.JOINED
-        if joins:
-            before.generation = row.generation if row.generation is not None else before.generation
-            before.member = row.member or before.member
-        elif new:
-            before.generation = before.member = None
-        if row.kind in (Kind.JOINED, LOSING, OVERDUE, REBOOTSTRAPPING):
-            before.phase = row.kind
-        if row.kind == REBOOTSTRAPPING or (new and before.phase == REBOOTSTRAPPING):
-            continue
+            row, starts = several
+            if starts:
+                yield _event(row, Kind.STARTED, mine, consumer, row.host)
         kind = row.kind
         if kind == Kind.REVOKED and before.phase == LOSING:
             kind = Kind.LOST
@@ -464,6 +453,11 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         yield _event(row, kind, mine, consumer, row.host, before.generation, member, before.protocol)
 
 
+_ABOUT_PARTITIONS = frozenset({Kind.ASSIGNED, Kind.REVOKED, Kind.LOST, Kind.PLANNED})
+_INSIDE_OR_NOT = _ENDS | {Kind.JOINED, Kind.RESET, LOSING, OVERDUE}
+_PHASES = frozenset({Kind.JOINED, LOSING, OVERDUE, REBOOTSTRAPPING})
+
+
 class _Before:
     def __init__(self) -> None:
         self.generation: int | None = None
@@ -472,6 +466,37 @@ class _Before:
         self.inside = False
         self.protocol: str | None = None
         self.epoch: tuple[str | None, int | None] | None = None
+
+
+def _turned(row: LineRow, before: _Before) -> tuple[LineRow, bool] | None:
+    """Bring what is known of a consumer up to a row of its life; None where that is no event.
+
+    Return the row, and whether the process began with it.
+    """
+    if row.kind == EPOCH:
+        if before.epoch == (row.member, row.generation):
+            return None
+        row = row._replace(kind=Kind.SYNCED if before.epoch else Kind.JOINED)
+        before.epoch = row.member, row.generation
+    elif row.kind in _OUTSIDE:
+        before.epoch = None
+    if row.protocol or row.kind == Kind.JOINED:
+        before.protocol = row.protocol
+    new = row.kind == Kind.STARTED
+    another = before.inside and row.member and before.member not in (None, row.member)
+    starts = bool(row.kind == Kind.JOINED and row.instance and another)
+    if row.kind in _INSIDE_OR_NOT:
+        before.inside = row.kind == Kind.JOINED
+    if row.kind in _JOINS:
+        before.generation = row.generation if row.generation is not None else before.generation
+        before.member = row.member or before.member
+    elif new:
+        before.generation = before.member = None
+    if row.kind in _PHASES:
+        before.phase = row.kind
+    if row.kind == REBOOTSTRAPPING or (new and before.phase == REBOOTSTRAPPING):
+        return None
+    return row, starts
 
 
 def _replaced(rows: Sequence[LineRow]) -> Iterable[EventRow]:

@@ -18,7 +18,7 @@ from rebalance_verifier.report.terminal.audit import headline
 
 from tests.pipeline.audit.matrix.clients import CLIENTS, told_by
 from tests.pipeline.audit.matrix.layouts import LAYOUTS, OF_NODE, own
-from tests.pipeline.audit.matrix.stories import STORIES, Step
+from tests.pipeline.audit.matrix.stories import BEGIN, QUIET, STORIES, Step, rebalance
 
 
 def written(files, folder):
@@ -222,3 +222,40 @@ def test_a_time_on_the_line_above_is_that_of_a_message_of_java_util_logging(tmp_
         Verdict.VIOLATION,
         {"owned-twice"},
     )
+
+
+PAGE = Path(__file__).parents[4] / "docs" / "reference" / "log-formats.md"
+NOBODY = [
+    *BEGIN,
+    *rebalance(61, 2, {"a": (0,), "b": (1,)}),
+    *QUIET,
+]
+ROW_OF = {
+    "java": "Java",
+    "franz-go": "franz-go",
+    "kafka-go": "kafka-go",
+    "librdkafka c": "librdkafka: C, C++, .NET, Go, Ruby, Rust, Node.js, Python",
+    "aiokafka": "kafka-python, aiokafka",
+    "kafkajs": "kafkajs",
+    "sarama": "sarama",
+}
+"""A client -> its row in the page's table of what each can show."""
+
+
+def shown(row):
+    """Return what the page says of partitions that nobody owns."""
+    lines = [line for line in PAGE.read_text("utf-8").splitlines() if line.startswith(f"| {row} |")]
+    return {line.split(" | ")[4] for line in lines}
+
+
+@pytest.mark.parametrize("client", ROW_OF)
+def test_the_page_says_who_can_show_that_nobody_owns_a_partition(client, tmp_path):
+    path = written(own(told_by(client, NOBODY)), tmp_path / "logs")
+    found = run_audit(AuditPlan(paths=(path,), out=tmp_path / "out"))
+    stranded = [one for one in found.findings if one.check == "stranded"]
+    assert [one.about for one in stranded] == ["orders-2"]
+    certain = stranded[0].certain
+    assert shown(ROW_OF[client]) <= (
+        {"certain", "where the leader's log counts all members"} if certain else {"found"}
+    )
+    assert shown(ROW_OF[client])

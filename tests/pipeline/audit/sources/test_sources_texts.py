@@ -141,6 +141,12 @@ TEXTS = [
     (LIBRDKAFKA, f"{BEAT_OK} 7", "epoch", {"member": "m/+", "generation": "7"}),
     (LIBRDKAFKA, f"{BEAT_OK} -1", None, {}),
     (LIBRDKAFKA, "Revoking assignment as lost an rejoining in join state steady", "reset", {}),
+    (
+        LIBRDKAFKA,
+        "Application maximum poll interval (300000ms) exceeded by 313ms (adjust it): leaving group",
+        "overdue",
+        {"detail": "exceeded by 313ms"},
+    ),
     (LIBRDKAFKA, 'updating member id "" -> "m"', None, {}),
     (LIBRDKAFKA, 'updating member id "m" -> ""', "reset", {"member": "m"}),
     (
