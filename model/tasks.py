@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Protocol
 
 from rebalance_verifier.model.assignor import Promise
@@ -51,6 +51,16 @@ class TaskId(TopicPartition):
 
 
 Tasks = tuple[TaskId, ...]
+
+
+@lru_cache(maxsize=4096)
+def tasks_of(subtopology: str, count: int) -> Tasks:
+    """Return tasks 0 to count-1 of a subtopology.
+
+    >>> [str(task) for task in tasks_of("0", 2)]
+    ['0_0', '0_1']
+    """
+    return tuple([TaskId(subtopology, index) for index in range(count)])
 
 
 class StoreKind(StrEnum):
@@ -96,7 +106,7 @@ class Subtopology:
     @property
     def tasks(self) -> Tasks:
         """Return its tasks."""
-        return tuple([TaskId(self.id, index) for index in range(len(self.racks))])
+        return tasks_of(self.id, len(self.racks))
 
 
 @dataclass(frozen=True, kw_only=True)
