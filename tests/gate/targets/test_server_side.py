@@ -34,7 +34,9 @@ from rebalance_verifier.properties.assignors.clause import CONSUMER
 
 from tests.tiers import tiered
 
-SERVER = sorted(name for name in JAVA if name.startswith("org.apache.kafka.coordinator.group.assignor."))
+SERVER = [
+    f"org.apache.kafka.coordinator.group.assignor.{name}" for name in ("RangeAssignor", "UniformAssignor")
+]
 COORDINATOR = "org.apache.kafka:kafka-group-coordinator"
 TINY = SearchProfile(name="tiny", each=6, mixed=20, large=0, crowd=0, shrink=200)
 T = tuple(TopicPartition("t", index) for index in range(3))
