@@ -367,7 +367,7 @@ def crowd(protocol: RebalanceProtocol, members: int) -> TaskScenario:
     joiner = TaskEvent(kind=TaskEventKind.JOIN, client=ScenarioClient(id="process-last", started=True))
     return TaskScenario(
         protocol=protocol,
-        configs=TaskConfigs(standbys=1, recovery_lag=0),
+        configs=TaskConfigs(standbys=1, recovery_lag=0, warmups=members),  # a few at a time take minutes
         subtopologies=subtopologies,
         clients=clients,
         rounds=((), (joiner,)),
