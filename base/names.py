@@ -23,12 +23,12 @@ def close(name: str, known: Iterable[str]) -> tuple[str, ...]:
     from difflib import SequenceMatcher  # in a function: it is needed where something is wrong only
 
     likeness: dict[str, float] = {}
-    for one in known:
-        ratio = SequenceMatcher(None, one.casefold(), name.casefold(), autojunk=False).ratio()
-        likeness[one] = max(ratio, BEGUN) if name and one.startswith(name) else ratio
+    for candidate in known:
+        ratio = SequenceMatcher(None, candidate.casefold(), name.casefold(), autojunk=False).ratio()
+        likeness[candidate] = max(ratio, BEGUN) if name and candidate.startswith(name) else ratio
     least = max(LIKE, max(likeness.values(), default=0.0) - 0.1)
-    found = sorted((-ratio, one) for one, ratio in likeness.items() if ratio >= least)
-    return tuple(one for _, one in found[:3])
+    found = sorted((-ratio, candidate) for candidate, ratio in likeness.items() if ratio >= least)
+    return tuple(candidate for _, candidate in found[:3])
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -304,8 +304,8 @@ class Machine:
     def outcome(self, state: State, event: Event) -> Outcome | None:
         """Return what ``event`` does in ``state``; None when it is not enabled."""
         action = self.by_name.get((event.action, event.who))
-        found = () if action is None else self.outcomes_of(action, state)
-        return next((outcome for outcome in found if outcome.choice == event.choice), None)
+        outcomes = () if action is None else self.outcomes_of(action, state)
+        return next((outcome for outcome in outcomes if outcome.choice == event.choice), None)
 
     def apply(self, state: State, event: Event, outcome: Outcome) -> State:
         """``state`` after ``outcome``; not normalised, so that labels read as they were given."""
@@ -345,11 +345,11 @@ class Machine:
         """
         state = self.initial[0]
         for number, event in enumerate(events, 1):
-            found = self.outcome(state, event)
-            if found is None:
+            outcome = self.outcome(state, event)
+            if outcome is None:
                 raise self.refusal(number, event, state)
-            state = self.apply(state, event, found)
-            yield state, found
+            state = self.apply(state, event, outcome)
+            yield state, outcome
 
     def normal(self, state: State) -> State:
         """``state`` with its labels renamed to 0, 1, 2 ... in the same order."""
@@ -414,7 +414,7 @@ class Options:
         if found is None:
             action = self._machine.actions[number]
             outcomes = self._machine.outcomes_of(action, self._state)
-            found = [(Event(action.name, action.who, one.choice), one) for one in outcomes]
+            found = [(Event(action.name, action.who, outcome.choice), outcome) for outcome in outcomes]
             self._known[number] = found
         return found
 

@@ -289,13 +289,17 @@ def merge(coverages: Iterable[Coverage]) -> Coverage:
     runs = distinct = generated = depth = 0
     taken: dict[tuple[str, int], Taken] = {}
     witnesses: dict[str, int] = {}
-    for one in coverages:
-        runs, distinct, generated = runs + one.runs, distinct + one.distinct, generated + one.generated
-        depth = max(depth, one.depth)
-        for action, more in one.taken.items():
+    for coverage in coverages:
+        runs, distinct, generated = (
+            runs + coverage.runs,
+            distinct + coverage.distinct,
+            generated + coverage.generated,
+        )
+        depth = max(depth, coverage.depth)
+        for action, more in coverage.taken.items():
             so_far = taken.get(action, Taken())
             taken[action] = Taken(so_far.states + more.states, so_far.outcomes + more.outcomes)
-        for clause, count in one.witnesses.items():
+        for clause, count in coverage.witnesses.items():
             witnesses[clause] = witnesses.get(clause, 0) + count
     return Coverage(
         runs=runs, distinct=distinct, generated=generated, depth=depth, taken=taken, witnesses=witnesses

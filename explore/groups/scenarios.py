@@ -176,7 +176,7 @@ class NamedScenario:
             if fault not in FAULTS:
                 raise ScenarioError(unknown("fault", fault, FAULTS, "rebalance list faults"))
             if fault not in kinds:
-                others = [one.groups for one in PROTOCOLS.values() if fault in one.faults]
+                others = [protocol.groups for protocol in PROTOCOLS.values() if fault in protocol.faults]
                 raise ScenarioError(f"{self.name}: {fault!r} is a fault of {' and '.join(others)}")
         return faults
 

@@ -92,12 +92,12 @@ def kafka(text: str) -> Version:
     ((2, 8, 2), (2, 8, 0))
     """
     named = version(spelled(text))
-    series = [one for one in map(version, KAFKA) if one[:2] == named[:2]]
+    series = [release for release in map(version, KAFKA) if release[:2] == named[:2]]
     if named in series:
         return named
     if series and len(named) == 2:
         return series[-1]
-    nearest = max((one for one in KAFKA if version(one) < named), key=version, default=KAFKA[0])
+    nearest = max((release for release in KAFKA if version(release) < named), key=version, default=KAFKA[0])
     raise ValueError(f"Kafka {text} is not known, {KAFKA[0]} to {KAFKA[-1]} are: write {nearest}")
 
 
@@ -117,8 +117,8 @@ def released(versions: Iterable[str]) -> tuple[str, ...]:
     ('1.9.0', '1.10.0')
     """
     found = {}
-    for one in versions:
-        text = one.removeprefix("v")
+    for release in versions:
+        text = release.removeprefix("v")
         try:
             found[version(text)] = text
         except ValueError:
@@ -132,7 +132,9 @@ def newest_of_minors(releases: Iterable[str], first: str) -> tuple[str, ...]:
     >>> newest_of_minors(["2.3.1", "2.4.0", "2.4.1", "2.10.0"], "2.4")
     ('2.4.1', '2.10.0')
     """
-    newest = {version(one)[:2]: one for one in released(releases) if version(one) >= version(first)}
+    newest = {
+        version(release)[:2]: release for release in released(releases) if version(release) >= version(first)
+    }
     return tuple(newest.values())
 
 

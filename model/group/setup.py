@@ -145,7 +145,9 @@ class Setup:
     @cached_property
     def protocol(self) -> str:
         """Return the group protocol, by which every table of the three protocols is read."""
-        return group_protocol(stage.group_protocol for one in self.consumers for stage in one.stages)
+        return group_protocol(
+            stage.group_protocol for consumer in self.consumers for stage in consumer.stages
+        )
 
     @property
     def server_assignor(self) -> str:

@@ -122,9 +122,9 @@ class AuditPlan:
             (not self.checks or found.check in self.checks)
             and (not self.groups or found.group in self.groups)
             and not any(
-                one.matches(found.id, found.check, found.group, found.about)
-                for one in self.known
-                if not one.expired(today)
+                entry.matches(found.id, found.check, found.group, found.about)
+                for entry in self.known
+                if not entry.expired(today)
             )
         )
 
@@ -276,7 +276,7 @@ class Audited:
     def tally(self, check: str) -> AuditTally:
         """Return the figures of a check, those without findings too."""
         none = AuditTally(check=check, findings=0, certain=0, groups=0, longest=0.0)
-        return next((one for one in self.tallies if one.check == check), none)
+        return next((tally for tally in self.tallies if tally.check == check), none)
 
     def count(self, *, gating: bool, certain: bool) -> int:
         """Return how many findings there are of the levels that fail the run (or the others), certain or not.
@@ -313,7 +313,7 @@ class Audited:
     @property
     def _levels(self) -> str:
         """Where the clients in these logs say who owns what, as far as they do."""
-        names = {one.source for one in self.clients if one.consumer}
+        names = {client.source for client in self.clients if client.consumer}
         levels = (
             f"{source.name} says it at {source.level}"
             for source in LOGGED
@@ -328,7 +328,7 @@ class Audited:
         if self.count(gating=True, certain=True):
             return Verdict.VIOLATION
         unfinished = self.stage or not self.events or self.count(gating=True, certain=False)
-        lost = any(one.lost for one in self.unread)
+        lost = any(part.lost for part in self.unread)
         unclear = self.notes or self.absent or lost or self.gap
         return Verdict.INCONCLUSIVE if unfinished or unclear else Verdict.CONFORMANT
 

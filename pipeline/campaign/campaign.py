@@ -286,26 +286,26 @@ def locked(directory: Path) -> Iterator[None]:
         yield
 
 
-def slice_path(directory: Path, one: Slice) -> Path:
+def slice_path(directory: Path, part: Slice) -> Path:
     """Return where the rows of a slice are."""
-    return directory / "verdicts" / f"slice={one.number:05}"
+    return directory / "verdicts" / f"slice={part.number:05}"
 
 
 def played(directory: Path, campaign: Campaign) -> list[Slice]:
     """Return the slices that are committed, and whose rows nobody has removed since."""
-    paths = {one: slice_path(directory, one) for one in campaign.slices()}
-    return [one for one, at in paths.items() if (at / COMMITTED).exists() and any(at.glob("*.parquet"))]
+    paths = {part: slice_path(directory, part) for part in campaign.slices()}
+    return [part for part, at in paths.items() if (at / COMMITTED).exists() and any(at.glob("*.parquet"))]
 
 
 def kept(directory: Path, campaign: Campaign) -> int:
     """Return how many scenarios are played and committed."""
-    return sum(one.scenarios for one in played(directory, campaign))
+    return sum(part.scenarios for part in played(directory, campaign))
 
 
 def rows_of(directory: Path, campaign: Campaign) -> list[Path]:
     """Return the files with the rows of all committed slices. Raises CampaignError for one that may not
     end."""
-    slices = [slice_path(directory, one) for one in played(directory, campaign)]
+    slices = [slice_path(directory, part) for part in played(directory, campaign)]
     files = [file for at in slices for file in sorted(at.glob("*.parquet"))]
     for file in files:
         if not file.is_file():
@@ -325,23 +325,23 @@ def run(
     """Play all slices that are not committed: ``play`` plays one and commits it, and may say meanwhile how
     many of its scenarios are done. ``report_progress`` is told how many are done of all."""
     committed = played(directory, campaign)
-    before = sum(one.scenarios for one in committed)
+    before = sum(part.scenarios for part in committed)
     report_progress(before)
 
     def report(more: int) -> None:
         report_progress(before + more)
 
-    for one in campaign.slices():
-        if one not in committed:
-            play(one, report)
-            before += one.scenarios
+    for part in campaign.slices():
+        if part not in committed:
+            play(part, report)
+            before += part.scenarios
             report(0)
 
 
-def tasks(one: Slice) -> list[range]:
+def tasks(part: Slice) -> list[range]:
     """Return the scenarios of a slice in parts for which there is a worker each."""
-    parts = min(one.scenarios, max(TASKS, -(-one.scenarios // CHUNK)))
-    cuts = [one.first + number * one.scenarios // parts for number in range(parts + 1)]
+    parts = min(part.scenarios, max(TASKS, -(-part.scenarios // CHUNK)))
+    cuts = [part.first + number * part.scenarios // parts for number in range(parts + 1)]
     return [range(first, last) for first, last in pairwise(cuts)]
 
 
