@@ -150,9 +150,7 @@ def test_every_line_of_the_table_is_driven_and_every_command_of_groups_is_there(
     assert TYPED.keys() == COMMANDS.keys()
     of_groups = {command.split()[0] for command in COMMANDS}
     others = {"check", "compare", "audit", "init"}  # of assignors, and of logs whatever is in them
-    every = {module.__name__.rpartition(".")[2] for module in main.COMMANDS}
-    named = {"listing": "list", "command": "init"}
-    assert of_groups | others == {named.get(name, name) for name in every}
+    assert of_groups | others == {*main.COMMANDS}
     assert not of_groups & others
 
 
