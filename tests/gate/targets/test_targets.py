@@ -111,7 +111,7 @@ def test_resolve_imports_nothing_of_the_targets(tmp_path, monkeypatch):
 def test_adapter_wins_over_a_module(adapter):
     assert resolve("json:loads").label == "json:loads (adapter acme_adapter:load)"
     assert load("json:loads").version == "loads"
-    assert known()[: len(NAMES) + 1] == [*NAMES, "json:..."]
+    assert "json:..." in known()
 
 
 def test_known_lists_installed_adapters():
