@@ -102,8 +102,7 @@ SHARED: dict[str, Option] = {
     ),
     "--without": _several(
         "NAME",
-        "do without this: a kind of input that the assignor is not made for, as "
-        "`unequal` (check); a clause of the assignor's contract (prove)",
+        "leave out a kind of input, such as unequal (check), or a clause of the contract (prove)",
     ),
     "--group": _several("NAME", "only this group of a log"),
     "--settle": _value(duration, "TIME", "time that a rebalance may take to settle (%(default)g s)"),

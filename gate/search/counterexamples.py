@@ -213,7 +213,7 @@ def to_text(trace: Trace) -> str:
         "target": codec.to_json(trace.target, MAYBE_UNSAID),
         "protocol": trace.protocol.value,
     }
-    return dump(head | codec.to_json(plain, left_out=("path",))) + "\n"
+    return dump(head | codec.to_json(plain, left_out=("path", *MAYBE_UNSAID))) + "\n"
 
 
 def save_all(result: Result, root: Path) -> Result:

@@ -28,6 +28,7 @@ from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, Thresholds
 from rebalance_verifier.pipeline.audit.records import LogEvent
 from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally, InputError
 from rebalance_verifier.pipeline.audit.run import run_audit
+from rebalance_verifier.pipeline.audit.sources.rows import MalformedLine
 from rebalance_verifier.pipeline.audit.tables import micros
 from rebalance_verifier.pipeline.database import add
 from rebalance_verifier.pipeline.session import SparkMissing
@@ -264,7 +265,7 @@ class Made(Alone):
         rows = [e for e in self.events if e["group"] in (self.plan.groups or [e["group"]])]
         add(self.connection, (tuple(row.get(name) for name in COLUMNS) for row in rows), "events", COLUMNS)
         lines = [("a.log", "java", 9, 8), ("b.log", None, 5, 0)]
-        load(self.connection, lines=lines, malformed=self.malformed)
+        load(self.connection, lines=lines, malformed=[MalformedLine(*one) for one in self.malformed])
         self.groups = sorted({row["group"] for row in rows})
         return Input(events={"java": len(rows)}, until=micros(BEGAN))
 

@@ -342,7 +342,7 @@ Join(c) ==
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
-\* The same of a consumer whose claims are not to be relied on: stale, invented, or of any age.
+\* A consumer joins whose claims are not to be relied on: stale, invented, or of any age.
 JoinWithAnyClaim(c) ==
   /\ ~honest[c]
   /\ life[c] = "UP"
@@ -645,7 +645,7 @@ IdGiven(c) ==
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
-\* The same after a reset, or when it has an id by now.
+\* A member id arrives after a reset, or when the consumer has an id by now.
 IdGivenTooLate(c) ==
   /\ life[c] = "UP"
   /\ wire[c] = "join_refused" \/ wire[c] = "sync_refused"
@@ -743,7 +743,7 @@ Expelled(c) ==
                   left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
-\* The same for a membership that is over already.
+\* An error ends a membership that is over already.
 ExpelledBefore(c) ==
   /\ life[c] = "UP"
   /\ wire[c] = "join_refused" \/ wire[c] = "sync_refused"
@@ -995,7 +995,7 @@ Resume(c) ==
                   group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
                   claim, supports, topics, assigned >>
 
-\* What was under way for a process that is gone is lost.
+\* The messages under way for a process that is gone are lost.
 Lost(c) ==
   /\ life[c] = "DOWN"
   /\ wire[c] # "idle"
@@ -1365,7 +1365,7 @@ Hang(c) ==
                   group, current, leads, chosen, pending, member, joined, synced, silent, given_up,
                   claim, supports, topics, assigned >>
 
-\* The same in the handling of JoinGroup's answer, a leader's in assign().
+\* A member hangs in the handling of JoinGroup's answer, a leader in assign().
 \* (A fault.)
 HangInAssign(c) ==
   /\ life[c] = "UP"
@@ -1483,7 +1483,7 @@ JoinLeftBehind(c, m) ==
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
-\* The same of a JoinGroup without a member id.
+\* A JoinGroup without a member id stays under way when its connection breaks.
 \* (A fault.)
 NewJoinLeftBehind(c) ==
   /\ wire[c] = "join_new"
@@ -1508,7 +1508,7 @@ NewJoinLeftBehind(c) ==
                   chosen, pending, member, joined, synced, silent, given_up, claim, supports, topics,
                   assigned >>
 
-\* The same of a SyncGroup.
+\* A SyncGroup stays under way when its connection breaks.
 \* (A fault.)
 SyncLeftBehind(c, m, g) ==
   /\ wire[c] = "sync"
@@ -1562,7 +1562,7 @@ LeftLost ==
                   eager, lists, group, current, leads, chosen, pending, member, joined, synced, silent,
                   given_up, claim, supports, topics, assigned >>
 
-\* The same, and LeaveGroup is lost or comes late.
+\* A member unsubscribes, and its LeaveGroup is lost or comes late.
 \* (A fault.)
 UnsubscribeUnnoticed(c) ==
   /\ life[c] = "UP"
@@ -1596,7 +1596,8 @@ UnsubscribeUnnoticed(c) ==
                   left_new_list, left_sync, left_decision, group, current, leads, chosen, pending,
                   member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
-\* The same, and LeaveGroup is lost, comes late, or is not sent (``leaveGroupOnClose=false``).
+\* A member closes, and its LeaveGroup is lost, comes late, or is not sent
+\* (``leaveGroupOnClose=false``).
 \* (A fault.)
 CloseUnnoticed(c) ==
   /\ life[c] = "UP"
@@ -1631,7 +1632,7 @@ CloseUnnoticed(c) ==
                   left_sync, left_decision, group, current, leads, chosen, pending, member, joined,
                   synced, silent, given_up, claim, supports, topics, assigned >>
 
-\* The same, and LeaveGroup is lost or comes late.
+\* A member polls too late, and its LeaveGroup is lost or comes late.
 \* (A fault.)
 PollTooLateUnnoticed(c) ==
   /\ life[c] = "UP" \/ life[c] = "HUNG"
@@ -1647,7 +1648,7 @@ PollTooLateUnnoticed(c) ==
                   left_new, left_new_list, left_sync, left_decision, group, current, leads, chosen,
                   pending, member, joined, synced, silent, given_up, claim, supports, topics, assigned >>
 
-\* The same, and the application, which should close the consumer, polls on.
+\* A fatal error reaches the application, which should close the consumer and polls on.
 \* (A fault.)
 PollsOn(c) ==
   /\ life[c] = "UP"
@@ -1671,7 +1672,8 @@ PollsOn(c) ==
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
-\* The same, and the listener throws: the next poll completes the join once more, unprepared.
+\* A member is assigned partitions, and the listener throws: the next poll completes the join once more,
+\* unprepared.
 \* (A fault.)
 AssignedAndThrown(c) ==
   /\ life[c] = "UP"
@@ -1692,7 +1694,8 @@ AssignedAndThrown(c) ==
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
-\* The same while a join is under way, the future of which survives: the next one waits for its answer.
+\* A member unsubscribes while a join is under way, the future of which survives: the next one waits for
+\* its answer.
 \* (A fault.)
 UnsubscribeMidway(c) ==
   /\ life[c] = "UP"
@@ -2963,7 +2966,8 @@ LeftStaticReplaced(c, m, n) ==
                   prepare, rejoin, resubscribed, outdated, unseen, subscribes, subscribed, received, got,
                   eager, lists, left_sync, left_decision, current, chosen >>
 
-\* The same in a stable group that it does not change, as in ``coordinator.static_returns``.
+\* A late JoinGroup of a static member returns to a stable group that it does not change, as in
+\* ``coordinator.static_returns``.
 LeftStaticReturns(c, m, n) ==
   /\ left_new[c]
   /\ static[c]
@@ -3197,7 +3201,7 @@ SyncNotStored(c, m) ==
                   current, leads, chosen, pending, member, joined, synced, silent, given_up, claim,
                   supports, topics, assigned >>
 
-\* The same of an append that takes too long: nobody hears of the decision, but it is in the log.
+\* An append takes too long and succeeds: nobody hears of the decision, but it is in the log.
 \* (A fault.)
 SyncStoredInVain(c, m) ==
   /\ wire[c] = "sync"
@@ -3344,7 +3348,7 @@ TooSlowToJoin(m) ==
                   left_decision, group, current, leads, chosen, pending, member, joined, synced, silent,
                   claim, supports, topics, assigned >>
 
-\* The same for one that is at work.
+\* A member that is at work misses the timeout for SyncGroup.
 \* (A fault.)
 TooSlowToSync(m) ==
   /\ group = "CompletingRebalance" \/ group = "Stable"

@@ -476,7 +476,7 @@ MustDrop(m) ==
   /\ UNCHANGED << reconcileVars, runs, state, epoch, owned, late, group_epoch, target_epoch, member, at,
                   previous, target, subscribed >>
 
-\* The same, and it has given that up.
+\* A member has given its partitions up.
 HasDropped(m) ==
   /\ member[m]
   /\ \/ wire[m] = "join"

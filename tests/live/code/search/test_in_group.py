@@ -169,7 +169,6 @@ def sleeping() -> list[int]:
     [
         (("cooperative-sticky", "--in-group"), "--in-group takes a java:CLASS"),
         (("cooperative-sticky", "--in-group", "--clause", "assign"), "--clause does not go with --in-group"),
-        (("cooperative-sticky", "--in-group", "--report", "json"), "--report does not go with --in-group"),
     ],
 )
 def test_what_cannot_be_played_in_a_group_is_refused(

@@ -124,7 +124,7 @@ def test_what_unpacks_beyond_all_measure_is_read_to_there_and_named(
     monkeypatch.setattr(reading, bound, 100_000)
     logs = local.read([str(tmp_path)])
     ((_, (reason, lines, lost)),) = unread(logs).items()
-    assert (reason, lost) == (f"unpacks to {why} of its own: the rest is not read", True)
+    assert (reason, lost) == (f"unpacks to {why} of its bytes: the rest is not read", True)
     assert 0 < lines < 600_000
     assert [event.topic for event in logs.events] == ["t"]
     (tmp_path / "a.bz2").write_bytes(packed(b"".join(LINE.format(f"t{n}-0").encode() for n in range(900))))
