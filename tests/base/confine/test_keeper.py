@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pty
 import signal
@@ -85,7 +86,8 @@ class Shell:
 
     def close(self) -> None:
         for pid in family(self._process.pid)[::-1]:
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):  # a keeper ends with what it keeps
+                os.kill(pid, signal.SIGKILL)
         self._process.communicate()
         os.close(self._ours)
 
