@@ -56,14 +56,9 @@ from rebalance_verifier.properties.assignors.sharing import (
     moves_nothing,
     once_each,
 )
-from rebalance_verifier.properties.assignors.task_clauses import TASK_CLAUSES
+from rebalance_verifier.properties.assignors.task_clauses import KIP_54, TASK_CLAUSES, WIKI
 
 # --- the table ------------------------------------------------------------------------------------
-
-
-WIKI = "https://cwiki.apache.org/confluence/display/KAFKA/"
-
-KIP_54 = WIKI + "KIP-54+-+Sticky+Partition+Assignment+Strategy"
 
 KIP_429 = WIKI + "KIP-429%3A+Kafka+Consumer+Incremental+Rebalance+Protocol"
 

@@ -236,11 +236,10 @@ public final class Bridge {
         codec = new KafkaInternals.Codec();
         ConsumerPartitionAssignor leader = instance();
         Map<String, Object> hello = new LinkedHashMap<>();
-        boolean kafkas = className.startsWith("org.apache.kafka.");
+        boolean kafkas = ofKafka(className);
         hello.put("name", leader.name());
         hello.put("version", kafkas ? KafkaInternals.version() : version(leader));
-        hello.put("language", "Java " + System.getProperty("java.version")
-            + (kafkas ? "" : ", kafka-clients " + KafkaInternals.version()));
+        hello.put("language", language(kafkas, "kafka-clients"));
         hello.put("protocols", leader.supportedProtocols().stream()
             .map(protocol -> protocol.name().toLowerCase(Locale.ROOT)).collect(Collectors.toList()));
         hello.put("promises", promises.stream()
@@ -255,11 +254,43 @@ public final class Bridge {
             hello.put("metadata_only", true);
             hello.put("histories", HISTORIES);
         }
+        putPages(hello, kafkas);
+        return hello;
+    }
+
+    /**
+     * What a harness says of an assignor at first: Kafka's own has Kafka's version and pages; {@code library} is the
+     * artifact with the interface of any other. {@code histories}: how many may be played at once.
+     */
+    static Map<String, Object> hello(
+            Class<?> type, String name, String library, String protocol, List<String> promises) {
+        boolean kafkas = ofKafka(type.getName());
+        String own = type.getPackage().getImplementationVersion();
+        Map<String, Object> hello = new LinkedHashMap<>();
+        hello.put("name", name);
+        hello.put("version", kafkas || own == null ? KafkaInternals.version() : own);
+        hello.put("language", language(kafkas, library));
+        hello.put("protocols", List.of(protocol));
+        hello.put("promises", promises);
+        hello.put("histories", HISTORIES);
+        putPages(hello, kafkas);
+        return hello;
+    }
+
+    private static boolean ofKafka(String className) {
+        return className.startsWith("org.apache.kafka.");
+    }
+
+    private static String language(boolean kafkas, String library) {
+        return "Java " + System.getProperty("java.version")
+            + (kafkas ? "" : ", " + library + " " + KafkaInternals.version());
+    }
+
+    private static void putPages(Map<String, Object> hello, boolean kafkas) {
         if (kafkas) {
             hello.put("homepage", "https://kafka.apache.org");
             hello.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
         }
-        return hello;
     }
 
     /** Whether a leader is told of racks (KIP-881, 3.4). */

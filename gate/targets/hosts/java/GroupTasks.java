@@ -17,8 +17,6 @@ import java.util.function.Supplier;
  * partitions, as both interfaces have them. A broker has one instance. Maps are by hash, as there.
  */
 abstract class GroupTasks implements Function<Map<String, Object>, Map<String, Object>> {
-    private static final int HISTORIES = 64;
-
     private final List<String> promises;
     private final String protocol;
 
@@ -40,31 +38,12 @@ abstract class GroupTasks implements Function<Map<String, Object>, Map<String, O
     public Map<String, Object> apply(Map<String, Object> request) {
         switch ((String) request.get("cmd")) {
             case "hello":
-                return hello();
+                return Bridge.hello(assignor().getClass(), name(), "kafka-group-coordinator-api", protocol, promises);
             case "assign_tasks":
                 return assign(request);
             default:
                 throw new IllegalStateException("a task assignor is asked for tasks");
         }
-    }
-
-    private Map<String, Object> hello() {
-        Class<?> type = assignor().getClass();
-        boolean kafkas = type.getName().startsWith("org.apache.kafka.");
-        String own = type.getPackage().getImplementationVersion();
-        Map<String, Object> hello = new LinkedHashMap<>();
-        hello.put("name", name());
-        hello.put("version", kafkas || own == null ? KafkaInternals.version() : own);
-        hello.put("language", "Java " + System.getProperty("java.version")
-            + (kafkas ? "" : ", kafka-group-coordinator-api " + KafkaInternals.version()));
-        hello.put("protocols", List.of(protocol));
-        hello.put("promises", promises);
-        hello.put("histories", HISTORIES);
-        if (kafkas) {
-            hello.put("homepage", "https://kafka.apache.org");
-            hello.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
-        }
-        return hello;
     }
 
     private Map<String, Object> assign(Map<String, Object> request) {

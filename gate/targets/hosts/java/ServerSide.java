@@ -23,13 +23,12 @@ import org.apache.kafka.coordinator.group.api.assignor.SubscribedTopicDescriber;
 import org.apache.kafka.coordinator.group.api.assignor.SubscriptionType;
 
 /**
- * An assignor of a broker, of consumer groups (KIP-848) or share groups (KIP-932), behind {@link Bridge}: it is given what TargetAssignmentBuilder gives it. What
- * members of the request own is the target of the group before. Everything is in maps by hash, as there, and was put into
- * them in an order of its own, so that how the request is ordered decides nothing.
+ * An assignor of a broker, of consumer groups (KIP-848) or share groups (KIP-932), behind {@link Bridge}: it is given
+ * what TargetAssignmentBuilder gives it. What members of the request own is the target of the group before. Everything
+ * is in maps by hash, as there, and was put into them in an order of its own, so that how the request is ordered
+ * decides nothing.
  */
 final class ServerSide implements Function<Map<String, Object>, Map<String, Object>> {
-    private static final int HISTORIES = 64;
-
     private final PartitionAssignor assignor;
     private final List<String> promises;
     private final String protocol;
@@ -44,30 +43,13 @@ final class ServerSide implements Function<Map<String, Object>, Map<String, Obje
     public Map<String, Object> apply(Map<String, Object> request) {
         switch ((String) request.get("cmd")) {
             case "hello":
-                return hello();
+                return Bridge.hello(
+                    assignor.getClass(), assignor.name(), "kafka-group-coordinator-api", protocol, promises);
             case "assign":
                 return assign(request);
             default:
                 throw new IllegalStateException("a server-side assignor writes no user data");
         }
-    }
-
-    private Map<String, Object> hello() {
-        boolean kafkas = assignor.getClass().getName().startsWith("org.apache.kafka.");
-        String own = assignor.getClass().getPackage().getImplementationVersion();
-        Map<String, Object> hello = new LinkedHashMap<>();
-        hello.put("name", assignor.name());
-        hello.put("version", kafkas || own == null ? KafkaInternals.version() : own);
-        hello.put("language", "Java " + System.getProperty("java.version")
-            + (kafkas ? "" : ", kafka-group-coordinator-api " + KafkaInternals.version()));
-        hello.put("protocols", List.of(protocol));
-        hello.put("promises", promises);
-        hello.put("histories", HISTORIES);
-        if (kafkas) {
-            hello.put("homepage", "https://kafka.apache.org");
-            hello.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
-        }
-        return hello;
     }
 
     private Map<String, Object> assign(Map<String, Object> request) {

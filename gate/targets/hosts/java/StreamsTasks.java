@@ -41,7 +41,6 @@ import org.apache.kafka.streams.state.HostInfo;
  * hashCode, so that a set of them is iterated in any order. Processes get ids that follow from their names.
  */
 final class StreamsTasks implements Function<Map<String, Object>, Map<String, Object>> {
-    private static final int HISTORIES = 64;
     private static final int TRAFFIC_COST = 10;
     private static final int NON_OVERLAP_COST = 1;
     private static final long PROBING_MILLIS = 600_000L;
@@ -63,31 +62,13 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
     public Map<String, Object> apply(Map<String, Object> request) {
         switch ((String) request.get("cmd")) {
             case "hello":
-                return hello();
+                Class<?> type = made.get().getClass();
+                return Bridge.hello(type, type.getSimpleName(), "kafka-streams", protocol, promises);
             case "assign_tasks":
                 return assign(request);
             default:
                 throw new IllegalStateException("a task assignor is asked for tasks");
         }
-    }
-
-    private Map<String, Object> hello() {
-        Class<?> type = made.get().getClass();
-        boolean kafkas = type.getName().startsWith("org.apache.kafka.");
-        String own = type.getPackage().getImplementationVersion();
-        Map<String, Object> hello = new LinkedHashMap<>();
-        hello.put("name", type.getSimpleName());
-        hello.put("version", kafkas || own == null ? KafkaInternals.version() : own);
-        hello.put("language", "Java " + System.getProperty("java.version")
-            + (kafkas ? "" : ", kafka-streams " + KafkaInternals.version()));
-        hello.put("protocols", List.of(protocol));
-        hello.put("promises", promises);
-        hello.put("histories", HISTORIES);
-        if (kafkas) {
-            hello.put("homepage", "https://kafka.apache.org");
-            hello.put("issues", "https://issues.apache.org/jira/projects/KAFKA");
-        }
-        return hello;
     }
 
     private Map<String, Object> assign(Map<String, Object> request) {
