@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Mapping
 from enum import StrEnum
@@ -44,10 +45,18 @@ def from_line(line: bytes) -> Json:
     return message
 
 
+_ADDRESS = re.compile(r" at 0x[0-9a-f]+(?=>)")
+
+
 def show(value: object, limit: int = 200) -> str:
-    """``value`` for an error message: its repr, shortened, whatever it is."""
+    """Return ``value`` for an error message: its repr, shortened, whatever it is; without the addresses of
+    objects, which are others in each process.
+
+    >>> show([object()])
+    '[<object object>]'
+    """
     try:
-        text = value[:limit].decode() if isinstance(value, bytes) else ascii(value)
+        text = value[:limit].decode() if isinstance(value, bytes) else _ADDRESS.sub("", ascii(value))
     except Exception:
         text = f"<{type(value).__name__}>"
     return text if len(text) <= limit else text[:limit] + "..."
