@@ -40,7 +40,7 @@ from rebalance_verifier.gate.targets.hosts.messages import Hello
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import FAMILY, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
-from rebalance_verifier.properties.assignors.clauses import TABLE, unanswered
+from rebalance_verifier.properties.assignors.clauses import TABLE, UNANSWERED, unanswered
 from rebalance_verifier.properties.assignors.oracles import FLOORS
 from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 from rebalance_verifier.properties.assignors.task_calls import TASK_FLOORS
@@ -339,7 +339,7 @@ def _urgency(plan: CheckPlan, progress: CheckProgress, key: str) -> tuple[object
     """Return what is made small first: what costs no calls that hang, and where time may run out, the
     worst."""
     level = progress.breaking[key][0].found.clause.level
-    return 0 if plan.budget is None else [*Level].index(level), key.startswith(("assign/4-", "task/5-")), key
+    return 0 if plan.budget is None else [*Level].index(level), key.rpartition("-")[0] in UNANSWERED, key
 
 
 def _row(

@@ -322,9 +322,13 @@ if len(CLAUSES) < len(TABLE):
     raise ValueError("properties.clauses: two clauses share an id")
 
 
+UNANSWERED = ("assign/4", "task/5")
+"""The clauses that are broken where no answer comes: of partitions, of tasks."""
+
+
 def unanswered(protocol: RebalanceProtocol) -> str:
-    """Return the clause that is broken where no answer comes."""
-    return "task/5" if protocol in OF_TASKS else "assign/4"
+    """Return that of ``UNANSWERED`` which is asked under ``protocol``."""
+    return UNANSWERED[protocol in OF_TASKS]
 
 
 def select(patterns: Sequence[str]) -> tuple[Clause, ...]:
