@@ -9,7 +9,8 @@ from rebalance_verifier.model.bugs.catalogue import CATALOGUE, tracker_link
 from rebalance_verifier.pipeline.audit.diagnosis import BugLink
 from rebalance_verifier.pipeline.audit.records import LogFinding
 from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient
-from rebalance_verifier.properties.assignors.clauses import KIP_54, KIP_429, WIKI
+from rebalance_verifier.properties.assignors.clauses import KIP_429
+from rebalance_verifier.properties.assignors.task_clauses import KIP_54, WIKI
 
 KIPS = {
     "KIP-54": KIP_54,
