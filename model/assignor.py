@@ -29,6 +29,7 @@ class Promise(StrEnum):
     STANDBYS = "standbys"  # num.standby.replicas copies of each store that has a changelog
     HIGH_AVAILABILITY = "high-availability"  # a task runs where its store is caught up (KIP-441)
     TAGS = "tags"  # copies of a store are spread over client tags (KIP-708)
+    LEAST_MOVES = "least-moves"  # no more tasks and standbys move than the other promises need
     FALLBACK = "fallback"  # decides while lags are unknown, and has a rebalance tried again each time
     # Less than others promise, so that less is expected of them. The first two state a limit.
     PARTIAL = "partial"  # partitions wait while nobody may have more: so many for each member at most

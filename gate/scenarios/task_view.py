@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Protocol
 
+from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.steps import StepView
 from rebalance_verifier.model.tasks import RackStrategy, StoreKind, TaskId
 from rebalance_verifier.model.values import TopicPartition
 from rebalance_verifier.properties.assignors.task_calls import TaskCall
+from rebalance_verifier.properties.assignors.task_optima import Moves, least_moves, moves_of
+from rebalance_verifier.properties.assignors.task_placement import moves_told
 from rebalance_verifier.properties.assignors.task_scenarios import (
     ScenarioClient,
     TaskEvent,
@@ -142,9 +145,22 @@ def task_views(
         yield StepView(
             label=f"{index + 1}",
             what=happened.get(index, ALONE),
-            seen=(f"breaks here: {summary}",) if summary and index + 1 == breaking else (),
+            seen=(
+                *((f"breaks here: {summary}",) if summary and index + 1 == breaking else ()),
+                *_moves(call),
+            ),
             parties=(*((client, _part(call, client)) for client in call.clients), *asks),
         )
+
+
+def _moves(call: TaskCall) -> Iterator[str]:
+    """Yield what moves, and how much of it had to, where that can be known: not where a task may run only
+    where its store is caught up, nor where racks count too."""
+    made = moves_of(call)
+    racks = call.application.configs.rack_strategy is not RackStrategy.NONE
+    if made == Moves(0, 0) or racks or Promise.HIGH_AVAILABILITY in call.promises:
+        return
+    yield moves_told(made, least_moves(call))
 
 
 def _part(call: TaskCall, client: str) -> str:

@@ -180,6 +180,7 @@ TASK_SITUATIONS: Mapping[str, Situation] = {
     "client tags": lambda call: bool(call.application.configs.tags),
     "racks": lambda call: any(client.rack for client in call.application.clients),
     "unknown end offsets": lambda call: call.unknown_ends,
+    "tasks with an owner": lambda call: bool(call.owners),
     "task that moves": lambda call: call.revoked,
     "follow-up asked for": lambda call: call.assignment.followup,
 }

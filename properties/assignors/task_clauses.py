@@ -13,6 +13,7 @@ from rebalance_verifier.properties.assignors.task_placement import (
     each_process_once,
     enough_standbys,
     few_warmups,
+    moves_least,
     one_answer,
     only_existing_tasks,
     racks_cost_nothing,
@@ -36,7 +37,7 @@ KIP_54 = WIKI + "KIP-54+-+Sticky+Partition+Assignment+Strategy"
 TASK_KINDS = (
     *("nobody", "twice", "missing", "unknown", "stateless", "beside", "together", "mutated"),
     *("actives", "standbys", "too-few", "too-many", "no-changelog", "asks", "moves", "all", "stateful"),
-    *("traffic", "tags"),
+    *("traffic", "tags", "copies"),
 )
 """The kinds of breaches that these clauses tell apart."""
 
@@ -124,5 +125,11 @@ TASK_CLAUSES: tuple[Clause, ...] = (
         sentence="to take racks into account costs no traffic between racks, and no spread over client tags",
         rule="KIP-925", link=KIP_925, check=racks_cost_nothing, protocols=ONLY_CLIENT,
         promises=frozenset({Promise.RACK_AWARE}), needs="racks",
+    ),
+    Clause(
+        id="task/15", level=Level.QUALITY, scope=Scope.CALL,
+        sentence="no more active tasks move, and no more stores are copied, than what else is promised needs",
+        rule="KIP-54, stickiness", link=KIP_54, check=moves_least, protocols=OF_TASKS,
+        promises=frozenset({Promise.LEAST_MOVES}), needs="tasks with an owner",
     ),
 )  # fmt: skip

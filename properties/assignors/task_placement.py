@@ -6,11 +6,12 @@ from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from rebalance_verifier.model.assignor import Promise
-from rebalance_verifier.model.tasks import RackStrategy, TaskAssignment, TaskId
+from rebalance_verifier.model.tasks import ClientTasks, RackStrategy, TaskAssignment, TaskId
 from rebalance_verifier.properties.assignors.calls import Failure
 from rebalance_verifier.properties.assignors.clause import Breach
 from rebalance_verifier.properties.assignors.replies import failed, mutates
 from rebalance_verifier.properties.assignors.task_calls import TaskAnswer, TaskCall, TaskQuestion, TaskReply
+from rebalance_verifier.properties.assignors.task_optima import Moves, least_moves, least_traffic, moves_of
 from rebalance_verifier.properties.assignors.wording import counted, listed, together
 
 TaskAsking = Generator[TaskQuestion, TaskReply, Breach | None]
@@ -234,6 +235,57 @@ def runs_where_caught_up(call: TaskCall) -> Breach | None:
     return None
 
 
+def moves_least(call: TaskCall) -> Breach | None:
+    """Return what moves beside what had to; where racks count too, that is not known."""
+    if call.application.configs.rack_strategy is not RackStrategy.NONE:
+        return None
+    made = moves_of(call)
+    if made == Moves(0, 0):
+        return None
+    needed = least_moves(call)
+    if needed is None or made.actives < needed.actives:  # the others may come in the next rebalance
+        return None
+    if made <= needed:
+        return None
+    running = made.actives > needed.actives
+    return Breach(
+        kind="actives" if running else "copies",
+        summary=moves_told(made, needed),
+        because=(everything(call.assignment), *_before(call)),
+        expected=moves_told(needed),
+        actual=moves_told(made),
+        partitions=tuple(sorted(_moved(call) if running else _made(call))),
+        gap=made.actives - needed.actives if running else made.copies - needed.copies,
+    )
+
+
+def moves_told(moves: Moves, needed: Moves | None = None) -> str:
+    """Return what moves, in words, and how much of it had to."""
+    least = f", and {needed.actives} and {needed.copies} are needed" if needed else ""
+    verb = "moves" if moves.actives == 1 else "move"
+    return (
+        f"{counted(moves.actives, 'active task')} {verb} and {counted(moves.copies, 'store')} "
+        f"{'is' if moves.copies == 1 else 'are'} copied{least}"
+    )
+
+
+def _before(call: TaskCall) -> Iterator[str]:
+    had = [ClientTasks(client.id, client.active, client.standby) for client in call.application.clients]
+    yield f"before {everything(TaskAssignment(tuple(had)))}"
+
+
+def _moved(call: TaskCall) -> Iterator[TaskId]:
+    return (task for task, client in call.owners.items() if client not in call.actives.get(task, ()))
+
+
+def _made(call: TaskCall) -> Iterator[TaskId]:
+    had = {client.id: {*client.standby, *client.active} for client in call.application.clients}
+    for task in call.application.logged:
+        on = [*call.actives.get(task, ()), *call.standbys.get(task, ())]
+        if any(task not in had.get(client, (task,)) for client in on):
+            yield task
+
+
 def racks_cost_nothing(call: TaskCall) -> Generator[TaskQuestion, TaskReply, Breach | None]:
     application = call.application
     fresh = not any(client.active or client.standby for client in application.clients)
@@ -244,15 +296,12 @@ def racks_cost_nothing(call: TaskCall) -> Generator[TaskQuestion, TaskReply, Bre
     if not isinstance(reply, TaskAnswer):
         return None
     plain = replace(call, assignment=reply.assignment)
-    before, after = _crossing(plain), _crossing(call)
+    before, after = crossing(plain), crossing(call)
     if len(after) > len(before):
-        return _worse(
-            call,
-            plain,
-            "traffic",
-            f"the rack-aware answer reads {len(after)} times from another rack, the plain one {len(before)}",
-            after,
-        )
+        least = least_traffic(call)
+        best = "" if least is None else f", and {least} would do"
+        text = f"with racks {len(after)} copies read from another rack, without {len(before)}"
+        return _worse(call, plain, "traffic", text + best, after)
     for task in application.logged:
         for tag in application.configs.tags:
             was, now = _values(plain, task, tag), _values(call, task, tag)
@@ -280,7 +329,7 @@ def _worse(call: TaskCall, plain: TaskCall, kind: str, summary: str, tasks: Iter
     )
 
 
-def _crossing(call: TaskCall) -> tuple[TaskId, ...]:
+def crossing(call: TaskCall) -> tuple[TaskId, ...]:
     """Return each copy that a client reads from another rack than its own, by its task."""
     found = []
     for placing in (call.actives, call.standbys):

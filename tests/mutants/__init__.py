@@ -140,4 +140,5 @@ MUTANTS: tuple[Mutant, ...] = (
     _mutant("task/12", "tasks:OneTooMany", TASKS, "2x6", "task/11", "task/10"),
     _mutant("task/13", "tasks:ForgetsTags", TASKS, "4x2"),
     _mutant("task/14", "tasks:RacksTheWrongWayRound", TASKS, "2x3"),
+    _mutant("task/15", "tasks:StartsWhereNothingIs", TASKS, "2x1"),
 )

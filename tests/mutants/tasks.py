@@ -336,34 +336,10 @@ class RacksTheWrongWayRound(_Reference):
         return [(one.id, other.active, other.standby), (other.id, one.active, one.standby)]
 
 
-# -- odd, and right ----------------------------------------------------------------------------------------
+class StartsWhereNothingIs(_Reference):
+    """Promises that the least moves, and looks at loads where a copy would do."""
 
+    promises = (Promise.BALANCED, Promise.STICKY, Promise.STANDBYS, Promise.TAGS, Promise.LEAST_MOVES)
 
-class AllOnOne:
-    """Right, and promises nothing: all tasks run on one process, and there are no standbys."""
-
-    protocols, promises = ("tasks", "streams"), ()
-
-    def assign_tasks(self, application: Application) -> Any:
-        first = min(client.id for client in application.clients)
-        return {
-            client.id: (application.tasks if client.id == first else (), ()) for client in application.clients
-        }
-
-
-class Random:
-    """Right, and promises standbys only: where a task runs follows from its name, what ran before does not
-    matter, and standbys are on the next processes."""
-
-    protocols, promises = ("tasks",), (Promise.STANDBYS,)
-
-    def assign_tasks(self, application: Application) -> Any:
-        ids = sorted(client.id for client in application.clients)
-        given: dict[str, tuple[list[TaskId], list[TaskId]]] = {one: ([], []) for one in ids}
-        for task in application.tasks:
-            at = (task.partition * 7 + len(task.topic)) % len(ids)
-            given[ids[at]][0].append(task)
-            if task in application.logged:
-                for step in range(1, min(application.configs.standbys, len(ids) - 1) + 1):
-                    given[ids[(at + step) % len(ids)]][1].append(task)
-        return given
+    def change(self, application: Application, right: TaskAssignment) -> Any:
+        return right

@@ -14,7 +14,7 @@ from rebalance_verifier.base.verdict import Level, Verdict
 from rebalance_verifier.gate.scenarios.strategies import histories
 from rebalance_verifier.gate.search import known
 from rebalance_verifier.gate.search.judgement import allow
-from rebalance_verifier.gate.search.plan import CheckPlan, SearchProfile, drawn
+from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile, drawn
 from rebalance_verifier.gate.search.result import Finding, Result, Status
 from rebalance_verifier.gate.search.search import check, describe
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError, load
@@ -30,6 +30,8 @@ from rebalance_verifier.properties.assignors.task_scenarios import TaskScenario
 from rebalance_verifier.report.diagram.scenario_diagram import of_finding
 from rebalance_verifier.report.diagram.text import draw
 from rebalance_verifier.report.terminal.check import render
+
+from tests.gate.search import odd_tasks
 
 TINY = SearchProfile(name="tiny", each=3, mixed=20, large=1, crowd=140, shrink=300)
 
@@ -68,6 +70,22 @@ def test_a_reference_that_keeps_what_it_promises():
     result = judged(load("tasks-sticky"))
     assert result.verdict is Verdict.CONFORMANT
     assert {str(row.protocol) for row in result.clauses} == {"tasks", "streams"}
+
+
+@pytest.mark.parametrize("odd", odd_tasks.ODD, ids=lambda odd: odd.__name__)
+def test_one_that_is_odd_and_right_is_not_accused(odd: Any):
+    result = judged(odd())
+    assert [(row.id, row.finding) for row in result.clauses if row.status is Status.VIOLATED] == []
+    assert result.verdict is Verdict.CONFORMANT
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("seed", range(1, 6))
+@pytest.mark.parametrize("odd", odd_tasks.ODD, ids=lambda odd: odd.__name__)
+def test_nor_in_a_long_search(odd: Any, seed: int):
+    session = InProcess(odd())
+    plan = CheckPlan(profile=PROFILES["nightly"], level=Level.QUALITY, seed=seed)
+    assert check(plan, session, describe("odd", session.hello)).verdict is Verdict.CONFORMANT
 
 
 def test_what_could_not_fail_is_told_as_not_asked():

@@ -56,8 +56,10 @@ def call(
     threads: int = 1,
     promises: frozenset[Promise] = frozenset(),
     unknown_ends: bool = False,
+    had: str = "",
     **configs: Any,
 ) -> TaskCall:
+    owned = {one.id: one for one in answer(had).clients}
     names = clients.split()
     of = dict(zip(names, processes.split() or names, strict=True))
     tags = dict(zip(names, zones.split(), strict=True)) if zones else {}
@@ -72,6 +74,8 @@ def call(
                     id=name,
                     process=of[name],
                     threads=threads if name == names[0] else 1,
+                    active=owned[name].active if name in owned else (),
+                    standby=owned[name].standby if name in owned else (),
                     lags={TaskId.parse(t): lag for t, lag in known.get(name, {}).items()},
                     tags={"zone": tags[name]} if zones else {},
                 )
@@ -123,6 +127,9 @@ CASES = [
     ("task/9", call("A", "B 0_0", count=1, lags=RUNS, recovery_lag=6), "0_0 runs on B"),
     ("task/9", call("A", "B 0_0", count=1, lags=RUNS, recovery_lag=7), None),
     ("task/9", call("A", "B 0_0", count=1, lags=RUNS, recovery_lag=6, unknown_ends=True), None),
+    ("task/15", call("A 0_0", "B 0_1", had="A 0_0 0_1"), "1 active task moves and 1 store is copied, and 0"),
+    ("task/15", call("A 0_0 0_1", "B", had="A 0_0 + 0_1", standbys=1), None),
+    ("task/15", call("A 0_0", "B 0_1", had="A 0_0 0_1", promises=frozenset({Promise.BALANCED})), None),
 ]
 
 
