@@ -144,7 +144,7 @@ def count(number: int, noun: str) -> str:
     >>> count(1, "claim"), count(2, "claim"), count(2, "process")
     ('1 claim', '2 claims', '2 processes')
     """
-    plural = f"{noun}es" if noun.endswith("ss") else f"{noun}s"
+    plural = f"{noun}es" if noun.endswith(("ss", "ch")) else f"{noun}s"
     return f"{number:,} {noun if number == 1 else plural}"
 
 

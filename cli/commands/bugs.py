@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.text import clean
-from rebalance_verifier.base.verdict import Exit
 from rebalance_verifier.cli.console.progress import progress, staged
 from rebalance_verifier.cli.console.terminal import (
     UsageError,
@@ -19,7 +19,8 @@ from rebalance_verifier.cli.console.terminal import (
     unicode,
     usage_errors,
 )
-from rebalance_verifier.cli.shared.options import add_format, add_options
+from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse
+from rebalance_verifier.cli.shared.reports import Reports
 from rebalance_verifier.cli.shared.targets import clauses, resolved
 from rebalance_verifier.report.frame import labelled
 from rebalance_verifier.traces.recognise import right_command
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rebalance_verifier.model.bugs.catalogue import Entry
     from rebalance_verifier.model.bugs.observed import Observations
     from rebalance_verifier.model.bugs.profiles import ReleaseProfile
+    from rebalance_verifier.report.terminal.bugs import Reproduction
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -49,7 +51,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     parser.add_argument("--story", action="store_true", help="tell the story only, run nothing")
     add_options(parser, "--out")
     add_format(parser, "md")
-    add_options(parser, "--no-progress")
+    add_options(parser, *REPORTS, "--no-progress")
     return parser
 
 
@@ -61,17 +63,44 @@ def run(options: argparse.Namespace) -> int:
             raise UsageError(f"--{name} goes with --matrix")
     if options.matrix:
         return _matrix(options, [switch for entry in chosen for switch in entry.switches])
+    if not options.entries or options.story:
+        refuse(options, REPORTS, "goes with IDs, which are run, and with --matrix: `rebalance bugs all`")
     if not options.entries:
         _list(options)
         return 0
-    if options.format != "text":
-        raise UsageError("--format goes with the list and with --matrix")
-    worst = 0
+    if options.story:
+        if options.format != "text":
+            raise UsageError("--format does not go with --story")
+        for number, entry in enumerate(chosen):
+            if number:
+                print_text("")
+            _print_story(entry)
+        return 0
+    return _reproduce_all(chosen, options)
+
+
+def _reproduce_all(chosen: Sequence[Entry], options: argparse.Namespace) -> int:
+    """Tell the story of each entry and make it again; the exit code."""
+    from rebalance_verifier.report.ci import document, trace_reports
+    from rebalance_verifier.report.terminal import bugs as text
+
+    if options.format == "md":
+        raise UsageError("--format md goes with the list and with --matrix: say --report markdown")
+    reports, found = Reports.of_cases(options), []
     for number, entry in enumerate(chosen):
-        if number:
-            print_text("")
-        worst = max(worst, _reproduce(entry, options))
-    return worst
+        if options.format == "text":
+            print_text("\n" * bool(number) + text.story(entry))
+        for one in _reproduce(entry, options):
+            found.append(one)
+            if options.format == "text":
+                print_text(text.reproduction_text(one, unicode()))
+    report = trace_reports.reproduced(found)
+    if options.format == "json":
+        print_json(document.to_json(report))
+    reports.finish_cases(
+        lambda: report, lead="This page shows known Kafka rebalance bugs, each made again in a small group."
+    )
+    return report.exit
 
 
 def _chosen(names: Sequence[str]) -> list[Entry]:
@@ -116,67 +145,59 @@ def _entry_out(entry: Entry, shown: Iterable[tuple[str, str, str]]) -> dict[str,
 # -- one entry -----------------------------------------------------------------------------------------
 
 
-def _reproduce(entry: Entry, options: argparse.Namespace) -> int:
-    """Story and runs of one entry; 0 when everything that can be shown was, else 1."""
+def _print_story(entry: Entry) -> None:
+    """Tell the story of an entry and how its switches are shown, and run nothing."""
     from rebalance_verifier.explore.groups.bugs import shown_by
     from rebalance_verifier.report.terminal import bugs as text
 
     print_text(text.story(entry))
-    worst = 0
     for switch, how, what in shown_by(entry):
         if how == "not":
             print_text("\n".join(["", *labelled("not shown", what)]))
-        elif options.story:
+        else:
             where = f"breaks {what} on the model" if how == "model" else f"rebalance check {what}"
             print_text("\n".join(labelled("switch", f"{switch}: {where}")))
-        elif how == "model":
-            worst = max(worst, _on_the_model(switch, options))
-        else:
-            worst = max(worst, _by_check(switch, what, options))
-    return worst
 
 
-def _on_the_model(switch: str, options: argparse.Namespace) -> int:
+def _reproduce(entry: Entry, options: argparse.Namespace) -> Iterator[Reproduction]:
+    """Make the switches of one entry again."""
+    from rebalance_verifier.explore.groups.bugs import shown_by
+    from rebalance_verifier.report.terminal.bugs import Reproduction
+
+    ways = {"model": _on_the_model, "check": _by_check}
+    for switch, how, what in shown_by(entry):
+        to_show = Reproduction(entry=entry, switch=switch, how=how, what=what)
+        yield ways[how](to_show, options) if how in ways else to_show
+
+
+def _on_the_model(to_show: Reproduction, options: argparse.Namespace) -> Reproduction:
     from rebalance_verifier.explore.groups.bugs import SHOWN
     from rebalance_verifier.explore.groups.reproduction import reproduce
-    from rebalance_verifier.report.terminal import bugs as text
     from rebalance_verifier.traces import runs
 
-    shown = SHOWN[switch]
-    with staged(options, f"searching for {switch}"):
-        found = reproduce(shown)
-    trace = ""
-    if found is not None and options.out:
+    with staged(options, f"searching for {to_show.switch}"):
+        run = reproduce(SHOWN[to_show.switch])
+    path = ""
+    if run is not None and options.out:
         with usage_errors(OSError, option="--out"):
-            trace = str(runs.save(found, Path(options.out)))
-    print_text(text.reproduced(shown, found, trace))
-    return Exit.VIOLATION if found is None else Exit.CONFORMANT
+            path = str(runs.save(run, Path(options.out)))
+    return replace(to_show, run=run, path=path)
 
 
-def _by_check(switch: str, spec: str, options: argparse.Namespace) -> int:
-    """Return what ``rebalance check`` finds in the reference assignor with this mistake."""
+def _by_check(to_show: Reproduction, options: argparse.Namespace) -> Reproduction:
+    """Add what ``rebalance check`` finds in the reference assignor with this mistake."""
     from rebalance_verifier.base.verdict import Level
     from rebalance_verifier.gate.search.result import Status
-    from rebalance_verifier.model.bugs.switches import SWITCHES
-    from rebalance_verifier.report.terminal.check import block
 
-    print_text("\n".join(["", *labelled("switch", f"{switch}: {SWITCHES[switch].sentence}")]))
     for profile in ("smoke", "ci"):
-        with staged(options, f"rebalance check {spec} --profile {profile}"):
-            result = judged(spec, profile)
+        with staged(options, f"rebalance check {to_show.what} --profile {profile}"):
+            result = judged(to_show.what, profile)
         rows = [row for row in result.clauses if row.status is Status.VIOLATED and row.finding]
         rows.sort(key=lambda row: list(Level).index(row.clause.level))
         if rows:
-            print_text(
-                "\n".join(labelled("check", f"rebalance check {spec} --level quality --profile {profile}"))
-            )
-            print_text("\n".join(["", *block("VIOLATION", rows[0], unicode())]))
-            others = [f"{row.clause.id}-{row.protocol}" for row in rows[1:]]
-            if others:
-                print_text("\n".join(labelled("also", ", ".join(others))))
-            return 0
-    print_text("\n".join(labelled("NOT SHOWN", f"rebalance check {spec} finds nothing in profile ci")))
-    return Exit.VIOLATION
+            also = tuple(f"{row.clause.id}-{row.protocol}" for row in rows[1:])
+            return replace(to_show, row=rows[0], profile=profile, also=also)
+    return to_show
 
 
 def judged(spec: str, profile: str) -> Any:
@@ -200,12 +221,13 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
     from rebalance_verifier.explore.groups.bugs import SHOWN
     from rebalance_verifier.explore.groups.matrix import cells
     from rebalance_verifier.model.bugs.observed import OBSERVED
+    from rebalance_verifier.report.ci import trace_reports
     from rebalance_verifier.report.terminal.matrix import data, render, unexplained
 
     chosen = tuple(dict.fromkeys(switch for switch in switches if switch in SHOWN))
     if switches and not chosen:
         raise UsageError("nothing of that is shown on the model; `rebalance bugs ID` says how it is shown")
-    columns = _columns(options)
+    columns, reports = _columns(options), Reports.of_cases(options)
     observed = _observed_now(options, chosen or tuple(SHOWN)) if options.on else OBSERVED
     found: list[Cell] = []
     with usage_errors(ValueError), progress(options) as show:
@@ -216,6 +238,10 @@ def _matrix(options: argparse.Namespace, switches: Sequence[str]) -> int:
         print_json(data(found, observed))
     else:
         print_out(render(found, observed, markdown=options.format == "md"))
+    reports.finish_cases(
+        lambda: trace_reports.compared(found, observed), lambda: data(found, observed),
+        lead="This page compares the catalogue of bugs with the model and with Kafka's own code.",
+    )  # fmt: skip
     return 1 if unexplained(found, observed) else 0
 
 

@@ -64,7 +64,7 @@ def _report(
 
     reports.finish_cases(
         lambda: code_reports.searched(found, command, subject, paths), lambda: data(found, paths),
-        "This page shows whether Kafka's own code keeps the rules of a group.",
+        lead="This page shows whether Kafka's own code keeps the rules of a group.",
     )  # fmt: skip
 
 

@@ -105,7 +105,7 @@ def run(options: argparse.Namespace) -> int:
     answer(options, lambda: data(found), lambda: render(found, steps=options.show))
     reports.finish_cases(
         lambda: code_reports.conforming(found), lambda: data(found),
-        "This page shows whether the model of the group allows what was recorded.",
+        lead="This page shows whether the model of the group allows what was recorded.",
     )  # fmt: skip
     return Exit.of(found.conformance.judgement)
 

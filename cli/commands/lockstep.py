@@ -78,6 +78,6 @@ def run_lockstep(options: argparse.Namespace) -> int:
     answer(options, document, lambda: lockstep_text.render(found, options.scenario))
     reports.finish_cases(
         lambda: code_reports.in_step(found, options.scenario), document,
-        "This page shows whether the model of the group and Kafka's own code do the same.",
+        lead="This page shows whether the model of the group and Kafka's own code do the same.",
     )  # fmt: skip
     return Exit.of(found.verdict, interrupted=found.interrupted)

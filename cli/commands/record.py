@@ -100,7 +100,7 @@ def run(options: argparse.Namespace) -> int:
     answer(options, lambda: data(made), lambda: clean(render(made)))
     reports.finish_cases(
         lambda: code_reports.recorded(made), lambda: data(made),
-        "This page shows whether real consumers kept the rules of a group while they were disturbed.",
+        lead="This page shows whether real consumers kept the rules of a group while they were disturbed.",
     )  # fmt: skip
     return int(made.exit)
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from rebalance_verifier.cli.console.terminal import (
     UsageError,
     make_directory,
     print_err,
+    print_json,
     print_text,
     unicode,
     usage_errors,
@@ -25,7 +27,15 @@ from rebalance_verifier.cli.console.terminal import (
 )
 from rebalance_verifier.cli.console.terminal import clean as clean_lines
 from rebalance_verifier.cli.shared import traces
-from rebalance_verifier.cli.shared.options import CONFINED, add_options, refuse_protocol
+from rebalance_verifier.cli.shared.options import (
+    CONFINED,
+    REPORTS,
+    add_format,
+    add_options,
+    refuse,
+    refuse_protocol,
+)
+from rebalance_verifier.cli.shared.reports import Reports
 from rebalance_verifier.cli.shared.targets import resolved, session
 from rebalance_verifier.cli.shared.values import duration, whole
 from rebalance_verifier.live.clients.clusters.defaults import PATIENCE
@@ -35,10 +45,13 @@ if TYPE_CHECKING:
     from rebalance_verifier.gate.scenarios.player import PlayedHistory
     from rebalance_verifier.gate.search.counterexamples import Trace
     from rebalance_verifier.live.clients.replay.verdict import Replayed
+    from rebalance_verifier.report.terminal.replayed import ReplayOutcome, Replays
 
 REPLAYS = "replays"
 KIND = "replay"
 SCHEMA = 1
+
+OF_ASSIGNORS = "{} is a run of the group: --as-pytest and --target go with assignors"
 
 KEPT = (
     *("client", "version", "verdict", "naming", "steps", "done", "broken", "unforced", "stopped", "differs"),
@@ -58,7 +71,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, "--target", "--trust")
     parser.add_argument("--as-pytest", type=Path, metavar="OUT.py",
                         help="write one counterexample as a stand-alone test instead")  # fmt: skip
-    add_options(parser, *CONFINED, "--verbose", "--no-color", "--no-progress")
+    add_options(parser, *CONFINED)
+    add_format(parser)
+    add_options(parser, *REPORTS, "--verbose", "--no-color", "--no-progress")
     live = parser.add_argument_group(
         "against real clients (runs of the group only)",
         "Play the environment and the coordinator of a run of `rebalance explore` or "
@@ -76,82 +91,137 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.base import saved as files
-    from rebalance_verifier.explore.groups.runs import SavedRun
-    from rebalance_verifier.gate.search import counterexamples
-    from rebalance_verifier.pipeline.audit.records import Recording
-    from rebalance_verifier.traces import kinds
+    from rebalance_verifier.report.terminal.replayed import Replays
 
     paths = traces.found(options.traces or [str(ROOT / files.FAILURES)])
-    if options.on:
-        if options.as_pytest or options.target:
-            raise UsageError("--as-pytest and --target go with assignors, --on with runs of the group")
-        return _on_clients(options, paths)
-    if options.as_pytest and len(paths) != 1:
-        raise UsageError(f"--as-pytest takes one trace, {len(paths)} were named")
-    worst = 0
+    if options.on and (options.as_pytest or options.target):
+        raise UsageError("--as-pytest and --target go with assignors, --on with runs of the group")
+    if options.as_pytest:
+        refuse(options, ("--format", *REPORTS), "does not go with --as-pytest")
+        if len(paths) != 1:
+            raise UsageError(f"--as-pytest takes one trace, {len(paths)} were named")
+        return _as_pytest(paths[0], options)
+    reports, replays = Reports.of_cases(options), Replays(on=options.on or "")
+    try:
+        for outcome in _on_clients(options, paths) if options.on else _again(options, paths):
+            replays.outcomes.append(outcome)
+            if options.format == "text":
+                _print(outcome)
+    except (UsageError, KeyboardInterrupt) as error:
+        replays.stopped, replays.interrupted = str(error), isinstance(error, KeyboardInterrupt)
+        if replays.outcomes:  # what was played is not lost
+            _finish(reports, replays, options)
+        raise
+    _finish(reports, replays, options)
+    return replays.exit
+
+
+def _print(outcome: ReplayOutcome) -> None:
+    if outcome.word == "skipped":
+        print_err(outcome.line)
+    else:
+        print_text("\n".join([outcome.line, *outcome.text]))
+
+
+def _finish(reports: Reports, replays: Replays, options: argparse.Namespace) -> None:
+    """Write the reports, and print the document where it was asked for."""
+    from rebalance_verifier.report.ci import document, trace_reports
+
+    if options.format == "json":
+        print_json(document.to_json(trace_reports.replayed(replays)))
+    reports.finish_cases(
+        lambda: trace_reports.replayed(replays),
+        lead="This page shows whether counterexamples that were found before still fail.",
+    )
+
+
+def _again(options: argparse.Namespace, paths: Sequence[Path]) -> Iterator[ReplayOutcome]:
+    """Play each trace again, on what it is from."""
+    from rebalance_verifier.explore.groups.runs import SavedRun
+    from rebalance_verifier.report.terminal.replayed import ReplayOutcome
+
     for path in paths:
-        try:
-            trace = kinds.load(path, trusted=options.trust)
-            if isinstance(trace, Recording):
-                raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
-            if isinstance(trace, SavedRun):
-                if options.as_pytest or options.target:
-                    raise UsageError(
-                        f"{path} is a run of the group: --as-pytest and --target go with assignors"
-                    )
-                if trace.on:
-                    raise UsageError(f"{path} is a run of Kafka's code: say --on {trace.on} or another")
-                worst = max(worst, _replay_run(trace, options))
-                continue
-        except files.NewerSchema as error:
-            print_err(f"skipped  {error}")
-            continue
-        except ValueError as error:
-            print_text(f"error    {clean(str(error))}")
-            worst = max(worst, Exit.USAGE)
-            continue
-        if options.as_pytest:
-            with usage_errors(ValueError):
-                _may_run(trace, options)
+        saved = _loaded(path, options)
+        if isinstance(saved, ReplayOutcome):
+            yield saved
+        elif isinstance(saved, SavedRun):
+            if saved.on:
+                raise UsageError(f"{path} is a run of Kafka's code: say --on {saved.on} or another")
             if options.target:
-                trace = replace(trace, target=replace(trace.target, spec=options.target))
-            write(options.as_pytest, counterexamples.as_pytest(trace), "--as-pytest")
-            print_text(f"written  {options.as_pytest}")
+                raise UsageError(OF_ASSIGNORS.format(path))
+            yield _replay_run(path, saved, options)
         else:
-            worst = max(worst, _replay_trace(trace, options))
-    return worst
+            yield _replay_trace(path, saved, options)
 
 
-def _replay_trace(trace: Trace, options: argparse.Namespace) -> int:
-    """Play a trace again, say what came of it; the exit code it deserves."""
+def _loaded(path: Path, options: argparse.Namespace) -> Trace | SavedRun | ReplayOutcome:
+    """Return what is in a file, or that it cannot be played. Raises UsageError for a recording."""
+    from rebalance_verifier.base import saved as files
+    from rebalance_verifier.pipeline.audit.records import Recording
+    from rebalance_verifier.report.terminal.replayed import ERROR, SKIPPED, ReplayOutcome
+    from rebalance_verifier.traces import kinds
+
+    try:
+        saved = kinds.load(path, trusted=options.trust)
+    except files.NewerSchema as error:
+        return ReplayOutcome(word=SKIPPED, exit=Exit.CONFORMANT, path=path, sentence=str(error))
+    except ValueError as error:
+        return ReplayOutcome(word=ERROR, exit=Exit.USAGE, path=path, sentence=clean(str(error)))
+    if isinstance(saved, Recording):
+        raise UsageError(f"{path} is a recording of a log, which `rebalance show` draws")
+    return saved
+
+
+def _as_pytest(path: Path, options: argparse.Namespace) -> int:
+    """Write a trace as a test; the exit code."""
+    from rebalance_verifier.explore.groups.runs import SavedRun
+    from rebalance_verifier.gate.search import counterexamples
+    from rebalance_verifier.report.terminal.replayed import ReplayOutcome
+
+    trace = _loaded(path, options)
+    if isinstance(trace, ReplayOutcome):
+        _print(trace)
+        return trace.exit
+    if isinstance(trace, SavedRun):
+        raise UsageError(OF_ASSIGNORS.format(path))
+    with usage_errors(ValueError):
+        _may_run(trace, options)
+    if options.target:
+        trace = replace(trace, target=replace(trace.target, spec=options.target))
+    write(options.as_pytest, counterexamples.as_pytest(trace), "--as-pytest")
+    print_text(f"written  {options.as_pytest}")
+    return Exit.CONFORMANT
+
+
+def _replay_trace(path: Path, saved: Trace, options: argparse.Namespace) -> ReplayOutcome:
+    """Play a counterexample on its target again."""
     from rebalance_verifier.gate.search.search import replay
+    from rebalance_verifier.report.terminal.replayed import ERROR, FAILING, FIXED, ReplayOutcome
+    from rebalance_verifier.report.terminal.trace import named
 
-    spec = options.target or trace.target.spec
-    name = f"{trace.id}  {trace.clause.id}  {clean(spec)}"
+    spec = options.target or saved.target.spec
+    trace = replace(named(path, saved), subject=spec)
+    outcome = partial(ReplayOutcome, path=path, trace=trace)
     try:
         with usage_errors(ValueError):
-            _may_run(trace, options)
+            _may_run(saved, options)
         with (
-            staged(options, f"replaying {name}"),
+            staged(options, f"replaying {trace.id}  {trace.clause}  {clean(spec)}"),
             session(resolved(spec, (), options), options) as talk,
         ):
-            record = replay(talk, trace.scenario, trace.clause)
+            record = replay(talk, saved.scenario, saved.clause)
     except UsageError as error:
-        print_text(f"error    {name}: {clean_lines(str(error))}")
-        return Exit.USAGE
+        return outcome(word=ERROR, exit=Exit.USAGE, sentence=clean_lines(str(error)))
     if record.skipped is not None:
-        print_text(f"error    {name} declined: {clean(record.skipped)}")
-        return Exit.USAGE
-    found = record.breach_of(trace.clause.id)
+        return outcome(word=ERROR, exit=Exit.USAGE, sentence=f"declined: {clean(record.skipped)}")
+    found = record.breach_of(saved.clause.id)
     if found is None:
-        print_text(f"fixed    {name}")
-        return 0
-    print_text(f"failing  {name}: {clean(found.breach.summary)}")
-    if options.verbose:
-        print_text("\n".join(_shown(trace, record)) + "\n")
-    return Exit.VIOLATION
+        return outcome(word=FIXED, exit=Exit.CONFORMANT)
+    text = (*_shown(saved, record), "") if options.verbose else ()
+    sentence = clean(found.breach.summary)
+    return outcome(word=FAILING, exit=Exit.VIOLATION, sentence=sentence, text=text)
 
 
 def _may_run(trace: Trace, options: argparse.Namespace) -> None:
@@ -174,37 +244,38 @@ def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
     return ["", *block("VIOLATION", row, unicode())]
 
 
-def _replay_run(run: SavedRun, options: argparse.Namespace) -> int:
-    """Play a run on the model again and say what came of it; the exit code it deserves."""
+def _replay_run(path: Path, run: SavedRun, options: argparse.Namespace) -> ReplayOutcome:
+    """Play a run on the model again."""
     from rebalance_verifier.explore.groups.runs import play
     from rebalance_verifier.model.machine import CannotHappenError
-    from rebalance_verifier.properties.group.own import InvariantError, clause_named
+    from rebalance_verifier.properties.group.own import InvariantError
     from rebalance_verifier.report.terminal.exploration import run_lines
-    from rebalance_verifier.traces import runs
+    from rebalance_verifier.report.terminal.replayed import ERROR, FAILING, FIXED, SHOWN, ReplayOutcome
+    from rebalance_verifier.report.terminal.trace import named
 
-    name = f"{runs.run_id(run)}  {run.clause}  {clean(str(run.origin.get('scenario', 'group')))}"
+    trace = named(path, run)
+    outcome = partial(ReplayOutcome, path=path, trace=trace)
     try:
-        with staged(options, f"replaying {name}"):
+        with staged(options, f"replaying {trace.id}  {trace.clause}  {clean(trace.subject)}"):
             played = play(run)
     except (CannotHappenError, InvariantError) as error:
-        print_text(f"error    {name}: {clean_lines(str(error))}")
-        return Exit.USAGE
+        return outcome(word=ERROR, exit=Exit.USAGE, sentence=clean_lines(str(error)))
     if played.sentence is None:
-        print_text(f"fixed    {name}" + (f": {played.why}" if played.why else ""))
-        return 0
+        return outcome(word=FIXED, exit=Exit.CONFORMANT, sentence=played.why)
     early = f", after {played.after} of {len(run.events)} steps" if played.after < len(run.events) else ""
-    witness = clause_named(run.clause).kind == "sometimes"
-    print_text(f"{'shown   ' if witness else 'failing '} {name}: {clean(played.sentence)}{early}")
-    if options.verbose:
-        print_text("\n".join(["", *run_lines(run), ""]))
-    return Exit.CONFORMANT if witness else Exit.VIOLATION
+    return outcome(
+        word=SHOWN if trace.is_situation else FAILING,
+        exit=Exit.CONFORMANT if trace.is_situation else Exit.VIOLATION,
+        sentence=clean(played.sentence) + early,
+        text=("", *run_lines(run), "") if options.verbose else (),
+    )
 
 
 # -- on real clients -----------------------------------------------------------------------------------
 
 
-def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
-    """Replay each of ``paths`` on real clients, or on Kafka's own code; the exit code."""
+def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> Iterator[ReplayOutcome]:
+    """Replay each of ``paths`` on real clients, or on Kafka's own code."""
     from rebalance_verifier.base import saved as files
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.explore.groups.runs import SavedRun
@@ -212,6 +283,8 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     from rebalance_verifier.live.clients.consumers.member import ClientProfile
     from rebalance_verifier.live.code.lockstep.replayers import player
     from rebalance_verifier.live.code.replay.attempts import peer
+    from rebalance_verifier.report.terminal.replayed import on_clients
+    from rebalance_verifier.report.terminal.trace import named
     from rebalance_verifier.traces import kinds
 
     with usage_errors(ValueError, option="--on"):
@@ -221,7 +294,6 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
     directory = make_directory(Path(options.out or ROOT / REPLAYS), "--out")
     limits = {name: getattr(options, name) for name in ("patience", "attempts")}
     report_progress = print_err if options.verbose else lambda _: None
-    codes = []
     try:
         with ExitStack() as running:
             with staged(options, f"starting {options.on}"):
@@ -241,23 +313,13 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> int:
                         refuse_protocol("replay --on CLIENT", saved.setup.protocol)
                     with staged(options, f"replaying {path} on {options.on}"):
                         result = play(saved)
-                    codes.append(_kept(saved, result, directory, options.verbose))
+                    with usage_errors(OSError, option="--out"):
+                        written = save(saved, result, directory)
+                    yield on_clients(named(path, saved), result, written, verbose=options.verbose)
+                    if result.interrupted:
+                        raise KeyboardInterrupt
     except (ToolError, Unsupported) as error:
         raise UsageError(f"--on {on}: {clean(str(error))}") from error
-    return next((code for code in (Exit.VIOLATION, Exit.INCONCLUSIVE) if code in codes), Exit.CONFORMANT)
-
-
-def _kept(saved: SavedRun, result: Replayed, directory: Path, verbose: int) -> int:
-    """Save and print the result of a replay; the exit code."""
-    from rebalance_verifier.report.terminal.replayed import render
-
-    with usage_errors(OSError, option="--out"):
-        path = save(saved, result, directory)
-    print_text(render(saved, result, verbose=verbose))
-    print_text(f"  saved    {path}")
-    if result.interrupted:
-        raise KeyboardInterrupt
-    return result.exit
 
 
 def save(saved: SavedRun, result: Replayed, directory: Path) -> Path:

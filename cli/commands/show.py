@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +17,13 @@ from rebalance_verifier.cli.console.terminal import (
     write,
 )
 from rebalance_verifier.cli.shared import traces
-from rebalance_verifier.cli.shared.options import add_format, add_options
+from rebalance_verifier.cli.shared.options import REPORTS, add_format, add_options, refuse
+from rebalance_verifier.cli.shared.reports import Reports
 
 if TYPE_CHECKING:
+    from rebalance_verifier.explore.groups.runs import SavedRun
     from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
+    from rebalance_verifier.report.terminal.trace import NamedTrace
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -41,12 +42,14 @@ def add(commands: Any) -> argparse.ArgumentParser:
                         "back; in a run of the model any step that can happen can be taken")  # fmt: skip
     parser.add_argument("--metrics", action="store_true", help="and what it cost: the metrics of KIP-429, "
                         "counted in steps")  # fmt: skip
+    add_options(parser, *REPORTS)
     return parser
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Return the command."""
     from rebalance_verifier.model.machine import CannotHappenError
+    from rebalance_verifier.report.ci import trace_reports
 
     paths = traces.found(options.traces)
     if len(paths) > 1 and (options.out or options.format != "text"):
@@ -55,59 +58,48 @@ def run(options: argparse.Namespace) -> int:
     if options.step:
         if len(paths) > 1 or options.out or options.format != "text" or options.metrics:
             raise UsageError("--step is for one trace, without --out, --format and --metrics")
+        refuse(options, REPORTS, "does not go with --step")
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(paths[0])):
             _step_through(paths[0], options.trust)
         return 0
+    reports, shown = Reports.of_cases(options), []
     for path in paths:
         with usage_errors(ValueError), usage_errors(CannotHappenError, option=str(path)):
-            drawn = _shown(path, options.format, options.metrics, options.trust)
+            trace, model_run = _named(path, options)
+            drawn = _drawn(trace, model_run, options.format)
+        shown.append(trace)
         if options.out:
             write(Path(options.out), drawn + "\n", "--out")
         else:
             (print_text if options.format == "text" else print_out)(drawn)
+    reports.finish_cases(
+        lambda: trace_reports.shown(shown),
+        lead="This page draws which member of a group owned which partition, and when.",
+    )
     return 0
 
 
-def _shown(path: Path, wanted: str, metrics: bool, trusted: bool) -> str:
-    """One trace in the format that is wanted. Raises ValueError for a file that is none, and UsageError."""
-    from rebalance_verifier.explore.groups import itf
+def _named(path: Path, options: argparse.Namespace) -> tuple[NamedTrace, SavedRun | None]:
+    """Return a trace, and the run of the model that it is, if any. Raises ValueError for a file that is none,
+    and UsageError."""
     from rebalance_verifier.explore.groups.runs import SavedRun
-    from rebalance_verifier.pipeline.audit.records import Recording
-    from rebalance_verifier.report.diagram.log_diagram import of_recording
-    from rebalance_verifier.report.diagram.run_diagram import of_run
-    from rebalance_verifier.report.diagram.scenario_diagram import of_trace
-    from rebalance_verifier.report.terminal import trace as text
+    from rebalance_verifier.report.terminal.trace import named
     from rebalance_verifier.traces import kinds
 
-    saved = kinds.load(path, trusted=trusted)
-    draw: Callable[[], OwnershipDiagram]
-    lines: Callable[[bool], list[str]]
-    if isinstance(saved, Recording):
-        kind, draw, lines = (
-            "a recording of a log",
-            partial(of_recording, saved),
-            partial(text.recording, saved),
-        )
-    elif isinstance(saved, SavedRun):
-        kind = "a run of Kafka's code" if saved.on else "a run of the model"
-        draw, lines = partial(of_run, saved), partial(text.run_of_group, saved, metrics)
-    else:
-        kind = "a counterexample of an assignor"
-        draw, lines = partial(of_trace, saved), partial(text.counterexample, saved)
+    saved = kinds.load(path, trusted=options.trust)
+    trace = named(path, saved, options.metrics)
     model_run = saved if isinstance(saved, SavedRun) and not saved.on else None
-    if metrics and (model_run is None or wanted != "text"):
-        reason = "goes with --format text" if model_run else f"is for runs of the model; {path} is {kind}"
+    if options.metrics and (model_run is None or options.format != "text"):
+        reason = (
+            "goes with --format text" if model_run else f"is for runs of the model; {path} is {trace.kind}"
+        )
         raise UsageError(f"--metrics {reason}")
-    if wanted == "text":
-        return "\n".join(lines(unicode()))
-    if wanted == "itf" and model_run:
-        return json_text(itf.of_run(model_run), 1)
-    if wanted == "itf":
+    if options.format == "itf" and not model_run:
         raise UsageError(
-            f"--format itf is for runs of the model, which have states; {path} is {kind}: use svg, "
+            f"--format itf is for runs of the model, which have states; {path} is {trace.kind}: use svg, "
             "mermaid, text or json"
         )
-    return _drawn(draw(), wanted)
+    return trace, model_run
 
 
 def _step_through(path: Path, trusted: bool) -> None:
@@ -158,7 +150,18 @@ def _step_through(path: Path, trusted: bool) -> None:
                 print_text(KEYS)
 
 
-def _drawn(drawn: OwnershipDiagram, wanted: str) -> str:
+def _drawn(trace: NamedTrace, model_run: SavedRun | None, wanted: str) -> str:
+    """Return a trace in the format that is wanted."""
+    from rebalance_verifier.explore.groups import itf
+
+    if wanted == "text":
+        return "\n".join(trace.lines(unicode()))
+    if wanted == "itf" and model_run:
+        return json_text(itf.of_run(model_run), 1)
+    return _picture(trace.draw(), wanted)
+
+
+def _picture(drawn: OwnershipDiagram, wanted: str) -> str:
     from rebalance_verifier.report.diagram import diagram, mermaid, svg
 
     if wanted == "svg":

@@ -69,14 +69,15 @@ class Reports:
         ``unasked``: what is written where it is not given and text is printed. Raises UsageError for one
         that is not known, and for two things at once on stdout.
         """
-        as_json = getattr(options, "format", "text") == "json"
+        printed = getattr(options, "format", "text")
         given, known = options.report, (*own, *CI_WRITERS)
-        chosen = comma_separated(given) if given is not None else () if as_json else unasked
+        chosen = comma_separated(given) if given is not None else () if printed != "text" else unasked
         chosen = known if "all" in chosen else chosen
         if others := [name for name in chosen if name not in known]:
             raise UsageError(f"--report: {unknown('format', others[0], known)}")
-        if options.ci != "none" and as_json:
-            raise UsageError(f"--ci {options.ci} and --format json both print: say --report json for a file")
+        if options.ci != "none" and printed != "text":
+            other = "--report json for a file" if printed == "json" else "one of them"
+            raise UsageError(f"--ci {options.ci} and --format {printed} both print: say {other}")
         return cls(options, chosen)
 
     @classmethod
@@ -85,12 +86,18 @@ class Reports:
         UsageError."""
         return cls.wanted(options, ("html", "json"), ()).open()
 
-    def finish_cases(self, made: Callable[[], CiReport], document: Callable[[], Any], lead: str) -> None:
-        """Write them where the page of the command is that of its cases; ``lead`` is its first sentence."""
+    def finish_cases(
+        self, made: Callable[[], CiReport], document: Callable[[], Any] | None = None, *, lead: str
+    ) -> None:
+        """Write them where the page of the command is that of its cases; ``lead`` is its first sentence.
+
+        ``document``: its own, where that is not that of its cases.
+        """
+        from rebalance_verifier.report.ci import document as of_cases
         from rebalance_verifier.report.ci import pages
 
         own: Own = {
-            "json": lambda: json_text(document()) + "\n",
+            "json": lambda: json_text(document() if document else of_cases.to_json(made())) + "\n",
             "html": lambda: pages.render(made(), lead),
         }
         self.finish(made, own, noted=True)

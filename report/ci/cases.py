@@ -66,12 +66,15 @@ class Evidence:
 class CiCase:
     """A rule as it was asked once. ``variant``: the protocol, where a rule is asked under several.
 
-    ``gates``: being broken fails the run. ``text`` is what the terminal shows of it where it is broken.
+    ``gates``: being broken fails the run; ``excuse`` says why it does not, where that is not for its level.
+    ``text`` is what the terminal shows of it where it is broken. A case that passes may have ``evidence``:
+    it was asked to be shown.
     """
 
     rule: CiRule
     status: Status
     gates: bool = True
+    excuse: str = ""
     variant: str = ""
     note: str = ""
     evidence: tuple[Evidence, ...] = ()
@@ -110,9 +113,9 @@ class CiCase:
 class CiReport:
     """One finished run of ``command`` on ``subject``, as its user wrote it.
 
-    ``facts`` are named figures for people, ``properties`` those for programs, besides version
-    and verdict. ``stale`` are lines of a known list that fail the run, ``missed`` reasons to be inconclusive.
-    ``source_location`` is that of the subject.
+    ``variants`` says what the variants of its cases are. ``facts`` are named figures for people,
+    ``properties`` those for programs, besides version and verdict. ``stale`` are lines of a known list that
+    fail the run, ``missed`` reasons to be inconclusive. ``source_location`` is that of the subject.
     """
 
     command: str
@@ -121,6 +124,7 @@ class CiReport:
     verdict: Verdict
     exit: Exit
     cases: tuple[CiCase, ...]
+    variants: str = "protocol"
     tally: str = ""
     seconds: float = 0.0
     facts: tuple[tuple[str, str], ...] = ()
@@ -141,6 +145,11 @@ class CiReport:
     def informing(self) -> list[CiCase]:
         """Return the broken rules that do not."""
         return _by_level(c for c in self.cases if c.status is Status.VIOLATED and not c.gates)
+
+    @property
+    def showing(self) -> list[CiCase]:
+        """Return the cases that pass by what they show."""
+        return _by_level(c for c in self.cases if c.status is Status.PASSED and c.evidence)
 
     def having(self, *statuses: Status) -> list[CiCase]:
         """Return the cases with one of these statuses, the worst level first."""

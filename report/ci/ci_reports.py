@@ -90,12 +90,13 @@ def _case(checked: Result, row: ClauseResult) -> CiCase:
         gates=gates,
         variant=row.protocol.value,
         note=row.note,
-        evidence=tuple(_evidence(row, finding) for finding in row.findings if broken),
+        evidence=tuple(finding_evidence(row, finding) for finding in row.findings if broken),
         text=lambda: block("VIOLATION" if gates else "FINDING", row),
     )
 
 
-def _evidence(row: ClauseResult, finding: Finding) -> Evidence:
+def finding_evidence(row: ClauseResult, finding: Finding) -> Evidence:
+    """Return a counterexample of an assignor."""
     breach, nouns = finding.breach, finding.scenario.nouns
     return Evidence(
         message=breach.summary,

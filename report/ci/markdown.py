@@ -32,7 +32,8 @@ def render(report: CiReport, most: int = MAX_BYTES) -> str:
     """
     text = _head(report)
     room = most - len(text.encode()) - len(_NOTICE.encode()) - 30
-    broken = [("Violation", case) for case in report.failing] + [("Finding", c) for c in report.informing]
+    every = (("Violation", report.failing), ("Finding", report.informing), ("Shown", report.showing))
+    broken = [(word, case) for word, cases in every for case in cases]
     kept, drawn = 0, 0
     for word, case in broken:
         diagram = _diagram(case) if drawn < MAX_DIAGRAMS else []
@@ -57,9 +58,9 @@ def _head(report: CiReport) -> str:
         ["level", *Status],
         [[level, *(str(row[s]) for s in Status)] for level, row in report.counts.items()],
     )
-    if found := [*report.failing, *report.informing]:
+    if found := [*report.failing, *report.informing, *report.showing]:
         variants = any(case.variant for case in found)
-        titles = ["clause", *["protocol"] * variants, "level", "what"]
+        titles = ["clause", *[report.variants] * variants, "level", "what"]
         lines += table(titles, [_row(case, variants) for case in found])
     for case in report.having(Status.FIXED):
         lines.append(f"- {code(case.id)} holds, remove its line from the known list {escaped(case.note)}")

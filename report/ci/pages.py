@@ -16,7 +16,8 @@ _KINDS = {Status.PASSED: "good", Status.VIOLATED: "bad"}
 def render(report: CiReport, lead: str) -> str:
     """Return the page; ``lead`` is its sentence for everybody."""
     found = [*report.failing, *report.informing]
-    blocks, left = page.within((_broken(case) for case in found), page.MAX_BYTES)
+    blocks, left = page.within((_block(case) for case in [*found, *report.showing]), page.MAX_BYTES)
+    title = "What is broken" if found else "What was shown"
     more = [page.dim(f"{count(left, 'rule')} more left out for length")] if left else []
     rows = [
         (
@@ -33,17 +34,16 @@ def render(report: CiReport, lead: str) -> str:
         report.headline,
         report.verdict.value,
         (*report.facts, *missed),
-        page.section("broken", "What is broken", *blocks, *more) if blocks else Markup(""),
-        page.section(
-            "rules", "What was asked", page.table("Rules", ("rule", "result", "level", "what"), rows)
-        ),
+        page.section("broken", title, *blocks, *more) if blocks else Markup(""),
+        page.section("rules", "What was asked", page.table("Rules", HEADS, rows)),
         lead=lead,
         foot=f"exit {int(report.exit)}. rebalance {report.suite_version}.",
     )
 
 
-def _broken(case: CiCase) -> Markup:
-    mark = page.badge("✗ VIOLATION" if case.gates else "FINDING", "bad" if case.gates else "warn")
+def _block(case: CiCase) -> Markup:
+    word, kind = ("✗ VIOLATION", "bad") if case.fails else ("FINDING", "warn")
+    mark = page.badge("SHOWN", "good") if case.status is Status.PASSED else page.badge(word, kind)
     source = f"{case.rule.sentence} ({case.rule.source})" if case.rule.source else case.rule.sentence
     name = f"f-{case.id.replace('/', '-')}"
     every = enumerate(case.evidence, 1)

@@ -125,7 +125,7 @@ def _result(report: CiReport, case: CiCase, one: Evidence, index: int) -> dict[s
         "properties": {
             name: value
             for name, value in (
-                ("protocol", case.variant),
+                (report.variants, case.variant),
                 ("status", case.status.value),
                 ("replay", one.command),
                 ("trace", clean(one.path)),
@@ -148,7 +148,7 @@ def _result(report: CiReport, case: CiCase, one: Evidence, index: int) -> dict[s
 
 def _level(case: CiCase, one: Evidence) -> str:
     """``error`` is what fails the run, or would if it were not on a list."""
-    if not case.gates:
+    if not case.gates or case.status is Status.PASSED:
         return "note"
     return "error" if one.certain else "warning"
 

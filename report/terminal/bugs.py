@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 
-from rebalance_verifier.base.text import fold, page_width
-from rebalance_verifier.explore.groups.bugs import Shown
+from rebalance_verifier.base.text import count, fold, page_width
+from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.explore.groups.bugs import SHOWN, Shown
 from rebalance_verifier.explore.groups.runs import SavedRun
+from rebalance_verifier.gate.search.result import ClauseResult
 from rebalance_verifier.model.bugs.catalogue import PROPERTIES, Entry
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.releases import CURRENT, dotted
@@ -14,6 +17,7 @@ from rebalance_verifier.model.bugs.switches import SWITCHES
 from rebalance_verifier.properties.group.clauses import CLAUSES
 from rebalance_verifier.report.frame import labelled
 from rebalance_verifier.report.markup import code, table
+from rebalance_verifier.report.terminal.check import block
 from rebalance_verifier.report.terminal.exploration import run_lines
 
 
@@ -63,17 +67,89 @@ def story(entry: Entry) -> str:
     return "\n".join(lines)
 
 
-def reproduced(shown: Shown, found: SavedRun | None, trace: str = "") -> str:
-    """Return the run of the model that shows a switch; ``trace``: where it is saved."""
-    switch = shown.switch
-    sentence = DECISIONS[switch].sentence if switch in DECISIONS else SWITCHES[switch].sentence
-    lines = ["", *labelled("switch", f"{switch}: {sentence}"), *labelled("group", _group(shown))]
-    if found is None:
-        return "\n".join([*lines, *labelled("NOT SHOWN", f"{shown.clause} holds in this group")])
-    clause = CLAUSES[shown.clause]
-    lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
-    lines += ["", *run_lines(found), "", *labelled("result", found.sentence)]
-    return "\n".join([*lines, *(labelled("trace", trace) if trace else [])])
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reproduction:
+    """One switch of an entry, made again.
+
+    ``how`` and ``what`` are those of ``explore.groups.bugs.shown_by``. ``run``: the run of the model that
+    shows it, ``path``: where it is saved. ``row``: the broken clause of a check under ``profile``, ``also``:
+    the others.
+    """
+
+    entry: Entry
+    switch: str
+    how: str
+    what: str
+    run: SavedRun | None = None
+    path: str = ""
+    row: ClauseResult | None = None
+    profile: str = "ci"
+    also: tuple[str, ...] = ()
+
+    @property
+    def is_shown(self) -> bool:
+        """Check whether the bug was shown."""
+        return self.run is not None or self.row is not None
+
+    @property
+    def fails(self) -> bool:
+        """Check whether it was to be shown and was not."""
+        return self.how != "not" and not self.is_shown
+
+    @property
+    def level(self) -> Level:
+        """Return the level of the clause that it breaks."""
+        clause = self.row.clause if self.row else CLAUSES.get(self.what)
+        return clause.level if clause else Level.SAFETY
+
+    @property
+    def sentence(self) -> str:
+        """Return the sentence of the switch."""
+        of_model = self.switch in DECISIONS
+        return DECISIONS[self.switch].sentence if of_model else SWITCHES[self.switch].sentence
+
+    @property
+    def command(self) -> str:
+        """Return how to ask for it by hand."""
+        if self.how == "model":
+            return _group(SHOWN[self.switch])
+        return f"rebalance check {self.what} --level quality --profile {self.profile}"
+
+    @property
+    def why_not(self) -> str:
+        """Return why it counts as not shown."""
+        if self.how == "model":
+            return f"{self.what} holds in this group"
+        return f"rebalance check {self.what} finds nothing in profile ci"
+
+
+def headline(found: Sequence[Reproduction]) -> str:
+    """Return in a line how many switches were shown."""
+    names = ", ".join(dict.fromkeys(one.entry.id for one in found))
+    to_show = [one for one in found if one.how != "not"]
+    done = sum(one.is_shown for one in to_show)
+    word = "SHOWN" if done == len(to_show) > 0 else "NOT SHOWN"
+    return f"{word}  {names}: {done} of {count(len(to_show), 'switch')}"
+
+
+def reproduction_text(one: Reproduction, unicode: bool) -> str:
+    """Return a switch and what shows it."""
+    if one.how == "not":
+        return "\n".join(["", *labelled("not shown", one.what)])
+    lines = ["", *labelled("switch", f"{one.switch}: {one.sentence}")]
+    if one.how == "model":
+        lines += labelled("group", one.command)
+    if one.run is not None:
+        clause = CLAUSES[one.what]
+        lines += labelled("breaks", f"{clause.id}: {clause.sentence} ({clause.source})")
+        lines += ["", *run_lines(one.run), "", *labelled("result", one.run.sentence)]
+        lines += labelled("trace", one.path) if one.path else []
+    elif one.row is not None:
+        lines += [*labelled("check", one.command), "", *block("VIOLATION", one.row, unicode)]
+        lines += labelled("also", ", ".join(one.also)) if one.also else []
+    else:
+        lines += labelled("NOT SHOWN", one.why_not)
+    return "\n".join(lines)
 
 
 def _group(shown: Shown) -> str:

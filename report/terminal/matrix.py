@@ -80,16 +80,31 @@ def render(cells: Sequence[Cell], found: Observed, *, markdown: bool = False) ->
     lines += _observed(list(dict.fromkeys(cell.switch for cell in cells)), found)
     differing = [cell for cell in cells if not cell.agrees]
     for cell in differing:
-        says = "has it" if cell.expected else "does not have it"
-        text = f"{cell.switch} in {cell.profile.name}: the catalogue says that it {says}"
-        lines += labelled("model" if cell.why else "!", text + (f"; {cell.why}" if cell.why else ""))
+        lines += labelled("model" if cell.why else "!", differs(cell))
     for one in differences({cell.switch for cell in cells}, found):
-        where = f"{one.part} {found[one.part].spans(one.releases)}"
-        text = f"{one.switch} is {one.seen} in {where}" + (f": {one.why}" if one.why else "")
-        lines += labelled("observed" if one.why else "!", text)
+        lines += labelled("observed" if one.why else "!", observed_text(one, found))
+    return "\n".join([*lines, tally(cells)])
+
+
+def differs(cell: Cell) -> str:
+    """Return how a cell differs from the catalogue, and why where that is known."""
+    says = "has it" if cell.expected else "does not have it"
+    text = f"{cell.switch} in {cell.profile.name}: the catalogue says that it {says}"
+    return text + (f"; {cell.why}" if cell.why else "")
+
+
+def observed_text(one: Difference, found: Observed) -> str:
+    """Return how Kafka's code differs from the catalogue, and why where that is known."""
+    where = f"{one.part} {found[one.part].spans(one.releases)}"
+    return f"{one.switch} is {one.seen} in {where}" + (f": {one.why}" if one.why else "")
+
+
+def tally(cells: Sequence[Cell]) -> str:
+    """Count the cells, and those that differ from the catalogue."""
+    differing = [cell for cell in cells if not cell.agrees]
     explained = sum(bool(cell.why) for cell in differing)
     tail = f", {explained} of them explained" if explained else ""
-    return "\n".join([*lines, f"{len(cells)} cells, {len(differing)} differ from the catalogue{tail}"])
+    return f"{len(cells)} cells, {len(differing)} differ from the catalogue{tail}"
 
 
 def _grids(cells: Sequence[Cell], found: Observed, markdown: bool) -> Iterator[str]:

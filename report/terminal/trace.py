@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
 from rebalance_verifier.base.text import clean, fold, page_width
+from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.gate.search.counterexamples import Trace
 from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.pipeline.audit.records import Recording
 from rebalance_verifier.properties.group.metrics import figures
 from rebalance_verifier.properties.group.own import clause_named
+from rebalance_verifier.report.diagram.diagram import OwnershipDiagram
 from rebalance_verifier.report.diagram.log_diagram import of_recording
 from rebalance_verifier.report.diagram.run_diagram import of_run
 from rebalance_verifier.report.diagram.scenario_diagram import of_trace
@@ -17,6 +24,58 @@ from rebalance_verifier.report.frame import labelled
 from rebalance_verifier.report.terminal.exploration import run_lines, settings
 from rebalance_verifier.report.times import lasted
 from rebalance_verifier.traces.runs import run_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedTrace:
+    """A saved trace of any kind: the clause that it breaks, its picture, its text.
+
+    ``kind`` says where it comes from, ``subject`` which target or scenario. ``is_situation``: its clause is
+    one that a run is asked to show. ``lines`` makes the text, with Unicode or without.
+    """
+
+    path: Path
+    kind: str
+    id: str
+    clause: str
+    level: Level
+    rule: str
+    source: str
+    subject: str
+    sentence: str
+    draw: Callable[[], OwnershipDiagram]
+    lines: Callable[[bool], list[str]]
+    link: str = ""
+    because: tuple[str, ...] = ()
+    is_situation: bool = False
+
+
+def named(path: Path, saved: Trace | SavedRun | Recording, metrics: bool = False) -> NamedTrace:
+    """Return what a file holds by name; with ``metrics`` its text has what the run cost."""
+    if isinstance(saved, Recording):
+        finding = saved.finding
+        return NamedTrace(
+            path=path, kind="a recording of a log", id=finding.id, clause=finding.check,
+            level=Level(finding.level), rule=saved.rule, source=saved.source,
+            subject=f"group {finding.group}", sentence=finding.sentence,
+            draw=partial(of_recording, saved), lines=partial(recording, saved),
+        )  # fmt: skip
+    if isinstance(saved, SavedRun):
+        clause = clause_named(saved.clause)
+        return NamedTrace(
+            path=path, kind="a run of Kafka's code" if saved.on else "a run of the model", id=run_id(saved),
+            clause=clause.id, level=clause.level, rule=clause.sentence, source=clause.source,
+            subject=str(saved.origin.get("scenario", "group")), sentence=saved.sentence,
+            draw=partial(of_run, saved), lines=partial(run_of_group, saved, metrics),
+            is_situation=clause.kind == "sometimes",
+        )  # fmt: skip
+    of_assignor = saved.clause.under(saved.protocol)
+    return NamedTrace(
+        path=path, kind="a counterexample of an assignor", id=saved.id, clause=of_assignor.id,
+        level=of_assignor.level, rule=of_assignor.sentence, source=of_assignor.rule, link=of_assignor.link,
+        subject=saved.target.spec, sentence=saved.summary, because=saved.because,
+        draw=partial(of_trace, saved), lines=partial(counterexample, saved),
+    )  # fmt: skip
 
 
 def run_of_group(run: SavedRun, metrics: bool, unicode: bool) -> list[str]:

@@ -186,7 +186,7 @@ def test_what_is_observed_now(rebalance):
         (("--matrix", "--on", "java:newest"), "code:RELEASE[,RELEASE...]"),
         (("--matrix", "--on", "code:4.x"), "--on: "),
         (("U2", "--matrix"), "nothing of that is shown on the model"),
-        (("J1", "--format", "json"), "--format goes with the list"),
+        (("J1", "--story", "--format", "json"), "--format does not go with --story"),
     ],
 )
 def test_wrong_use_is_one_message(rebalance, argv, message):

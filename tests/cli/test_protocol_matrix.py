@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from rebalance_verifier.base import saved
 from rebalance_verifier.cli import main
 from rebalance_verifier.explore.groups.bugs import SHOWN
 from rebalance_verifier.explore.groups.reproduction import reproduce
@@ -45,6 +46,7 @@ SMALL = f"{SIZE} --faults crash"
 LED = "--members 2 --partitions 2 --faults none --target cooperative-sticky"
 PROVE = "prove --group-protocol PROTOCOL --jobs 1 --solver-units 1"
 ROWS = "--scenarios 2 --slice 1 --out rows --jobs 1"
+REPORTS = "--report all --report-dir reports"
 
 TYPED = {
     "explore": f"explore SCENARIO {SMALL}",
@@ -60,6 +62,7 @@ TYPED = {
     "list obligations": "list obligations --of PROTOCOL",
     "list obligations --without": "list obligations --of PROTOCOL --without CLAUSE",
     "bugs": "bugs BUG --out bugs",
+    "bugs --report": f"bugs BUG {REPORTS}",
     "bugs --matrix": f"bugs BUG --matrix --release {RELEASE},broker-{RELEASE}",
     "bugs --matrix --on": f"bugs BUG --matrix --on code:{RELEASE}",
     "conform --code": f"conform --code {RELEASE} --scenario SCENARIO --walks 1 --depth 10 --jobs 1",
@@ -71,9 +74,11 @@ TYPED = {
     "show --format mermaid": "show TRACE --format mermaid",
     "show --format itf": "show TRACE --format itf",
     "show --format json": "show TRACE --format json",
+    "show --report": f"show TRACE {REPORTS}",
     "show --step": "show TRACE --step",
     "show --metrics": "show TRACE --metrics",
     "replay": "replay TRACE",
+    "replay --report": f"replay TRACE {REPORTS}",
     "replay --on code:RELEASE": f"replay TRACE --on code:{RELEASE} --attempts 1 --out replays",
     "replay --on CLIENT": "replay TRACE --on confluent --attempts 1 --out replays",
 }
@@ -144,6 +149,11 @@ def test_a_command_takes_a_group_or_says_in_a_line_why_not(command, protocol, tr
         assert ran.code in (0, 1, 3), ran.err
         assert ran.out.strip()
         assert "Error" not in ran.out + ran.err  # of a worker, say
+        if "--report" in command:
+            assert {path.name for path in Path("reports").iterdir()} == {*saved.REPORTS.values()} - {
+                "report.txt"
+            }
+            assert ran.err == "reports: reports\n"
 
 
 def test_every_line_of_the_table_is_driven_and_every_command_of_groups_is_there():

@@ -62,6 +62,8 @@ def printed(arguments: Sequence[str]) -> str | None:
         ("explore", "--on"): "code-search",
         ("audit", "--follow"): "finding",
     }
+    if command == "bugs" and "--matrix" not in arguments and set(arguments) - {"bugs", "--format", "json"}:
+        return "cases"
     found = next(
         (name for (of, option), name in special.items() if of == command and option in arguments), None
     )
@@ -76,6 +78,7 @@ def printed(arguments: Sequence[str]) -> str | None:
         "conform": "conformance",
         "bugs": "bugs",
         "show": "picture",
+        "replay": "cases",
     }
     return found or by_command[command]
 

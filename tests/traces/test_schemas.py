@@ -252,6 +252,7 @@ WRITTEN = {
     "cli.commands.audit._follow.report": "finding",
     "cli.commands.bugs._list": "bugs",
     "cli.commands.bugs._matrix": "matrix",
+    "cli.commands.bugs._reproduce_all": "cases",
     "cli.commands.campaign._show": "campaign",
     "cli.commands.conform.run": "conformance",
     "cli.commands.lockstep.run_lockstep": "lockstep",
@@ -269,11 +270,12 @@ WRITTEN = {
     "cli.commands.prove.run": "proof",
     "cli.commands.record.run": "record-report",
     "traces.recordings.to_text": "recording",
+    "cli.commands.replay._finish": "cases",
     "cli.commands.replay.save": "replay",
     "report.terminal.comparison.to_json": "comparison",
     "report.data.render": "report",
     "traces.runs.to_text": "run",
-    "cli.commands.show._drawn": "picture",
+    "cli.commands.show._picture": "picture",
     "gate.search.counterexamples.to_text": "trace",
     "cli.commands.upgrade.run": "upgrade",
 }
@@ -281,7 +283,7 @@ WRITTEN = {
 
 OTHERS = {
     "report.ci.sarif.render": "OASIS says what it is: test_sarif.py",
-    "cli.commands.show._shown": "Apalache says what it is: tests/traces/test_itf.py",
+    "cli.commands.show._drawn": "Apalache says what it is: tests/traces/test_itf.py",
 }
 
 OURS = {

@@ -39,7 +39,8 @@ from rebalance_verifier.model.group.parts import Generation, Parts, Slot
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import CannotHappenError, Event
 from rebalance_verifier.properties.group.clauses import CLAUSES
-from rebalance_verifier.report.terminal.replayed import render
+from rebalance_verifier.report.terminal.replayed import on_clients
+from rebalance_verifier.report.terminal.trace import named
 from rebalance_verifier.traces import runs
 
 from tests.command import Rebalance
@@ -326,7 +327,8 @@ def test_the_report_says_what_was_not_forced_and_not_asked():
         unforced=["step 2: why"], differs=["step 3: how"], stopped="step 4: what",
         shown=[{"step": 1, "event": "A start", "seen": ["A \x1b[31mtold"], "owned": {}}],
     )  # fmt: skip
-    text = render(run, result, verbose=1)
+    outcome = on_clients(named(Path(), run), result, Path("1.json"), verbose=1)
+    text = "\n".join([outcome.line, *outcome.text])
     for part in ("inconclusive", "unforced", "step 2: why", "step 3: how", "step 4: what", "2 of 4 steps",
                  "the coordinator, and consumers are asked", "A start"):  # fmt: skip
         assert part in text
