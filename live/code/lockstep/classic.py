@@ -238,7 +238,7 @@ class Lockstep:
             self.state, seen = prepared
             self.seen.deviations[PREPARES_IN_FLIGHT.id] += 1
             return list(seen)
-        if "JoinGroup" in self.group.members[slot].open and self.memory.is_outdated(slot):
+        if "JoinGroup" in self.group.members[slot].open_requests and self.memory.is_outdated(slot):
             member = self._part(self.state, "member", slot)._replace(rejoin=True)
             state = self.built.put(self.state, f"member {letter(slot)}", member)
             for join, outcome in self._possible("join", slot, state):
@@ -288,9 +288,11 @@ class Lockstep:
             yield from self._possible("refresh", slot, state)
         for slot in self.setup.slots:
             member = self.group.members[slot]
-            if "OffsetCommit" in member.open and not self._part(state, "member", slot).committing:
+            if "OffsetCommit" in member.open_requests and not self._part(state, "member", slot).committing:
                 yield from self._possible("slow commit", slot, state)
-            if "JoinGroup" in member.open and not isinstance(self._part(state, "wire", slot), s.Join):
+            if "JoinGroup" in member.open_requests and not isinstance(
+                self._part(state, "wire", slot), s.Join
+            ):
                 yield from self._refused_within(slot, state)
                 yield from self._possible("join", slot, state)
 
@@ -370,7 +372,7 @@ class Lockstep:
     def _decided(self, step: ReplayStep, after: State) -> State:
         """Return the state with the leader's own decision instead of the model's."""
         wire = step.wire(after=True)
-        sync = self.group.members[step.event.who].open.get("SyncGroup")
+        sync = self.group.members[step.event.who].open_requests.get("SyncGroup")
         if isinstance(wire, s.Sync) and sync is None:
             return self._threw(step, after)
         if step.event.choice == "throws" and sync is not None and sync.generation is not None:

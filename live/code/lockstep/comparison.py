@@ -265,11 +265,11 @@ class _CodeSight:
 
     def _wire(self, member: CodeMember) -> str:
         for api in ("SyncGroup", "JoinGroup"):
-            if api in member.open:
-                return self._request(member.open[api])
-            if api in member.answers:
-                return self._answer(member.answers[api])
-            if api in member.waiting:
+            if api in member.open_requests:
+                return self._request(member.open_requests[api])
+            if api in member.undelivered_answers:
+                return self._answer(member.undelivered_answers[api])
+            if api in member.unanswered_requests:
                 return f"{api}, which waits"
         return "nothing"
 

@@ -91,11 +91,11 @@ def _snapshot(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     now = (member.view, member.topics, member.view_moved)
     if member.life is p.Life.DOWN:
         memory.led.pop(who, None)
-    elif step.event.action == "assign" and "SyncGroup" in code.members[who].open:
+    elif step.event.action == "assign" and "SyncGroup" in code.members[who].open_requests:
         memory.led[who] = now
     elif memory.led.get(who, now) != now:
         memory.led[who] = None
-    goes_on = {"JoinGroup", "OffsetCommit"}.intersection(code.members[who].open)
+    goes_on = {"JoinGroup", "OffsetCommit"}.intersection(code.members[who].open_requests)
     if step.event.action not in COMPLETES or not goes_on:
         return None
     unneeded = not wants_to_join(MemberContext(p.Slot(who), code.setup), member)
@@ -255,7 +255,7 @@ def _no_group(step: ReplayStep, after: State, code: CodeGroup, memory: Memory) -
     known = memory.before is not None and memory.before.state is not None  # of an id that was handed out
     if not commit_of_no_group(step) or known:
         return None
-    waits = code.members[step.event.who].late  # or it has heard what it makes nothing of
+    waits = code.members[step.event.who].delayed_request  # or it has heard what it makes nothing of
     answer = step.built.value(after, f"stray {step.name}")
     heard = answer._replace(error=p.Error.ILLEGAL_GENERATION) if waits else None
     return step.built.put(after, f"stray {step.name}", heard)
@@ -274,7 +274,7 @@ def never_answered(built: Machine, state: State, code: CodeGroup, memory: Memory
     its member took its place: nobody completes its future then."""
     wire, records = (built.value(state, f"{part} {letter(slot)}") for part in ("wire", "record"))
     waits = {s.SyncParked: "SyncGroup", s.JoinParked: "JoinGroup"}.get(type(wire), "")
-    if waits not in code.members[slot].waiting:
+    if waits not in code.members[slot].unanswered_requests:
         memory.unanswered.pop(slot, None)
     elif isinstance(wire, s.SyncParked) and s.find(records, wire.id) is None:
         memory.unanswered[slot] = NEVER_ANSWERED.id

@@ -34,7 +34,7 @@ class RareSteps(CodeSteps):
     def _leave_lost(self, step: ReplayStep) -> None:
         """LeaveGroup is sent, and arrives as little as what was sent before it."""
         self._late_leave(step)
-        for one in self._member(step).behind.pop():
+        for one in self._member(step).cut_off_requests.pop():
             self.group.do("drop", id=one.id)
 
     def _member_removed(self, step: ReplayStep) -> None:

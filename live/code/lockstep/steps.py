@@ -110,12 +110,14 @@ class LockSteps(RareSteps):
         what it had sent before may."""
         for _ in range(POLLS):
             if any(isinstance(one, Threw) for one in self.group.seen):
-                sent = {api: one for api, one in member.open.items() if api in ("JoinGroup", "SyncGroup")}
-                left = [one for connection in member.behind for one in connection]
-                left += [*sent.values(), *([member.late] if member.late else [])]
+                sent = {
+                    api: one for api, one in member.open_requests.items() if api in ("JoinGroup", "SyncGroup")
+                }
+                left = [one for connection in member.cut_off_requests for one in connection]
+                left += [*sent.values(), *([member.delayed_request] if member.delayed_request else [])]
                 self.group.do("close", member=member.slot, arrive=[one.id for one in left])
                 member.forget()
-                member.open = sent
+                member.open_requests = sent
                 return
             self.group.do("poll", member=member.slot)
         raise Diverged("poll throws nothing")
@@ -176,7 +178,7 @@ class LockSteps(RareSteps):
         member, slot = step.member(), step.event.who
         sends = member.prepare and member.state is p.MemberState.STABLE and self.group.fetchable(slot) != 0
         ours = self._member(step)
-        late = any(one.api == "LeaveGroup" for connection in ours.behind for one in connection)
+        late = any(one.api == "LeaveGroup" for connection in ours.cut_off_requests for one in connection)
         late = late or isinstance(step.stray(), p.Late | s.Refused)
         if late and sends and self.waits(ours) and step.event.action != "slow commit":
             raise NotForcible("what is late was sent before the commit that a poll waits for")
@@ -232,23 +234,23 @@ class LockSteps(RareSteps):
     def _late_request(self, step: ReplayStep) -> None:
         member, commit = self._member(step), step.event.choice == "commit"
         api = "OffsetCommit" if commit else "Heartbeat"
-        before = member.open.pop(api, None)  # that of onJoinPrepare
+        before = member.open_requests.pop(api, None)  # that of onJoinPrepare
         with contextlib.suppress(NotEnabled):
             self.group.do("commit" if commit else "heartbeat", member=member.slot)
-        member.late = member.open.pop(api, None)
+        member.delayed_request = member.open_requests.pop(api, None)
         if before is not None:
-            member.open[api] = before
-        if member.late is None:
+            member.open_requests[api] = before
+        if member.delayed_request is None:
             raise Diverged(f"sends no {api}")
 
     def _late_arrives(self, step: ReplayStep) -> None:
         member = self._member(step)
-        assert member.late is not None
-        self.group.do("deliver", id=member.late.id)
+        assert member.delayed_request is not None
+        self.group.do("deliver", id=member.delayed_request.id)
         if step.event.action == "abandoned join" or step.member().life in (p.Life.DOWN, p.Life.FAILED):
-            member.late = None  # nobody hears the answer
+            member.delayed_request = None  # nobody hears the answer
             return
-        response = member.answers.pop(member.late.api, None)
+        response = member.undelivered_answers.pop(member.delayed_request.api, None)
         expected = step.stray(after=True)
         if response is None:
             raise Diverged("the coordinator does not answer it")
@@ -262,16 +264,16 @@ class LockSteps(RareSteps):
 
     def _late_answer(self, step: ReplayStep) -> None:
         member = self._member(step)
-        response, member.late = self.late.pop(member.slot, None), None
+        response, member.delayed_request = self.late.pop(member.slot, None), None
         if response is None or step.member().life in (p.Life.DOWN, p.Life.FAILED):
             return
-        member.answers[response.api] = response
+        member.undelivered_answers[response.api] = response
         self.group.respond(member, response.api)
 
     def _heartbeat(self, step: ReplayStep) -> None:
         member = self._member(step)
         self.group.do("heartbeat", member=member.slot)
-        if "Heartbeat" not in member.open:
+        if "Heartbeat" not in member.open_requests:
             raise Diverged(f"{step.name} sends no heartbeat")
         self.group.deliver(member, "Heartbeat")
         self.group.respond(member, "Heartbeat")

@@ -85,39 +85,44 @@ class CodeReleases:
 
 @dataclass(kw_only=True)
 class CodeMember:
-    """One consumer of a replay.
-
-    ``believed``: what its listener must believe; ``own_gen``: the generation in which it was assigned what it
-    owns; ``assigned``: what it was assigned last. ``open``: its requests by API that nothing was done with;
-    ``sent``: all by number; ``waiting``: those that arrived and were not answered; ``answers``: what came
-    back and was not handed over; ``joined``: JoinGroup's answer that was handed over before the trace says
-    so; ``late``: a request that the trace keeps back; ``behind``: those of each connection that broke;
-    ``asked_for``: the commits of the application, by number.
-    """
+    """One consumer of a replay."""
 
     slot: p.Slot
     eager: bool = False
-    believed: int = 0
-    own_gen: int = p.NONE
-    open: dict[str, SimulationRequest] = field(default_factory=dict)
-    waiting: dict[str, SimulationRequest] = field(default_factory=dict)
-    answers: dict[str, SimulationResponse] = field(default_factory=dict)
-    assigned: int = 0
-    joined: SimulationResponse | None = None
-    late: SimulationRequest | None = None
-    behind: list[list[SimulationRequest]] = field(default_factory=list)
-    sent: dict[int, SimulationRequest] = field(default_factory=dict)
-    asked_for: set[int] = field(default_factory=set)
+    believed_partitions: int = 0
+    """Partitions that its listener must believe to own."""
+    owned_generation: int = p.NONE
+    """The generation in which its owned partitions were assigned."""
+    open_requests: dict[str, SimulationRequest] = field(default_factory=dict)
+    """API -> its request that is neither delivered nor lost yet."""
+    unanswered_requests: dict[str, SimulationRequest] = field(default_factory=dict)
+    """API -> its request that arrived and has no answer."""
+    undelivered_answers: dict[str, SimulationResponse] = field(default_factory=dict)
+    """API -> the answer that came back and was not handed over."""
+    last_assignment: int = 0
+    """Partitions that it was assigned last."""
+    early_join_answer: SimulationResponse | None = None
+    """JoinGroup's answer, where it was handed over before the trace says so."""
+    delayed_request: SimulationRequest | None = None
+    """A request that the trace keeps back."""
+    cut_off_requests: list[list[SimulationRequest]] = field(default_factory=list)
+    """Requests of each connection that broke."""
+    sent_requests: dict[int, SimulationRequest] = field(default_factory=dict)
+    """All its requests by number."""
+    commit_numbers: set[int] = field(default_factory=set)
+    """Numbers of the commits that the application asked for."""
 
     def forget(self) -> None:
         """Begin as a new process: nothing of the old one counts but a JoinGroup that may still arrive."""
-        self.believed, self.own_gen = 0, p.NONE
-        self.late = self.late if self.late and self.late.api == "JoinGroup" else None
+        self.believed_partitions, self.owned_generation = 0, p.NONE
+        request = self.delayed_request
+        self.delayed_request = request if request and request.api == "JoinGroup" else None
         self.cut_off()
 
     def cut_off(self) -> None:
         """Drop all requests under way, which will not be answered."""
-        self.open, self.waiting, self.answers, self.joined = {}, {}, {}, None
+        self.open_requests, self.unanswered_requests, self.undelivered_answers = {}, {}, {}
+        self.early_join_answer = None
 
 
 class CodeGroup(RunNames):
@@ -191,19 +196,23 @@ class CodeGroup(RunNames):
         name, consumer = letter(member.slot), self.state.members[member.slot]
         owned = self.owned(member.slot)
         joined = consumer is not None and consumer.generation != p.NONE and consumer.member_id in self._ids()
-        settled = consumer is not None and consumer.state == "STABLE" and "SyncGroup" not in member.open
+        settled = (
+            consumer is not None and consumer.state == "STABLE" and "SyncGroup" not in member.open_requests
+        )
         return {
             f"held {name}": p.Parts(owned if joined else 0),
             f"listener {name}": (
-                p.Parts(member.believed), p.Parts(owned if settled else member.believed), p.Life.UP
+                p.Parts(member.believed_partitions),
+                p.Parts(owned if settled else member.believed_partitions),
+                p.Life.UP,
             ),
             f"reads {name}": (member.eager, self._commits(member), p.Parts(self.fetchable(member.slot))),
         }  # fmt: skip
 
     def _commits(self, member: CodeMember) -> bool:
         """Check whether it polls on while the commit before a revocation is under way."""
-        consumer, commit = self.state.members[member.slot], member.open.get("OffsetCommit")
-        own = commit is not None and commit.id not in member.asked_for
+        consumer, commit = self.state.members[member.slot], member.open_requests.get("OffsetCommit")
+        own = commit is not None and commit.id not in member.commit_numbers
         return own and consumer is not None and not consumer.prepared
 
     def fetchable(self, slot: int) -> int:
@@ -232,7 +241,7 @@ class CodeGroup(RunNames):
                 self._takes(event)
         name, arguments = commands[0]["do"], {k: v for k, v in commands[0].items() if k != "do"}
         if name == "deliver":
-            sent = (member.sent.get(arguments["id"]) for member in self.members)
+            sent = (member.sent_requests.get(arguments["id"]) for member in self.members)
             self.last_arrived = next((one for one in sent if one is not None), None)
         if name == "commit":
             requests = (
@@ -246,22 +255,26 @@ class CodeGroup(RunNames):
         match event:
             case SimulationRequest():
                 member = self.members[event.member]
-                member.open[event.api] = event
-                member.sent[event.id] = event
+                member.open_requests[event.api] = event
+                member.sent_requests[event.id] = event
                 if event.api == "JoinGroup":
                     self._claims(member, event)
             case SimulationResponse():
                 member = self.members[event.member]
-                if (waited := member.waiting.get(event.api)) and waited.id == event.id:
-                    del member.waiting[event.api]
+                if (waited := member.unanswered_requests.get(event.api)) and waited.id == event.id:
+                    del member.unanswered_requests[event.api]
                 if not event.abandoned and event.id not in self._forged:
-                    member.answers[event.api] = event
+                    member.undelivered_answers[event.api] = event
                 self.has_offsets |= event.api == "OffsetCommit" and event.error == "NONE"
             case SimulationCallback():
                 self._calls(event)
             case SimulationNoted(event="responded"):  # while a call waited, so nobody else has to
                 member = self.members[event.member]
-                for under_way in (member.open, member.waiting, member.answers):
+                for under_way in (
+                    member.open_requests,
+                    member.unanswered_requests,
+                    member.undelivered_answers,
+                ):
                     for api in [api for api, one in under_way.items() if one.id == int(event.detail)]:
                         del under_way[api]
             case SimulationNoted(event="metadata"):
@@ -277,7 +290,9 @@ class CodeGroup(RunNames):
         owned = self.bits(first.owned) if first else 0
         label = first.generation if first else None
         if owned and label is not None and label != p.NONE:
-            claimed = Claimed(member.slot, p.Parts(owned), p.Generation(label), p.Generation(member.own_gen))
+            claimed = Claimed(
+                member.slot, p.Parts(owned), p.Generation(label), p.Generation(member.owned_generation)
+            )
             self.seen.append(claimed)
 
     def _calls(self, event: SimulationCallback) -> None:
@@ -288,22 +303,22 @@ class CodeGroup(RunNames):
         self.seen.append(
             Callback(
                 *(call, member.slot, p.Parts(parts), member.eager, gone or call is Call.LOST),
-                *(p.Parts(self.bits(event.owned)), p.Parts(member.believed)),
+                *(p.Parts(self.bits(event.owned)), p.Parts(member.believed_partitions)),
                 current=current,
             )
         )
         if call is Call.ASSIGNED:
-            member.believed |= parts
-            member.own_gen = event.generation if event.owned else p.NONE
+            member.believed_partitions |= parts
+            member.owned_generation = event.generation if event.owned else p.NONE
         else:
-            member.believed &= ~parts
+            member.believed_partitions &= ~parts
 
     def deliver(self, member: CodeMember, api: str) -> None:
         """Deliver its request. Raises Diverged when there is none."""
-        request = member.open.pop(api, None)
+        request = member.open_requests.pop(api, None)
         if request is None:
             raise Diverged(f"{letter(member.slot)} has no {api} under way")
-        member.waiting[api] = request
+        member.unanswered_requests[api] = request
         self.do("deliver", id=request.id)
 
     def respond(self, member: CodeMember, api: str) -> SimulationResponse:
@@ -311,7 +326,7 @@ class CodeGroup(RunNames):
 
         Raises Diverged when there is none.
         """
-        response = member.answers.pop(api, None)
+        response = member.undelivered_answers.pop(api, None)
         if response is None:
             raise Diverged(f"the coordinator has not answered {letter(member.slot)}'s {api}")
         before = self.state.members[member.slot]
@@ -325,7 +340,7 @@ class CodeGroup(RunNames):
         if response.error in FATAL:  # which the application learns when it polls
             self.do("poll", member=member.slot)
         if response.api == "SyncGroup":
-            member.assigned = self.bits(response.assignment or ())
+            member.last_assignment = self.bits(response.assignment or ())
         return response
 
     def forge(self, member: CodeMember, api: str, error: p.Error) -> None:
@@ -333,17 +348,17 @@ class CodeGroup(RunNames):
 
         Raises Diverged when there is none.
         """
-        request = member.waiting.pop(api, None) or member.open.pop(api, None)
+        request = member.unanswered_requests.pop(api, None) or member.open_requests.pop(api, None)
         if request is None:
             raise Diverged(f"{letter(member.slot)} has no {api} under way")
         self._forged.add(request.id)
-        member.answers[api] = SimulationResponse(
+        member.undelivered_answers[api] = SimulationResponse(
             member=member.slot, id=request.id, api=api, error=error.value, abandoned=False
         )
 
     def commit_arrives(self, member: CodeMember) -> None:
         """Deliver and answer its commit before a join, if there is one."""
-        if "OffsetCommit" in member.open:
+        if "OffsetCommit" in member.open_requests:
             self.deliver(member, "OffsetCommit")
             self.respond(member, "OffsetCommit")
 
@@ -371,7 +386,7 @@ class CodeGroup(RunNames):
             if state is None or state.coordinator_known:
                 return
             self.do("poll", member=member.slot)
-            if "FindCoordinator" in member.open:
+            if "FindCoordinator" in member.open_requests:
                 self.deliver(member, "FindCoordinator")
                 self.respond(member, "FindCoordinator")
 
@@ -407,7 +422,7 @@ def taken(group: CodeGroup, member: CodeMember, after: ConsumerState) -> Complet
         eager=member.eager,
         revoked=revoked,
         rejoin=after.rejoin or after.joining or not revoked,
-        believed=p.Parts(member.believed),
+        believed=p.Parts(member.believed_partitions),
     )
 
 
@@ -433,7 +448,7 @@ def answered_by(
     lose."""
     if response.error not in p.Error.__members__ or response.error in FATAL:
         return None
-    sent = member.sent[response.id]
+    sent = member.sent_requests[response.id]
     same = (
         bool(before.member_id)
         and sent.member_id == before.member_id

@@ -282,11 +282,11 @@ def unrest(group: CodeGroup, last: ReplayStep) -> str:
 
 def _arrives(group: CodeGroup, member: CodeMember, only: Sequence[str] = ()) -> None:
     """Deliver the requests and answers of a member; ``only`` these APIs, where some are named."""
-    for api in list(member.open):
-        if api in (only or member.open):
+    for api in list(member.open_requests):
+        if api in (only or member.open_requests):
             group.deliver(member, api)
-    for api in list(member.answers):
-        if api in (only or member.answers):
+    for api in list(member.undelivered_answers):
+        if api in (only or member.undelivered_answers):
             group.respond(member, api)
 
 

@@ -89,7 +89,9 @@ class CodeSteps:
     def _start(self, step: ReplayStep) -> None:
         member, stage = self._member(step), step.member(after=True).stage
         if len(step.behind(after=True)) > len(step.behind()):
-            member.behind.append([member.open.get("JoinGroup") or member.open["SyncGroup"]])
+            member.cut_off_requests.append(
+                [member.open_requests.get("JoinGroup") or member.open_requests["SyncGroup"]]
+            )
         member.forget()
         member.eager = self.setup.consumers[member.slot].stages[stage].eager
         settings = self.group.settings(member.slot, stage, "").settings()
@@ -99,7 +101,7 @@ class CodeSteps:
     def _crash(self, step: ReplayStep) -> None:
         # What was under way may arrive: the trace says.
         self.group.do("crash", member=step.event.who, arrive=True)
-        self._member(step).believed = 0
+        self._member(step).believed_partitions = 0
 
     def _max_poll(self, step: ReplayStep) -> None:
         self.group.do("max_poll", member=step.event.who)
@@ -107,16 +109,16 @@ class CodeSteps:
 
     def _arrives_at_once(self, member: CodeMember, api: str) -> None:
         """A request that the model has at the coordinator in the same step, and whose answer says nothing."""
-        if api in member.open:
+        if api in member.open_requests:
             self.group.deliver(member, api)
-            if response := member.answers.pop(api, None):
+            if response := member.undelivered_answers.pop(api, None):
                 self.group.do("respond", id=response.id)
                 self.group.do("network", member=member.slot)
 
     def _leave(self, step: ReplayStep) -> None:
         member = self._member(step)
-        left = member.open.pop("JoinGroup", None)
-        member.waiting.clear()
+        left = member.open_requests.pop("JoinGroup", None)
+        member.unanswered_requests.clear()
         if step.event.action == "unsubscribe":
             self.group.do("unsubscribe", member=member.slot)
             self._arrives_at_once(member, "LeaveGroup")
@@ -130,7 +132,7 @@ class CodeSteps:
                     self.group.do("deliver", id=one.id)
             member.forget()
         if gives_up(step):
-            member.late = left
+            member.delayed_request = left
 
     # -- its rebalances ----------------------------------------------------------------------------------
 
@@ -138,13 +140,13 @@ class CodeSteps:
         member = self._member(step)
         self.group.ready(member)
         for _ in range(POLLS):
-            if "JoinGroup" in member.open:
+            if "JoinGroup" in member.open_requests:
                 break
             self.group.commit_arrives(member)
             self.group.do("poll", member=member.slot)
-        if "JoinGroup" not in member.open:
+        if "JoinGroup" not in member.open_requests:
             raise Diverged(f"{step.name} sends no JoinGroup")
-        self._claims(step, member.open["JoinGroup"])
+        self._claims(step, member.open_requests["JoinGroup"])
         self._reads(step, member)
 
     def _reads(self, step: ReplayStep, member: CodeMember) -> None:
@@ -208,10 +210,10 @@ class CodeSteps:
         if (
             step.member().life is not p.Life.UP
             or not isinstance(wire, s.JoinOk)
-            or "JoinGroup" not in member.answers
+            or "JoinGroup" not in member.undelivered_answers
         ):
             return
-        member.joined = self.group.respond(member, "JoinGroup")
+        member.early_join_answer = self.group.respond(member, "JoinGroup")
         now = self.group.state.members[member.slot]
         if now is not None and now.heartbeats:
             raise Diverged(f"{step.name} sends heartbeats while it assigns")
@@ -221,16 +223,16 @@ class CodeSteps:
         match wire:
             case s.JoinOk():
                 joins = step.member().state is p.MemberState.PREPARING  # an answer after a reset is not read
-                response = member.joined or self.group.respond(member, "JoinGroup")
-                member.joined = None
+                response = member.early_join_answer or self.group.respond(member, "JoinGroup")
+                member.early_join_answer = None
                 if response.error != "NONE":
                     raise Diverged(f"its JoinGroup is answered with {response.error}")
                 config = self.setup.consumers[step.event.who].stages[step.member().stage]
                 if told_to_lead(config, wire) != (response.leader == response.member_id):
                     raise Diverged(f"{LEADER}: {response.leader} leads generation {response.generation}")
-                if wire.leader and (sync := member.open.get("SyncGroup")):
+                if wire.leader and (sync := member.open_requests.get("SyncGroup")):
                     self._decided(step, member, sync)
-                elif wire.leader and "SyncGroup" not in member.open and joins:
+                elif wire.leader and "SyncGroup" not in member.open_requests and joins:
                     self.group.do("poll", member=member.slot)  # tells what its assignor threw
             case s.SyncOk():
                 response = self.group.respond(member, "SyncGroup")
@@ -253,7 +255,7 @@ class CodeSteps:
         decided = next((one for one in step.outcome.seen if isinstance(one, Decided)), None)
         if decided is None and isinstance(step.wire(after=True), s.Sync):
             return  # the group has moved on, and nobody reads what it decides
-        real = led_to(self.group, member, sync, lambda slot, _: self.group.members[slot].own_gen)
+        real = led_to(self.group, member, sync, lambda slot, _: self.group.members[slot].owned_generation)
         grants = real.grants
         if decided is None or _counts(decided.grants) != _counts(grants):
             spelled = "; ".join(f"{letter(one.id.slot)}: {self.group.spell(one.parts)}" for one in grants)
@@ -273,7 +275,7 @@ class CodeSteps:
             self.result.differs.append(f"{step.title}: {what}")
             return
         after = self.group.state.members[member.slot]
-        if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open):
+        if after is None or (after.state != "STABLE" and "JoinGroup" not in member.open_requests):
             raise Diverged(f"{step.name} does not take its assignment")
         self.group.seen.append(taken(self.group, member, after))
         self._reads(step, member)
@@ -281,7 +283,7 @@ class CodeSteps:
     def _throws(self, step: ReplayStep) -> None:
         """The first callback throws."""
         member = self._member(step)
-        revokes = not member.eager and self.group.owned(member.slot) & ~member.assigned
+        revokes = not member.eager and self.group.owned(member.slot) & ~member.last_assignment
         self.group.do("throw", member=member.slot, call="revoked" if revokes else "assigned")
         self.group.do("poll", member=member.slot)
 
@@ -291,7 +293,7 @@ class CodeSteps:
         member = self._member(step)
         with contextlib.suppress(NotEnabled):
             self.group.do("heartbeat", member=member.slot)
-        if "Heartbeat" not in member.open:
+        if "Heartbeat" not in member.open_requests:
             raise NotForcible("the client sends no heartbeat now")
         self.group.deliver(member, "Heartbeat")
         self.group.respond(member, "Heartbeat")
@@ -303,20 +305,20 @@ class CodeSteps:
             self.group.do("commit", member=member.slot, sync=False)
         else:
             self.group.do("heartbeat", member=member.slot)
-        member.late = member.open.pop(api, None)
-        if member.late is None:
+        member.delayed_request = member.open_requests.pop(api, None)
+        if member.delayed_request is None:
             raise NotForcible(f"the client sends no {api} now")
 
     def _late_arrives(self, step: ReplayStep) -> None:
-        late = self._member(step).late
+        late = self._member(step).delayed_request
         if late is None:
             raise NotForcible("its request was not sent")
         self.group.do("deliver", id=late.id)
 
     def _late_answer(self, step: ReplayStep) -> None:
         member = self._member(step)
-        late, member.late = member.late, None
-        if late is None or late.api not in member.answers:
+        late, member.delayed_request = member.delayed_request, None
+        if late is None or late.api not in member.undelivered_answers:
             raise NotForcible("its request was not sent, or not answered")
         self.group.respond(member, late.api)
 
@@ -325,7 +327,7 @@ class CodeSteps:
         if self.waits(member):
             return  # within the poll that ends with JoinGroup
         self.group.do("poll", member=member.slot, help=False)
-        if "OffsetCommit" not in member.open:
+        if "OffsetCommit" not in member.open_requests:
             raise NotForcible("the client commits nothing before it joins")
 
     def _commit_done(self, step: ReplayStep) -> None:
@@ -336,16 +338,16 @@ class CodeSteps:
         member = self._member(step)
         if not self.waits(member):
             self.group.deliver(member, "OffsetCommit")
-            answer = member.answers.pop("OffsetCommit", None)
+            answer = member.undelivered_answers.pop("OffsetCommit", None)
             if answer is None:
                 raise Diverged(f"{step.name}'s commit is not answered")
             self.group.do("respond", id=answer.id)  # which nobody looks at before the poll
         sends = isinstance(step.wire(after=True), s.Join)
         self.group.do("poll", member=member.slot)
-        if sends and "JoinGroup" not in member.open:
+        if sends and "JoinGroup" not in member.open_requests:
             raise Diverged(f"{step.name} sends no JoinGroup")
         if sends:
-            self._claims(step, member.open["JoinGroup"])
+            self._claims(step, member.open_requests["JoinGroup"])
 
     def waits(self, member: CodeMember) -> bool:
         """Check whether its poll goes on until the commit before a join is answered."""
@@ -361,44 +363,47 @@ class CodeSteps:
     def _cut(self, member: CodeMember, *arrive: SimulationRequest) -> None:
         """The connection ends; only ``arrive`` and what was left behind before may still arrive."""
         member.cut_off()
-        behind = [one for connection in member.behind for one in connection]
+        behind = [one for connection in member.cut_off_requests for one in connection]
         self.group.do("disconnect", member=member.slot, arrive=[one.id for one in (*arrive, *behind)])
 
     def _leave_behind(self, step: ReplayStep) -> None:
         """The connection ends, and what was sent on it is still to arrive."""
         member = self._member(step)
         api = "JoinGroup" if isinstance(step.wire(), s.Join) else "SyncGroup"
-        request = member.open.get(api)
+        request = member.open_requests.get(api)
         if request is None:
             raise NotForcible("its request was not sent")
-        member.behind.append([request])
+        member.cut_off_requests.append([request])
         self._disconnect(step)
 
     def _late_leave(self, step: ReplayStep) -> None:
         """LeaveGroup is sent, behind what was sent before, and is still to arrive."""
         member, how = self._member(step), step.event.choice.replace(" ", "_")
-        before = [one for api in ("JoinGroup", "SyncGroup") if (one := member.open.pop(api, None))]
+        before = [one for api in ("JoinGroup", "SyncGroup") if (one := member.open_requests.pop(api, None))]
         if how == "max_poll":  # it goes on
             self.group.do("max_poll", member=member.slot)
-            member.open |= {one.api: one for one in before}
+            member.open_requests |= {one.api: one for one in before}
             before = []
         else:
-            member.waiting.clear()
+            member.unanswered_requests.clear()
             self.group.do(how, member=member.slot, **({"arrive": True} if how == "close" else {}))
-        leave = member.open.pop("LeaveGroup", None)
+        leave = member.open_requests.pop("LeaveGroup", None)
         if leave is None:
             raise Diverged(f"{step.name} sends no LeaveGroup")
-        member.behind.append([*before, leave])
+        member.cut_off_requests.append([*before, leave])
         if how == "close":
             member.forget()
 
     def _left_arrives(self, step: ReplayStep) -> None:
         member = self._member(step)
-        request = member.behind[step.connection].pop(0)
-        member.behind = [connection for connection in member.behind if connection]
+        request = member.cut_off_requests[step.connection].pop(0)
+        member.cut_off_requests = [connection for connection in member.cut_off_requests if connection]
         self.group.do("deliver", id=request.id)
-        if request.api in member.answers and member.answers[request.api].id == request.id:
-            self.group.do("lose", id=member.answers.pop(request.api).id)
+        if (
+            request.api in member.undelivered_answers
+            and member.undelivered_answers[request.api].id == request.id
+        ):
+            self.group.do("lose", id=member.undelivered_answers.pop(request.api).id)
 
     def _forget_overtaken(self, step: ReplayStep) -> None:
         """Forget requests left behind that the model has lost."""
@@ -408,9 +413,9 @@ class CodeSteps:
         there = [request for connection in before for request in connection]
         if step.event.action.startswith("left "):
             there.remove(before[step.connection][0])
-        real = [request for connection in self._member(step).behind for request in connection]
+        real = [request for connection in self._member(step).cut_off_requests for request in connection]
         pairs = iter(zip(there, real, strict=True))
-        self._member(step).behind = [
+        self._member(step).cut_off_requests = [
             [next(sent for request, sent in pairs if request == kept) for kept in connection]
             for connection in after
         ]
@@ -421,7 +426,7 @@ class CodeSteps:
         """Let the requests under way reach the old coordinator, which is not one any more."""
         for member in self.group.members:
             for api in ("JoinGroup", "SyncGroup"):
-                if api in member.open:
+                if api in member.open_requests:
                     loading = step.event.choice == "loading" and api == "SyncGroup"
                     self.group.do("coordinator", available="loading" if loading else "gone")
                     self.group.deliver(member, api)

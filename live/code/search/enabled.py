@@ -74,7 +74,7 @@ def choices(group: SearchedGroup, faults: Sequence[str]) -> list[CodeChoice]:
     """Return all that can happen; of what goes wrong, the kinds in ``faults``. What is known to change
     nothing as things are is left out."""
     found = [*_members(group, faults), *_coordinator(group, faults), *_cluster(group.setup, group, faults)]
-    futile = group.memory.futile
+    futile = group.memory.without_effect
     return [one for one in found if one.event not in futile and (not one.fault or one.event.action in faults)]
 
 
@@ -87,7 +87,7 @@ def _members(group: SearchedGroup, faults: Sequence[str]) -> Iterator[CodeChoice
             yield CodeChoice("stray", Event(OLD, slot, "" if stray.api == "JoinGroup" else stray.api))
         consumer = group.state.members[slot]
         if consumer is None:
-            if slot not in group.memory.over:
+            if slot not in group.memory.given_up:
                 yield CodeChoice("start", Event("start", slot))
             continue
         yield from _messages(group, slot)
@@ -127,13 +127,13 @@ def _application(group: SearchedGroup, slot: int, consumer: ConsumerState) -> It
     if not consumer.topics:
         yield CodeChoice("subscribe", Event("subscribe", slot))
         return
-    if slot not in memory.idle:
+    if slot not in memory.polled_without_effect:
         yield CodeChoice("poll", Event(polled(group, slot, consumer), slot))
-    if slot in memory.stale:
+    if slot in memory.stale_metadata:
         yield CodeChoice("refresh", Event("refresh", slot))
     free = not group.queue(slot) and not group.arrived(slot) and group.waits(slot) is None
     beats = consumer.heartbeats and consumer.coordinator_known and free
-    if beats and memory.beaten.get(slot) != beat(group, slot):
+    if beats and memory.last_heartbeat_views.get(slot) != beat(group, slot):
         yield CodeChoice("heartbeat", Event("heartbeat", slot))
 
 
@@ -182,7 +182,7 @@ def _trouble(group: SearchedGroup, slot: int, consumer: ConsumerState) -> Iterat
                 yield CodeChoice("late request", Event("late request", slot, "heartbeat"), True)
         if consumer.owned and "OffsetCommit" not in sent:
             yield CodeChoice("late request", Event("late request", slot, "commit"), True)
-    if slot not in group.memory.idle and polled(group, slot, consumer) == "complete":
+    if slot not in group.memory.polled_without_effect and polled(group, slot, consumer) == "complete":
         yield CodeChoice("listener throws", Event("listener throws", slot), True)
 
 
@@ -222,7 +222,7 @@ def _cluster(setup: Setup, group: SearchedGroup, faults: Sequence[str]) -> Itera
     if not any(one.startswith("topic") for one in faults):
         return
     for number, parts in enumerate(setup.topics):
-        some, every = each(parts & group.memory.exist), each(parts)
+        some, every = each(parts & group.memory.partition_count), each(parts)
         if len(some) < len(every):
             name = str(setup.partition(every[len(some)]))
             yield CodeChoice("topics", Event("topic grows", NOBODY, name), True)

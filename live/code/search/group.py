@@ -44,36 +44,40 @@ class GroupAssignor:
 
 @dataclass(kw_only=True)
 class SearchMemory:
-    """Knowledge of a group besides the state of its simulation.
+    """Knowledge of a group besides the state of its simulation."""
 
-    ``ids``: member id -> its slot, and the how manyth of that it is; ``gens``: member id -> the generation
-    in which was assigned what its last JoinGroup claims; ``topics``: slot -> what that subscribes to;
-    ``idle``: a poll of these changes nothing; ``beaten``: what these knew when a heartbeat told them nothing;
-    ``stale``: these have not seen the newest topics; ``cut``: the connection of these ended under a request
-    of this API, when they were like this; ``over``: these have given up; ``pending``: these sent a request
-    that waits, of this number. ``futile``: what changes nothing as things are. ``exist``: the partitions that
-    there are. ``responses``: what was answered, by the number of the request.
-    """
-
-    ids: dict[str, tuple[int, int]] = field(default_factory=dict)
-    gens: dict[str, int] = field(default_factory=dict)
-    topics: dict[int, frozenset[str]] = field(default_factory=dict)
-    idle: frozenset[int] = frozenset()
-    beaten: dict[int, object] = field(default_factory=dict)
-    stale: frozenset[int] = frozenset()
-    cut: dict[int, tuple[str, ConsumerState]] = field(default_factory=dict)
-    over: frozenset[int] = frozenset()
-    pending: dict[int, int] = field(default_factory=dict)
-    futile: frozenset[Event] = frozenset()
-    exist: int = 0
+    member_ids: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Member id -> its slot, and the how manyth id of that slot it is."""
+    claimed_generations: dict[str, int] = field(default_factory=dict)
+    """Member id -> the generation in which the partitions that its last JoinGroup claims were assigned."""
+    subscriptions: dict[int, frozenset[str]] = field(default_factory=dict)
+    """Slot -> the topics that it subscribes to."""
+    polled_without_effect: frozenset[int] = frozenset()
+    """Slots whose next poll changes nothing."""
+    last_heartbeat_views: dict[int, object] = field(default_factory=dict)
+    """Slot -> its view of the group when a heartbeat last changed nothing."""
+    stale_metadata: frozenset[int] = frozenset()
+    """Slots that have not seen the newest topics."""
+    disconnected: dict[int, tuple[str, ConsumerState]] = field(default_factory=dict)
+    """Slot -> the API of the request under which its connection ended, and its state at that time."""
+    given_up: frozenset[int] = frozenset()
+    """Slots whose consumer has given up."""
+    pending_requests: dict[int, int] = field(default_factory=dict)
+    """Slot -> the number of its request that waits."""
+    without_effect: frozenset[Event] = frozenset()
+    """Events that change nothing in this state."""
+    partition_count: int = 0
+    """Partitions that exist."""
     responses: dict[int, SimulationResponse] = field(default_factory=dict)
+    """Number of a request -> its response."""
 
     def copied(self) -> SearchMemory:
         """Return one that changes on its own."""
         return replace(
             self,
-            ids=dict(self.ids), gens=dict(self.gens), topics=dict(self.topics),
-            beaten=dict(self.beaten), cut=dict(self.cut), pending=dict(self.pending),
+            member_ids=dict(self.member_ids), claimed_generations=dict(self.claimed_generations),
+            subscriptions=dict(self.subscriptions), last_heartbeat_views=dict(self.last_heartbeat_views),
+            disconnected=dict(self.disconnected), pending_requests=dict(self.pending_requests),
             responses=dict(self.responses),
         )  # fmt: skip
 
@@ -102,7 +106,7 @@ class SearchedGroup(CodeGroup):
         commits = "slow commit" in setup.faults
         super().__init__(simulation, setup, releases, list(setup.slots), commits=commits)
         self.assignor = assignor
-        self.memory = SearchMemory(exist=setup.exist)
+        self.memory = SearchMemory(partition_count=setup.exist)
         self.commands: list[JsonLine] = []
         self._created = False
 
@@ -110,10 +114,10 @@ class SearchedGroup(CodeGroup):
         """Begin again, with no consumer started. See `CodeGroup.begin`."""
         for member in self.members:
             member.forget()
-            member.late, member.sent = None, {}
-            member.assigned = 0
+            member.delayed_request, member.sent_requests = None, {}
+            member.last_assignment = 0
             member.eager = self.setup.consumers[member.slot].stages[0].eager
-        self.memory = SearchMemory(exist=self.setup.exist)
+        self.memory = SearchMemory(partition_count=self.setup.exist)
         self.watch = CoordinatorWatch(self.setup, self.at_work)
         self.seen, self.refreshed, self.commands = [], [], []
         if self._created:
@@ -124,7 +128,7 @@ class SearchedGroup(CodeGroup):
 
     def at_work(self, member_id: str) -> bool:
         """Check whether some process goes by a member id, or is about to learn that it does."""
-        if member_id not in self.memory.ids:
+        if member_id not in self.memory.member_ids:
             return False
         slot = self.slot(member_id)
         consumer = self.state.members[slot]
@@ -133,7 +137,7 @@ class SearchedGroup(CodeGroup):
         if consumer.member_id == member_id or any(one.member_id == member_id for one in self.arrived(slot)):
             return True
         waited = self.waits(slot)
-        newest = max(number for owner, number in self.memory.ids.values() if owner == slot)
+        newest = max(number for owner, number in self.memory.member_ids.values() if owner == slot)
         first = waited is not None and waited.api == "JoinGroup" and not waited.member_id
         return first and self.number(member_id) == newest
 
@@ -154,9 +158,9 @@ class SearchedGroup(CodeGroup):
             del self.commands[-len(commands) :]
             raise
         for member in self.members:
-            member.open = {one.api: one for one in self.queue(member.slot)}
+            member.open_requests = {one.api: one for one in self.queue(member.slot)}
             if self.state.members[member.slot] is None:
-                self.memory.pending.pop(member.slot, None)
+                self.memory.pending_requests.pop(member.slot, None)
         self._number()
         return events
 
@@ -165,43 +169,46 @@ class SearchedGroup(CodeGroup):
         match event:
             case SimulationRequest(api="JoinGroup"):
                 topics = event.claims[0].topics if event.claims else ()
-                self.memory.topics[event.member] = frozenset(topics)
-                own_gen = self.members[event.member].own_gen
-                self.memory.gens[event.member_id or f"of {event.member}"] = own_gen
+                self.memory.subscriptions[event.member] = frozenset(topics)
+                own_gen = self.members[event.member].owned_generation
+                self.memory.claimed_generations[event.member_id or f"of {event.member}"] = own_gen
             case SimulationResponse():
                 self.memory.responses[event.id] = event
-                if self.memory.pending.get(event.member) == event.id:
-                    del self.memory.pending[event.member]
+                if self.memory.pending_requests.get(event.member) == event.id:
+                    del self.memory.pending_requests[event.member]
             case SimulationNoted(event="disconnected"):
-                self.memory.pending.pop(event.member, None)
+                self.memory.pending_requests.pop(event.member, None)
 
     def _number(self) -> None:
         """Learn whose the member ids are that the coordinator has given."""
         known, memory = self.state.coordinator, self.memory
         ids = [(one.id, one.client[-1]) for one in known.members]
         for one, name in (*ids, *((one, one[1]) for one in known.pending_joins)):
-            if one not in memory.ids:
+            if one not in memory.member_ids:
                 slot = ord(name) - ord("A")
-                memory.ids[one] = slot, 1 + sum(owner == slot for owner, _ in memory.ids.values())
+                memory.member_ids[one] = (
+                    slot,
+                    1 + sum(owner == slot for owner, _ in memory.member_ids.values()),
+                )
 
     def slot(self, member_id: str) -> int:
         """Return whose member id it is. Raises KeyError for one that the coordinator has not given."""
-        return self.memory.ids[member_id][0]
+        return self.memory.member_ids[member_id][0]
 
     def number(self, member_id: str) -> int:
         """Return the how manyth id of its owner it is."""
-        return self.memory.ids[member_id][1]
+        return self.memory.member_ids[member_id][1]
 
     # -- what is under way ---------------------------------------------------------------------------------
 
     def queue(self, slot: int) -> list[SimulationRequest]:
         """Return the requests on a member's connections that have not arrived, the oldest first."""
-        sent = self.members[slot].sent
+        sent = self.members[slot].sent_requests
         return [sent[one.id] for one in self.state.requests if one.member == slot and not one.abandoned]
 
     def strays(self, slot: int) -> list[SimulationRequest]:
         """Return those on connections that have ended."""
-        sent = self.members[slot].sent
+        sent = self.members[slot].sent_requests
         return [sent[one.id] for one in self.state.requests if one.member == slot and one.abandoned]
 
     def arrived(self, slot: int) -> list[SimulationResponse]:
@@ -211,8 +218,8 @@ class SearchedGroup(CodeGroup):
 
     def waits(self, slot: int) -> SimulationRequest | None:
         """Return the request of a member that the coordinator has and does not answer yet."""
-        found = self.memory.pending.get(slot)
-        return None if found is None else self.members[slot].sent[found]
+        found = self.memory.pending_requests.get(slot)
+        return None if found is None else self.members[slot].sent_requests[found]
 
     def joins(self, slot: int) -> bool:
         """Check whether a JoinGroup or SyncGroup of a member is under way."""
@@ -224,11 +231,16 @@ class SearchedGroup(CodeGroup):
         """Return the partitions that there are of the topics that a member subscribes to now."""
         consumer = self.state.members[slot]
         topics = sum(1 << self.topics.index(name) for name in (consumer.topics if consumer else ()))
-        return self.setup.parts(Topics(topics)) & self.memory.exist
+        return self.setup.parts(Topics(topics)) & self.memory.partition_count
 
     def look(self) -> tuple[Any, ...]:
         """Return all that can be seen: two steps that come to the same did the same."""
-        return self.state, self.memory.exist, self.memory.stale, [m.believed for m in self.members]
+        return (
+            self.state,
+            self.memory.partition_count,
+            self.memory.stale_metadata,
+            [m.believed_partitions for m in self.members],
+        )
 
     def sight(self) -> Hashable:
         """Return what can be seen but the numbers of messages, which tell in which order they were sent."""
@@ -237,7 +249,7 @@ class SearchedGroup(CodeGroup):
         timers = tuple(sorted(state.coordinator.timers.items()))
         names = [one.name for one in fields(state.coordinator) if one.name != "timers"]
         known = tuple(getattr(state.coordinator, name) for name in names)
-        return known, timers, state.members, tuple(under_way), self.memory.exist
+        return known, timers, state.members, tuple(under_way), self.memory.partition_count
 
     # -- the way back --------------------------------------------------------------------------------------
 
@@ -245,7 +257,10 @@ class SearchedGroup(CodeGroup):
         """Return where it stands."""
         members = tuple(copy(member) for member in self.members)
         for member in members:
-            member.open, member.sent = dict(member.open), dict(member.sent)
+            member.open_requests, member.sent_requests = (
+                dict(member.open_requests),
+                dict(member.sent_requests),
+            )
         return GroupMark(
             commands=tuple(self.commands), members=members, memory=self.memory.copied(),
             watch=self.watch.copied(), state=self.state,
@@ -257,6 +272,9 @@ class SearchedGroup(CodeGroup):
         self.commands = list(mark.commands)
         self.members = [copy(member) for member in mark.members]
         for member in self.members:
-            member.open, member.sent = dict(member.open), dict(member.sent)
+            member.open_requests, member.sent_requests = (
+                dict(member.open_requests),
+                dict(member.sent_requests),
+            )
         self.memory, self.state, self.seen = mark.memory.copied(), mark.state, []
         self.watch = mark.watch.copied()

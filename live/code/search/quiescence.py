@@ -88,7 +88,7 @@ class Peace:
 
     def _unanswered(self) -> Iterator[CodeChoice]:
         """request.timeout.ms of who waits for an answer."""
-        for _, slot in sorted((number, slot) for slot, number in self.group.memory.pending.items()):
+        for _, slot in sorted((number, slot) for slot, number in self.group.memory.pending_requests.items()):
             if self.group.waits(slot) is not None:
                 queue = [one for one in self.group.queue(slot) if one.api != FOUND]
                 yield CodeChoice("disconnect", Event("disconnect", slot, ARRIVES if queue else ""), True)

@@ -55,19 +55,19 @@ class SearchSteps:
         try:
             self._acts[choice.act](choice.event)
         except NotEnabled:
-            memory.futile |= {choice.event}
+            memory.without_effect |= {choice.event}
             return False
         for slot in group.refreshed:
-            memory.stale -= {slot}
+            memory.stale_metadata -= {slot}
         for one in group.seen:
             if isinstance(one, Threw) and one.error != "listener":
                 self._gives_up(one.who)
         if group.look() == before and not group.seen:
-            memory.futile |= {choice.event}
+            memory.without_effect |= {choice.event}
             return False
-        memory.futile = frozenset()
+        memory.without_effect = frozenset()
         if choice.act != "poll" and choice.event.who >= 0:
-            memory.idle -= {choice.event.who}
+            memory.polled_without_effect -= {choice.event.who}
         return True
 
     def _consumer(self, slot: int) -> ConsumerState:
@@ -80,35 +80,35 @@ class SearchSteps:
     def _start(self, event: Event) -> None:
         member = self.group.members[event.who]
         member.forget()
-        self.group.memory.cut.pop(event.who, None)
-        self.group.memory.beaten.pop(event.who, None)
+        self.group.memory.disconnected.pop(event.who, None)
+        self.group.memory.last_heartbeat_views.pop(event.who, None)
         self.group.do("start", member=event.who)
 
     def _crash(self, event: Event) -> None:
         self.group.do("crash", member=event.who, arrive=event.choice == ARRIVES)
-        self.group.members[event.who].believed = 0
+        self.group.members[event.who].believed_partitions = 0
 
     def _gives_up(self, slot: int) -> None:
         """Its poll threw what the application cannot handle, which closes it."""
         if self.group.state.members[slot] is not None:
             self.group.do("close", member=slot, arrive=True)
-        self.group.memory.over |= {slot}
+        self.group.memory.given_up |= {slot}
 
     def _close(self, event: Event) -> None:
         before = self._consumer(event.who)
         self._left(event.who, before, self.group.do("close", member=event.who, arrive=True))
-        self.group.members[event.who].believed = 0
+        self.group.members[event.who].believed_partitions = 0
 
     def _unsubscribe(self, event: Event) -> None:
         before = self._consumer(event.who)
-        self.group.memory.cut.pop(event.who, None)
+        self.group.memory.disconnected.pop(event.who, None)
         self._left(event.who, before, self.group.do("unsubscribe", member=event.who))
 
     def _left(self, slot: int, before: ConsumerState, events: Sequence[object]) -> None:
         static = self.setup.consumers[slot].instance is not None
         sent = any(isinstance(one, SimulationRequest) and one.api == "LeaveGroup" for one in events)
         known = before.member_id and before.state != "UNJOINED" and before.coordinator_known
-        believed = p.Parts(self.group.members[slot].believed)
+        believed = p.Parts(self.group.members[slot].believed_partitions)
         self.group.seen.append(Left(p.Slot(slot), believed, sent, bool(known) and not static))
 
     def _subscribe(self, event: Event) -> None:
@@ -120,7 +120,7 @@ class SearchSteps:
         self.group.do("enforce", member=event.who)
 
     def _max_poll(self, event: Event) -> None:
-        self.group.memory.cut.pop(event.who, None)
+        self.group.memory.disconnected.pop(event.who, None)
         self.group.do("max_poll", member=event.who)
 
     def _refresh(self, event: Event) -> None:
@@ -132,7 +132,7 @@ class SearchSteps:
         group, slot = self.group, event.who
         completes = polled(group, slot, self._consumer(slot)) == "complete"
         before, look = self._consumer(slot), group.look()
-        asked_for = group.memory.topics.get(slot)
+        asked_for = group.memory.subscriptions.get(slot)
         events = group.do("poll", member=slot)
         for _ in range(POLLS):
             looking = [one for one in group.queue(slot) if one.api == FOUND]
@@ -142,15 +142,15 @@ class SearchSteps:
             found = [one for one in group.arrived(slot) if one.api == FOUND]
             polls: JsonLine = {"do": "poll", "member": slot}
             group.run({"do": "respond", "id": found[0].id}, polls)
-        if slot in group.memory.cut and self._consumer(slot).coordinator_known:
+        if slot in group.memory.disconnected and self._consumer(slot).coordinator_known:
             # What the end of a connection did to a request shows when the application has polled.
-            api, was = group.memory.cut.pop(slot)
+            api, was = group.memory.disconnected.pop(slot)
             now = self._consumer(slot)
             group.seen.append(made_of(group.members[slot], api, p.Error.DISCONNECT, was, now, same=True))
         if completes and frozenset(before.topics) == asked_for:  # else it is thrown away
             self._completed(slot, before)
         if not events and group.look() == look:
-            group.memory.idle |= {slot}
+            group.memory.polled_without_effect |= {slot}
 
     def _completed(self, slot: int, before: ConsumerState) -> None:
         """Note that an assignment was taken."""
@@ -178,7 +178,7 @@ class SearchSteps:
             self._delivers(slot, sent[0])
             self._receive(event)
             if not any(getattr(one, "api", "") == "heartbeat" for one in group.seen):
-                group.memory.beaten[slot] = about
+                group.memory.last_heartbeat_views[slot] = about
 
     def _late_request(self, event: Event) -> None:
         if event.choice == "heartbeat":
@@ -199,7 +199,7 @@ class SearchSteps:
 
     def _delivers(self, slot: int, request: SimulationRequest) -> None:
         self.arrived = request
-        self.group.memory.pending[slot] = request.id
+        self.group.memory.pending_requests[slot] = request.id
         self.group.do("deliver", id=request.id)
 
     def _stray(self, event: Event) -> None:
@@ -209,7 +209,7 @@ class SearchSteps:
     def _receive(self, event: Event) -> None:
         group, slot = self.group, event.who
         response = next(one for one in group.arrived(slot) if one.api != FOUND)
-        group.memory.cut.pop(slot, None)
+        group.memory.disconnected.pop(slot, None)
         before = self._consumer(slot)
         looks: JsonLine = {"do": "network", "member": slot}
         # What an answer makes it send leaves with the second.
@@ -234,7 +234,7 @@ class SearchSteps:
         group.seen.append(led_to(group, group.members[slot], sync, self._own_gen))
 
     def _own_gen(self, slot: p.Slot, member_id: str) -> int:
-        gens = self.group.memory.gens
+        gens = self.group.memory.claimed_generations
         return gens.get(member_id, gens.get(f"of {slot}", p.NONE))
 
     def _disconnect(self, event: Event) -> None:
@@ -245,8 +245,11 @@ class SearchSteps:
         sent = [*(one.api for one in group.queue(slot)), *([waited.api] if waited else [])]
         joins = [one for one in (*sent, *(one.api for one in group.arrived(slot))) if one in JOINING]
         if joins:
-            group.memory.cut[slot] = "join" if joins[0] == "JoinGroup" else "sync", self._consumer(slot)
-        group.memory.pending.pop(slot, None)
+            group.memory.disconnected[slot] = (
+                "join" if joins[0] == "JoinGroup" else "sync",
+                self._consumer(slot),
+            )
+        group.memory.pending_requests.pop(slot, None)
         looks: JsonLine = {"do": "network", "member": slot}
         group.run({"do": "disconnect", "member": slot, "arrive": ids}, looks)
 
@@ -264,7 +267,7 @@ class SearchSteps:
 
     def _session(self, event: Event) -> None:
         whose = event.who, int(event.choice.removeprefix("id "))
-        known = next(one for one, its in self.group.memory.ids.items() if its == whose)
+        known = next(one for one, its in self.group.memory.member_ids.items() if its == whose)
         self.group.do("expire", timer="session", member_id=known)
 
     def _failover(self, event: Event) -> None:
@@ -278,10 +281,10 @@ class SearchSteps:
                         "do": "coordinator",
                         "available": "loading" if loading else "gone",
                     }
-                    group.memory.pending[slot] = one.id
+                    group.memory.pending_requests[slot] = one.id
                     group.run(unavailable, {"do": "deliver", "id": one.id})
         group.do("failover", config=group.broker(limited=True))
-        group.memory.beaten.clear()
+        group.memory.last_heartbeat_views.clear()
 
     def _append_fails(self, event: Event) -> None:
         group = self.group
@@ -295,10 +298,16 @@ class SearchSteps:
     def _topics(self, event: Event) -> None:
         group, memory = self.group, self.group.memory
         if event.action == "topic deleted":
-            memory.exist &= ~self.setup.topics[group.topics.index(event.choice)]
+            memory.partition_count &= ~self.setup.topics[group.topics.index(event.choice)]
         else:
             bit = 1 << group.numbers[event.choice]
-            memory.exist = memory.exist | bit if event.action == "topic grows" else memory.exist & ~bit
-        racks = group.racks(memory.exist)
-        group.do("topics", topics=group.counts(memory.exist), racks=racks)
-        memory.stale = frozenset(slot for slot in self.setup.slots if group.state.members[slot] is not None)
+            memory.partition_count = (
+                memory.partition_count | bit
+                if event.action == "topic grows"
+                else memory.partition_count & ~bit
+            )
+        racks = group.racks(memory.partition_count)
+        group.do("topics", topics=group.counts(memory.partition_count), racks=racks)
+        memory.stale_metadata = frozenset(
+            slot for slot in self.setup.slots if group.state.members[slot] is not None
+        )

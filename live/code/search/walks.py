@@ -184,13 +184,13 @@ def ordinary(playing: CodePlaying) -> PlayedOnCode:
     an assignor that errs only then. Raises SimulationDied."""
     playing.begin()
     memory, slots = playing.group.memory, playing.setup.slots
-    memory.over = frozenset(slots)  # nobody starts by himself
+    memory.given_up = frozenset(slots)  # nobody starts by himself
     for slot in slots:
-        memory.over -= {slot}
+        memory.given_up -= {slot}
         playing.gather()
     for slot in slots[:-1]:
         systems.play(playing, [Event("close", slot)])
-        memory.over |= {slot}
+        memory.given_up |= {slot}
         playing.gather()
     playing.rest()
     return playing.played

@@ -170,7 +170,10 @@ def test_who_unsubscribes_midway_waits_for_the_answer_to_the_old_join(
 def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(simulation: Simulation) -> None:
     one = group_of(simulation, "midway")
     plays(one, "A start, A join, A join request, A unsubscribe midway, A receive, A subscribe, A join")
-    assert one.group.members[0].open["JoinGroup"].member_id == one.group.state.coordinator.pending_joins[0]
+    assert (
+        one.group.members[0].open_requests["JoinGroup"].member_id
+        == one.group.state.coordinator.pending_joins[0]
+    )
     assert one.seen.deviations["late_id_taken"] == 1
 
 

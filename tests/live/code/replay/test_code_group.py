@@ -34,7 +34,7 @@ def test_an_error_costs_the_membership_that_it_is_of(
     request = SimulationRequest(
         member=0, id=7, api=api, version=5, member_id=before.member_id, generation=before.generation
     )
-    member = CodeMember(slot=Slot(0), sent={7: request})
+    member = CodeMember(slot=Slot(0), sent_requests={7: request})
     response = SimulationResponse(member=0, id=7, api=api, error=error)
     seen = answered_by(member, response, before, JOINING)
     assert (seen and seen.same) == same

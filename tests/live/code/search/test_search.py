@@ -174,7 +174,7 @@ def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(simulati
     playing.begin()
     playing.gather()
     play(playing, [Event("late request", 0, "commit")])
-    assert playing.group.members[0].open["OffsetCommit"]
+    assert playing.group.members[0].open_requests["OffsetCommit"]
     assert playing.played.breaches == {}
 
 
