@@ -29,7 +29,7 @@ ifneq ($(OURS),True)
 .PHONY: $(BIN)/python $(REQUIRED) $(STAMP)
 endif
 
-.PHONY: help gate test check lint docs results bench switches states machine audit campaign code hour mutants tlc nightly format doctor clean
+.PHONY: help gate test check lint docs results bench switches states machine audit campaign code clients hour mutants tlc nightly format doctor clean
 .PHONY: java compiled
 
 help: ## list the targets
@@ -61,7 +61,7 @@ docs: $(STAMP) ## write what in docs/ follows from the code
 # names stands beside them. Of Go and npm the adapters say which; the pages say which is the newest there is.
 # It goes on where it stopped.
 results: $(STAMP) ## judge all clients in all releases, into docs/results (hours; needs mvn, go, npm)
-	cd examples/adapters/go && go build -o bin/ ./franz-go ./sarama
+	cd examples/adapters/go && go build -o bin/ ./franz-go ./kafka-go ./sarama
 	for client in kafkajs platformatic; do \
 	  (cd examples/adapters/js/$$client && npm ci --silent --no-audit --no-fund --ignore-scripts) || exit 1; done
 	$(BIN)/python -m tools.results --client all @examples/adapters/clients.json --traces docs/results/known \
@@ -90,6 +90,11 @@ campaign: $(STAMP) ## campaigns on Spark beside plain multiprocessing, into tool
 code: $(STAMP) ## each switch on every release of Kafka's consumer and coordinator, into model/bugs/observed.toml (needs mvn)
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.on_code || [ $$? -eq 1 ]
+	$(BIN)/python -m tools.docs
+
+clients: $(STAMP) ## what each client writes into JoinGroup, into model/written.toml (needs mvn, go, npm)
+	@$(NEED) java >/dev/null
+	$(BIN)/python -m tools.client_bytes
 	$(BIN)/python -m tools.docs
 
 hour: $(STAMP) ## a random hour of recorded runs per client, into docs/results/recorded-hour.md (four hours)

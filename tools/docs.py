@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 from rebalance_verifier.cli.init import workflows
 from rebalance_verifier.cli.init.workflows import Project
 
-from tools import pictures, released_page
+from tools import metadata_page, pictures, released_page
 from tools.paper import page, tables
 
 if TYPE_CHECKING:
@@ -542,6 +542,7 @@ GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "docs/paper/paper.md": {**tables.PARTS, "contract": contract, "tlc": tlc},
     "docs/reference/api.md": {"": public_api},
     "docs/reference/clauses.md": {"": clauses},
+    "docs/reference/client-metadata.md": {"": partial(metadata_page.page, table)},
     "docs/reference/command-line.md": {"": command_line},
     "docs/reference/log-formats.md": {"": log_formats},
     "docs/reference/profiles.md": {"": profiles},

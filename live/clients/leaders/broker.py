@@ -12,7 +12,7 @@ import contextlib
 import selectors
 import socket
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -50,6 +50,9 @@ _COORDINATOR, _NODE = 0, 1
 """Node ids: of the coordinator, and of the broker without a rack; those of racks follow."""
 _UNKNOWN_TOPIC = 3
 _CHUNK = 2**16
+BEATS, FETCHES = 8, 4
+"""Heartbeats after which a client that fetches nothing has what it was assigned, and fetches after which one
+has that keeps what it had: the first ones may be of before."""
 POLL_SECONDS = 0.05
 """Seconds after which whoever waits is asked again though nothing arrived."""
 
@@ -93,16 +96,18 @@ class LeaderBroker:
     """The broker of one client. ``join``, ``sync``: what waits for an answer, None where nothing does.
 
     ``topics`` is what metadata says; while ``holding`` it is not answered. ``calls``: requests for metadata
-    so far. ``rejoin``: once the client has begun to read what it was assigned, its heartbeats are answered so
-    that it joins again. ``failure``: what of a client's messages could not be read. ``to_all``: the client
-    subscribes to all that there is, and needs no topic of its own beside those of a question, which leaders
-    take for one that nobody subscribes to.
+    so far. ``heartbeat_error``: once the client has begun to read what it was assigned, its heartbeats are
+    answered with this error. ``failure``: what of a client's messages could not be read. ``to_all``: the
+    client subscribes to all that there is, and needs no topic of its own beside those of a question, which
+    leaders take for one that nobody subscribes to.
     """
 
     def __init__(self, network: Network, own_topic: str) -> None:
         self._network, self._own_topic = network, own_topic
         self.topics: Topics = {}
-        self.holding = self.rejoin = self.to_all = self._reads = False
+        self.holding = self.to_all = False
+        self.heartbeat_error = ""
+        self._seen = Counter[str]()
         self.calls = 0
         self.failure = ""
         self._held: list[ClientRequest] = []
@@ -156,13 +161,20 @@ class LeaderBroker:
     def answer_sync(self, fields: Fields) -> None:
         """Answer the SyncGroup that waits."""
         assert self.sync
-        self._reads = False
+        self._seen.clear()
         request, self._sync = self.sync, None
         request.connection.answer(request, {"protocol_type": "consumer", **fields})
 
     def refuse_sync(self, error: str) -> None:
         """Answer the SyncGroup that waits with an error by name."""
         self.answer_sync(refusal("SyncGroup", error, {}))
+
+    @property
+    def _took_over(self) -> bool:
+        """Check whether the client has what it was assigned last. It asks for offsets where any of it is new;
+        librdkafka, where nothing is, fetches nothing either."""
+        asks = self._seen["OffsetFetch"] or self._seen["ListOffsets"]
+        return bool(asks) or self._seen["Fetch"] >= FETCHES or self._seen["Heartbeat"] >= BEATS
 
     @property
     def held(self) -> bool:
@@ -203,7 +215,7 @@ class LeaderBroker:
         """Answer a request, or keep it."""
         api, fields, version = request.head.api, request.fields, request.head.version
         answer: Fields
-        self._reads = self._reads or api in ("OffsetFetch", "ListOffsets", "Fetch")
+        self._seen[api] += 1
         match api:
             case "JoinGroup":
                 self._join = request
@@ -226,8 +238,8 @@ class LeaderBroker:
                 found = {"node_id": _COORDINATOR, "host": HOST, "port": self._ports[1]}
                 keys = fields.get("coordinator_keys", ())
                 answer = {**found, "coordinators": [{"key": key, **found} for key in keys]}
-            case "Heartbeat" if self.rejoin and self._reads:
-                answer = refusal(api, "REBALANCE_IN_PROGRESS", fields)
+            case "Heartbeat" if self.heartbeat_error and self._took_over:
+                answer = refusal(api, self.heartbeat_error, fields)
             case "OffsetFetch":
                 groups = [
                     {"group_id": group["group_id"], "topics": _offsets(group["topics"])}

@@ -13,6 +13,7 @@ from rebalance_verifier.live.clients.leaders.broker import LeaderBroker, Network
 from rebalance_verifier.live.clients.leaders.starting import Start
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.values import Subscription
+from rebalance_verifier.model.written import WrittenJoin, read_metadata
 
 START_SECONDS = 40.0
 """Until a new client has sent its first JoinGroup: a JVM on a busy machine."""
@@ -94,10 +95,14 @@ class LeaderClient:
             command = [word.replace(name, value) for word in command]
         self._process = start(command, self._output)
         self.steady = steady
-        self._generation = 0
+        self.generation = 0
+        """That of the last JoinGroup that was answered."""
         self.first: Subscription | None = None
         """What it joined with before it was assigned anything."""
         self.assignor = ""
+        self._metadata = b""
+        self.short = False
+        """Its subscription ends before the fields that its version has (Q1)."""
 
     def close(self) -> None:
         """End it."""
@@ -121,12 +126,13 @@ class LeaderClient:
         protocol = self._broker.join.fields["protocols"][0]
         self.assignor = protocol["name"]
         try:
-            return wire.decode_subscription(protocol["metadata"])
+            self._metadata = protocol["metadata"]
+            read = read_metadata(self._metadata)
         except wire.WireError as error:
-            reason = f"its JoinGroup for {self.assignor!r} has a subscription that cannot be read: {error}"
-            if error.field.startswith("owned_partitions"):
-                reason += " (as in bug Q1, `rebalance bugs Q1`: which leaders cope with that)"
-            raise LeaderLost(reason, kind=LossKind.UNREADABLE) from error
+            why = f"its JoinGroup for {self.assignor!r} has a subscription that cannot be read: {error}"
+            raise LeaderLost(why, kind=LossKind.UNREADABLE) from error
+        self.short = read.short
+        return read.subscription
 
     def join_again(self) -> None:
         """Let it join again after it has assigned, so that what that broke is not taken for the next
@@ -138,17 +144,31 @@ class LeaderClient:
         """Return what it joins with after it was assigned all of ``topics``, alone in its group, and the
         assignment as it wrote it itself. Raises LeaderLost."""
         assert self.first
-        alone = GroupMember(member, wire.encode_subscription(self.first))
-        self._generation = generation - 1
-        answer = self.assign(topics, [*topics], [alone])
-        self._broker.answer_sync({"assignment": answer.get(member, b""), "protocol_name": self.assignor})
-        self._broker.holding, self._broker.rejoin = False, True
+        metadata = self._metadata if self.short else wire.encode_subscription(self.first)
+        alone = GroupMember(member, metadata)
+        assigned = self.called_back(topics, alone, generation, "REBALANCE_IN_PROGRESS")
+        return self._joined(), assigned
+
+    def called_back(self, topics: Topics, alone: GroupMember, generation: int, error: str) -> bytes:
+        """Let it assign all of ``topics`` to itself, alone in its group, and join again since its heartbeats
+        are answered with an ``error``; return the assignment as it wrote it. Raises LeaderLost."""
+        self.generation = generation - 1
+        assigned = self.assign(topics, [*topics], [alone]).get(alone.id, b"")
+        self._broker.answer_sync({"assignment": assigned, "protocol_name": self.assignor})
+        self._broker.holding, self._broker.heartbeat_error = False, error
         try:
-            self._await(lambda: self._broker.join, "JoinGroup after a rebalance", REJOIN_SECONDS)
+            self._await(lambda: self._broker.join, f"JoinGroup after {error}", REJOIN_SECONDS)
         finally:
-            self._broker.rejoin = False
+            self._broker.heartbeat_error = ""
         self._broker.holding = True
-        return self._joined(), answer.get(member, b"")
+        return assigned
+
+    def join(self) -> WrittenJoin:
+        """Return the JoinGroup that waits for an answer."""
+        assert self._broker.join
+        version, fields = self._broker.join.head.version, self._broker.join.fields
+        written = {one["name"]: one["metadata"] for one in fields["protocols"]}
+        return WrittenJoin(version, fields.get("reason"), written)
 
     def assign(
         self, topics: Topics, subscribed: Sequence[str], members: Sequence[GroupMember]
@@ -173,10 +193,10 @@ class LeaderClient:
         broker.topics = topics
         if self.steady:
             self._refresh()
-        self._generation += 1
+        self.generation += 1
         broker.answer_join(
             {
-                "generation_id": self._generation,
+                "generation_id": self.generation,
                 "protocol_name": self.assignor,
                 "leader": members[0].id,
                 "member_id": members[0].id,

@@ -12,6 +12,7 @@ from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.processes.tools import ToolError, run
 from rebalance_verifier.live.clients.leaders.clients import (
     ADDRESS,
+    EVERY,
     GROUP,
     LEADING,
     PROMISES,
@@ -58,7 +59,7 @@ def client_command(spec: str) -> list[str]:
     started = client.start(wanted or ("" if client.package.startswith("pypi:") else release))
     hello = {"version": release, "language": client.language, "homepage": client.homepage}
     hello |= {"name": f"{name} {assignor}", "issues": f"{client.homepage}/issues"}
-    topics = TOPICS if client.own_topics else OWN_TOPIC
+    topics = TOPICS if client.own_topics else EVERY if client.by_pattern else OWN_TOPIC
     forks = [sys.executable, FORKING, *started.program[1:], *started.modules] if started.modules else []
     argv = _command(
         [*([] if forks else started.program), ADDRESS, GROUP, topics, assignor],

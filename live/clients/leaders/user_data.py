@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Self
 
 from rebalance_verifier.base.processes.tools import cache, key
-from rebalance_verifier.live.clients.leaders.leader import LeaderClient
+from rebalance_verifier.live.clients.leaders.leader import LeaderClient, LeaderLost, LossKind
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.values import NO_GENERATION, Partitions, TopicPartition
 
@@ -32,6 +32,10 @@ FORMATS: tuple[Format, ...] = (
 )
 LEARNT_FROM = ((1, 6), (3, 9))
 """Partitions of the one topic that the client is assigned, and the generation."""
+SHORT = (
+    "its JoinGroup for {!r} has a subscription that cannot be read: it says version 1 and ends where owned "
+    "partitions should follow (bug Q1, `rebalance bugs Q1`: which leaders cope with that)"
+)
 MEMBER = "member"
 LEARN = "learn"
 """Argument upon which the program of a client learns what it writes, for later processes, and ends."""
@@ -49,12 +53,14 @@ class Unwritable(Exception):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LearntUserData:
     """Of an ``assignor``. ``first``: before anything was assigned; ``format``: afterwards, None where it is
-    not known. ``keeps``: members join with what they own, so they are COOPERATIVE."""
+    not known. ``keeps``: members join with what they own, so they are COOPERATIVE;
+    ``short``: what they write ends before the fields that its version has (Q1)."""
 
     assignor: str
     first: bytes | None
     format: Format | None
     keeps: bool
+    short: bool = False
 
     @classmethod
     def of(cls, client: LeaderClient, topic: str) -> Self:
@@ -69,7 +75,13 @@ class LearntUserData:
             seen.append((owned, generation, joined.user_data))
             keeps = keeps and sorted(joined.owned_partitions) == list(owned)
         fits = (one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen))
-        return cls(assignor=client.assignor, first=first, format=next(fits, None), keeps=keeps)
+        return cls(
+            assignor=client.assignor,
+            first=first,
+            format=next(fits, None),
+            keeps=keeps,
+            short=client.short,
+        )
 
     @classmethod
     def from_text(cls, text: str) -> Self:
@@ -82,16 +94,19 @@ class LearntUserData:
         """To be read by another process of the same release."""
         first = None if self.first is None else self.first.hex()
         data: dict[str, object] = {"first": first, "keeps": self.keeps, "assignor": self.assignor}
+        data["short"] = self.short
         return json.dumps(data | {"format": FORMATS.index(self.format) if self.format else None})
 
     @property
     def writes(self) -> bool:
         """Check whether there is any."""
-        return self.first is not None or self.format is not FORMATS[0]
+        return self.short or self.first is not None or self.format is not FORMATS[0]
 
     def written(self, client: Callable[[], LeaderClient], owned: Partitions, generation: int) -> bytes | None:
         """Return what a member writes that was last assigned ``owned`` in ``generation``; ``client`` is one
         to ask. Raises LeaderLost, Unwritable."""
+        if self.short:
+            raise LeaderLost(SHORT.format(self.assignor), kind=LossKind.UNREADABLE)
         if not owned and generation == NO_GENERATION:
             return self.first
         if self.format:

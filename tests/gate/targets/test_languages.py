@@ -18,6 +18,7 @@ from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.gate.targets.smoke import smoke
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
 from rebalance_verifier.model.wire import decode_sticky_user_data, encode_cooperative_user_data
+from rebalance_verifier.model.written import ASSIGNED, JoinSituation, described, written_by
 from rebalance_verifier.properties.assignors.calls import Answer, Failure
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
@@ -42,7 +43,16 @@ def programs(tmp_path_factory: pytest.TempPathFactory) -> Programs:
 
 @pytest.fixture(scope="session")
 def go(programs: Programs) -> Path:
-    run("go", "build", "-o", f"{programs.bin}/", "./franz-go", "./sarama", cwd=programs.sources / "go")
+    run(
+        "go",
+        "build",
+        "-o",
+        f"{programs.bin}/",
+        "./franz-go",
+        "./kafka-go",
+        "./sarama",
+        cwd=programs.sources / "go",
+    )
     return programs.bin
 
 
@@ -256,6 +266,40 @@ def test_sticky_writes_and_reads_the_user_data_of_java(go: Path, library: str):
             "B": Subscription(topics=("t",), user_data=data),
         }
         assert ask(session, {"t": 2}, group)["B"] == "t-1"
+
+
+@pytest.mark.nightly
+def test_an_adapter_writes_the_user_data_of_its_client(go: Path, programs: Programs):
+    """As the table of the bytes of clients has it; what differs is said in docs."""
+    commands: list[tuple[list[str], str, tuple[str, ...]]] = [
+        ([str(go / name)], name, FRANZ) for name in ("franz-go", "sarama")
+    ]
+    commands.append(
+        (node(programs, "platformatic"), "@platformatic/kafka", ("roundrobin", "cooperative-sticky"))
+    )
+    differs = []
+    for command, client, names in commands:
+        for name in names:
+            with Session(resolve(None, [*command, name])) as session:
+                first, row = session.user_data((), -1), written_by(client, name)
+                later = session.user_data(ASSIGNED, 6)
+            assert not isinstance(first, Failure)
+            assert not isinstance(later, Failure)
+            said = [described(first), described(later)]
+            if said != [row.read(at).user_data for at in (JoinSituation.FIRST, JoinSituation.REBALANCED)]:
+                differs.append((client, name, *said))
+    # franz-go's eager members tell their leader nothing: its balancer is told what the client never tells it.
+    assert differs == [("franz-go", "sticky", "no partitions", "all partitions, generation 6")]
+
+
+@pytest.mark.nightly
+def test_kafka_go_assigns_nothing_where_a_topic_is_unknown(go: Path):
+    command = [str(go / "kafka-go"), "range"]
+    for name in ("range", "roundrobin", "rack-affinity"):
+        assert_smoke([*command[:1], name])
+    group = member("A", "t"), member("B", "t u")
+    assert breaks(command, "kip429/leader/5", EAGER, {"t": 2}, *group).startswith("t-0 is not assigned")
+    assert breaks(command, "kip429/leader/5", EAGER, {"t": 2, "u": 1}, *group) == ""
 
 
 @pytest.mark.nightly

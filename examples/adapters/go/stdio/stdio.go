@@ -34,9 +34,11 @@ type Cluster struct {
 
 // Member is one member's subscription. Metadata is what it sent, on Kafka's wire; the rest says the same.
 type Member struct {
-	ID       string  `json:"id"`
-	Instance *string `json:"instance"`
-	Metadata Bytes   `json:"metadata"`
+	ID       string   `json:"id"`
+	Instance *string  `json:"instance"`
+	Metadata Bytes    `json:"metadata"`
+	Topics   []string `json:"topics"`
+	Rack     *string  `json:"rack"`
 }
 
 // Bytes travel as hex digits; nil is null.

@@ -47,7 +47,15 @@ async function main() {
     return Object.fromEntries(answer.map((member) => [member.memberId, crossed([...member.assignments.values()])]));
   }
 
-  serve({name, version, language: "JavaScript", homepage, issues: bugs.url, ...hello}, assign);
+  // Consumer's #encodeProtocolSubscriptionMetadata.
+  async function userData(owned, generation) {
+    const written = Buffer.alloc(4);
+    written.writeInt32BE(owned.length > 0 ? generation : -1);
+    return written;
+  }
+
+  const writes = name === kafka.COOPERATIVE_STICKY_ASSIGNOR ? userData : undefined;
+  serve({name, version, language: "JavaScript", homepage, issues: bugs.url, ...hello}, assign, writes);
 }
 
 main();

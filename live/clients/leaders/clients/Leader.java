@@ -1,4 +1,5 @@
 import java.time.Duration;
+import java.util.Arrays;
 import java.util.Map;
 import java.util.Properties;
 import java.util.regex.Pattern;
@@ -8,8 +9,8 @@ import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
- * {@code Leader ADDRESS GROUP TOPICS ASSIGNOR}: a KafkaConsumer that polls. It subscribes to all topics that there
- * are, so that it has their metadata before it is the leader.
+ * {@code Leader ADDRESS GROUP TOPICS ASSIGNOR}: a KafkaConsumer that polls. TOPICS is {@code .*} where it is
+ * to lead, so that it has the metadata of all topics before that; ASSIGNOR may be a list.
  */
 public final class Leader implements ConsumerRebalanceListener {
     private static final Map<String, String> ASSIGNORS = Map.of(
@@ -29,7 +30,8 @@ public final class Leader implements ConsumerRebalanceListener {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", arguments[0]);
         properties.put("group.id", arguments[1]);
-        properties.put("partition.assignment.strategy", ASSIGNORS.getOrDefault(arguments[3], arguments[3]));
+        properties.put("partition.assignment.strategy", Arrays.stream(arguments[3].split(","))
+            .map(name -> ASSIGNORS.getOrDefault(name, name)).toList());
         properties.put("key.deserializer", ByteArrayDeserializer.class.getName());
         properties.put("value.deserializer", ByteArrayDeserializer.class.getName());
         properties.put("session.timeout.ms", "3600000");
@@ -46,7 +48,11 @@ public final class Leader implements ConsumerRebalanceListener {
         properties.put("exclude.internal.topics", "false");
         properties.put("enable.auto.commit", "false");
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties)) {
-            consumer.subscribe(Pattern.compile(".*"), new Leader());
+            if (arguments[2].equals(".*")) {
+                consumer.subscribe(Pattern.compile(arguments[2]), new Leader());
+            } else {
+                consumer.subscribe(Arrays.asList(arguments[2].split(",")), new Leader());
+            }
             while (true) {
                 consumer.poll(Duration.ofMinutes(1));
             }

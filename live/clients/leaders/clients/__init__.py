@@ -24,6 +24,8 @@ from rebalance_verifier.model.bugs.releases import version
 
 ADDRESS, GROUP, TOPICS = "{address}", "{group}", "{topics}"
 """What a command has in their place."""
+EVERY = ".*"
+"""Topics of a client that subscribes to all that there are."""
 
 PROMISES: Mapping[str, frozenset[Promise]] = {**PYTHON, "RoundRobinAssigner": PYTHON["roundrobin"]}
 """What the documentation of every client says of the assignor of this name; kafkajs has a name of its own."""
@@ -48,10 +50,11 @@ class Started:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leading:
     """A client that can lead. ``package`` is its registry's and name; ``assignors`` what it has, in its
-    newest release; ``own_topics``: its leader assigns the topics that it subscribes to itself; ``fetches``:
-    it fetches the metadata of a group that it leads, whatever it knows; ``at_once``: so many of its processes
-    answer side by side, where what they answer does not depend on what they were asked before; ``prompt``:
-    the first release that joins again at once, where others wait, so that a new process is there sooner."""
+    newest release; ``own_topics``: its leader assigns the topics that it subscribes to itself;
+    ``by_pattern``: it subscribes to all topics, to have their metadata as the leader; ``fetches``: it fetches
+    the metadata of a group that it leads, whatever it knows; ``at_once``: so many of its processes answer
+    side by side, where what they answer does not depend on what they were asked before; ``prompt``: the
+    first release that joins again at once, where others wait, so that a new process is there sooner."""
 
     name: str
     package: str
@@ -60,6 +63,7 @@ class Leading:
     assignors: tuple[str, ...]
     start: Callable[[str], Started]
     own_topics: bool = False
+    by_pattern: bool = False
     fetches: bool = False
     at_once: int = 1
     prompt: str = ""
@@ -132,6 +136,7 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/dpkp/kafka-python",
             assignors=_FOUR,
             start=_python("kafka-python"),
+            by_pattern=True,
         ),
         Leading(
             name="aiokafka",
@@ -140,6 +145,7 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/aio-libs/aiokafka",
             assignors=("range", "roundrobin", "sticky"),
             start=_python("aiokafka"),
+            by_pattern=True,
         ),
         Leading(
             name="kafka-clients",
@@ -148,6 +154,7 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/apache/kafka",
             assignors=_FOUR,
             start=_java,
+            by_pattern=True,
         ),
         Leading(
             name="franz-go",
@@ -156,6 +163,7 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/twmb/franz-go",
             assignors=_FOUR,
             start=_go("github.com/twmb/franz-go", "franz_go.go"),
+            by_pattern=True,
         ),
         Leading(
             name="sarama",
@@ -164,6 +172,15 @@ LEADING: Mapping[str, Leading] = {
             homepage=f"{_GITHUB}/IBM/sarama",
             assignors=_FOUR,
             start=_go("github.com/IBM/sarama", "sarama.go", "sarama_cooperative.go"),
+            fetches=True,
+        ),
+        Leading(
+            name="kafka-go",
+            package="go:github.com/segmentio/kafka-go",
+            language="Go",
+            homepage=f"{_GITHUB}/segmentio/kafka-go",
+            assignors=("range", "roundrobin"),
+            start=_go("github.com/segmentio/kafka-go", "kafka_go.go"),
             fetches=True,
         ),
         Leading(

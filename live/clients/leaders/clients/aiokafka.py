@@ -1,6 +1,6 @@
 """``python aiokafka.py ADDRESS GROUP TOPICS ASSIGNOR``: a consumer of aiokafka that polls.
 
-It subscribes to all topics that there are, since as a leader it fetches no metadata of others'.
+TOPICS is ``.*`` where it is to lead: as a leader it fetches no metadata of topics of others.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ async def main() -> None:
     import aiokafka
 
     logging.basicConfig(level=logging.ERROR)
-    address, group, _, assignor = sys.argv[1:]
+    address, group, topics, assignor = sys.argv[1:]
     module, name = ASSIGNORS[assignor]
     consumer = aiokafka.AIOKafkaConsumer(
         bootstrap_servers=address,
@@ -41,7 +41,10 @@ async def main() -> None:
         retry_backoff_ms=1,
         enable_auto_commit=False,
     )
-    consumer.subscribe(pattern=".*")
+    if topics == ".*":
+        consumer.subscribe(pattern=topics)
+    else:
+        consumer.subscribe(topics.split(","))
     await consumer.start()
     while True:
         await consumer.getmany(timeout_ms=60_000)

@@ -1,11 +1,12 @@
-// franz-go ADDRESS GROUP TOPICS ASSIGNOR: a consumer of franz-go that polls. It subscribes to all topics that there
-// are, so that it has their metadata before it is the leader.
+// franz-go ADDRESS GROUP TOPICS ASSIGNOR: a consumer of franz-go that polls. TOPICS is .* where it is to
+// lead, so that it has the metadata of all topics before that; ASSIGNOR may be a list.
 package main
 
 import (
 	"context"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -20,18 +21,21 @@ func main() {
 		"sticky":             kgo.StickyBalancer(),
 		"cooperative-sticky": kgo.CooperativeStickyBalancer(),
 	}
-	balancer, known := balancers[os.Args[4]]
-	if !known {
-		fmt.Fprintln(os.Stderr, "no balancer is called", os.Args[4])
-		os.Exit(2)
+	var wanted []kgo.GroupBalancer
+	for _, name := range strings.Split(os.Args[4], ",") {
+		balancer, known := balancers[name]
+		if !known {
+			fmt.Fprintln(os.Stderr, "no balancer is called", name)
+			os.Exit(2)
+		}
+		wanted = append(wanted, balancer)
 	}
 	soon := func(int) time.Duration { return time.Millisecond }
-	client, err := kgo.NewClient(
+	options := []kgo.Opt{
 		kgo.SeedBrokers(os.Args[1]),
 		kgo.ConsumerGroup(os.Args[2]),
-		kgo.ConsumeRegex(),
-		kgo.ConsumeTopics(".*"),
-		kgo.Balancers(balancer),
+		kgo.ConsumeTopics(strings.Split(os.Args[3], ",")...),
+		kgo.Balancers(wanted...),
 		kgo.SessionTimeout(time.Hour),
 		kgo.RebalanceTimeout(day),
 		kgo.HeartbeatInterval(20*time.Millisecond),
@@ -42,7 +46,11 @@ func main() {
 		kgo.RetryBackoffFn(soon),
 		kgo.DisableAutoCommit(),
 		kgo.WithLogger(kgo.BasicLogger(os.Stderr, kgo.LogLevelWarn, nil)),
-	)
+	}
+	if os.Args[3] == ".*" {
+		options = append(options, kgo.ConsumeRegex())
+	}
+	client, err := kgo.NewClient(options...)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)

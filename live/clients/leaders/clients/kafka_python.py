@@ -1,6 +1,6 @@
 """``python kafka_python.py ADDRESS GROUP TOPICS ASSIGNOR``: a consumer of kafka-python that polls.
 
-It subscribes to all topics that there are, since as a leader it fetches no metadata of others'.
+TOPICS is ``.*`` where it is to lead: as a leader it fetches no metadata of topics of others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     import kafka
 
     logging.basicConfig(level=logging.ERROR)
-    address, group, _, assignor = sys.argv[1:]
+    address, group, topics, assignor = sys.argv[1:]
     module, name = ASSIGNORS[assignor]
     consumer = kafka.KafkaConsumer(
         bootstrap_servers=[address],
@@ -40,7 +40,10 @@ def main() -> None:
         enable_auto_commit=False,
     )
     consumer._client.cluster.config["retry_backoff_ms"] = 0  # the setting does not get there in 3.0
-    consumer.subscribe(pattern=".*")
+    if topics == ".*":
+        consumer.subscribe(pattern=topics)
+    else:
+        consumer.subscribe(topics.split(","))
     while True:
         consumer.poll(timeout_ms=60_000)
 

@@ -1,4 +1,4 @@
-// sarama ADDRESS GROUP TOPICS ASSIGNOR: a consumer group of sarama that consumes.
+// sarama ADDRESS GROUP TOPICS ASSIGNOR: a consumer group of sarama that consumes. ASSIGNOR may be a list.
 package main
 
 import (
@@ -34,17 +34,20 @@ func main() {
 	for name, strategy := range newer {
 		strategies[name] = strategy
 	}
-	strategy, known := strategies[os.Args[4]]
-	if !known {
-		fmt.Fprintln(os.Stderr, "no strategy is called", os.Args[4])
-		os.Exit(2)
+	var wanted []sarama.BalanceStrategy
+	for _, name := range strings.Split(os.Args[4], ",") {
+		strategy, known := strategies[name]
+		if !known {
+			fmt.Fprintln(os.Stderr, "no strategy is called", name)
+			os.Exit(2)
+		}
+		wanted = append(wanted, strategy())
 	}
 
 	config := sarama.NewConfig()
 	config.ClientID = "leader"
-	config.Version = sarama.MaxVersion
 	config.ApiVersionsRequest = true
-	config.Consumer.Group.Rebalance.GroupStrategies = []sarama.BalanceStrategy{strategy()}
+	config.Consumer.Group.Rebalance.GroupStrategies = wanted
 	config.Consumer.Group.Session.Timeout = time.Hour
 	config.Consumer.Group.Heartbeat.Interval = 20 * time.Millisecond
 	config.Consumer.Group.Rebalance.Timeout = day

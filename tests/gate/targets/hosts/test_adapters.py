@@ -16,8 +16,15 @@ from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.live.artifacts import pypi
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Assignor, Promise
-from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.model.values import (
+    NO_GENERATION,
+    Cluster,
+    RebalanceProtocol,
+    Subscription,
+    TopicPartition,
+)
 from rebalance_verifier.model.wire import decode_sticky_user_data
+from rebalance_verifier.model.written import ASSIGNED, JoinSituation, described, written_by
 from rebalance_verifier.properties.assignors.calls import Answer, Failure
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.properties.assignors.scenarios import AddMember, Scenario, ScenarioMember, uniform
@@ -159,6 +166,16 @@ def test_the_instance_id_reaches_kafka_python():
     assignor = load("kafka-python:range")
     group = {"B": subscription(assignor, "t", group_instance_id="i"), "A": subscription(assignor, "t")}
     assert assign(assignor, {"t": 1}, group) == {"A": "", "B": "t0"}
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_a_member_writes_what_its_client_was_seen_to_write(target):
+    """The version, and the user data before and after it was assigned something (model/written.toml)."""
+    assignor, row = load(target), written_by(*target.split(":"))
+    first, later = row.read(JoinSituation.FIRST), row.read(JoinSituation.REBALANCED)
+    assert assignor.metadata_version == first.subscription.version
+    assert described(assignor.user_data((), NO_GENERATION)) == first.user_data
+    assert described(assignor.user_data(ASSIGNED, 6)) == later.user_data
 
 
 def test_user_data_is_what_the_client_writes():

@@ -18,6 +18,7 @@ from rebalance_verifier.live.clients.leaders.broker import _SCHEMAS
 from rebalance_verifier.live.clients.proxy import wire as frames
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.values import Partitions, Subscription, TopicPartition
+from rebalance_verifier.model.written import read_metadata
 
 HABIT = sys.argv[2]
 VERSIONS = {"Metadata": 8, "JoinGroup": 5, "SyncGroup": 3, "Heartbeat": 3, "OffsetFetch": 5}
@@ -94,7 +95,7 @@ def main() -> None:
         wanted = (
             set(known)
             if HABIT == "all"
-            else {t for one in joined["members"] for t in wire.decode_subscription(one["metadata"]).topics}
+            else {t for one in joined["members"] for t in read_metadata(one["metadata"]).subscription.topics}
         )
         every = [TopicPartition(t, i) for t in sorted(wanted) for i in range(known.get(t, 0))]
         first = joined["members"][0]["member_id"]

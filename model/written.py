@@ -1,0 +1,222 @@
+"""Bytes that Kafka's clients write into JoinGroup, as observed: the one place that says what a client writes.
+
+``written.toml`` holds JoinGroups of real clients by release, assignors and situation; ``make clients`` makes
+it. What members that are played write, what release profiles say and which user data is known follows from
+it, or is held against it by a test.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cache
+from typing import Any
+
+from rebalance_verifier.base.tables import table
+from rebalance_verifier.model import wire
+from rebalance_verifier.model.values import Partitions, Subscription, TopicPartition
+
+NAMED = ("c", "e", "a", "d", "b")
+"""Topics in the order in which the application names them; each has one partition."""
+TWICE = ("c", "e", "c")
+"""Topics of an application that names one twice."""
+ASSIGNED = tuple(TopicPartition(topic, 0) for topic in sorted(NAMED))
+"""What the client was assigned, from the second join on."""
+
+
+class JoinSituation(StrEnum):
+    """JoinSituation in which a client joins. The value of three is what its heartbeat was answered with."""
+
+    FIRST = "first"
+    REBALANCED = "REBALANCE_IN_PROGRESS"
+    REFUSED = "refused-sync"
+    FENCED = "ILLEGAL_GENERATION"
+    EXPELLED = "UNKNOWN_MEMBER_ID"
+    TWICE = "topic-twice"
+
+
+GENERATION = {
+    JoinSituation.REBALANCED: 6,
+    JoinSituation.REFUSED: 7,
+    JoinSituation.FENCED: 8,
+    JoinSituation.EXPELLED: 9,
+}
+"""Generation that the client had just joined; in the one that is refused it was assigned nothing."""
+
+STORY = tuple(situation for situation in JoinSituation if situation is not JoinSituation.TWICE)
+"""What one client lives through, in this order; to name a topic twice takes another one."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenJoin:
+    """JoinGroup as a client wrote it: ``version`` of the request, ``metadata`` by assignor."""
+
+    version: int
+    reason: str | None
+    metadata: Mapping[str, bytes]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WrittenBy:
+    """Joins of a ``client`` that was told ``assignors``, with commas between them. ``missing`` says why a
+    situation has none."""
+
+    client: str
+    release: str
+    assignors: str
+    joins: Mapping[JoinSituation, WrittenJoin]
+    missing: Mapping[JoinSituation, str]
+
+    def read(self, situation: JoinSituation, assignor: str = "") -> ReadMetadata:
+        """Return what it writes for one of its assignors, the first without a name. Raises KeyError."""
+        name = assignor or self.assignors.partition(",")[0]
+        written = self.joins[situation].metadata
+        return read_metadata(written[name] if name in written else next(iter(written.values())))
+
+    def to_table(self) -> dict[str, Any]:
+        """Return it as the table has it, below client, release and assignors."""
+        joins = {
+            situation.value: {
+                "version": join.version,
+                **({} if join.reason is None else {"reason": join.reason}),
+                "metadata": {name: data.hex() for name, data in join.metadata.items()},
+            }
+            for situation, join in self.joins.items()
+        }
+        return {**joins, **{situation.value: why for situation, why in self.missing.items()}}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadMetadata:
+    """Subscription in the bytes of a client. ``short``: it ends before the fields that its version has, of
+    which ``subscription`` has none then."""
+
+    subscription: Subscription
+    short: bool = False
+
+    @property
+    def order(self) -> str:
+        """Return the order of its topics: sorted, as named, or another."""
+        topics = self.subscription.topics
+        named = tuple(topic for topic in NAMED if topic in topics)
+        return "sorted" if topics == tuple(sorted(topics)) else "as named" if topics == named else "any"
+
+    @property
+    def owned(self) -> str:
+        """Return which of the partitions assigned it claims in the field for that."""
+        if self.subscription.version < 1 or self.short:
+            return "no field"
+        return extent(self.subscription.owned_partitions)
+
+    @property
+    def generation(self) -> str:
+        """Return the generation in the field for that."""
+        sub = self.subscription
+        return str(sub.generation_id) if sub.version >= 2 and not self.short else "no field"
+
+    @property
+    def rack(self) -> str:
+        """Return the rack: null and empty are not the same."""
+        if self.subscription.version < 3 or self.short:
+            return "no field"
+        return "null" if self.subscription.rack_id is None else repr(self.subscription.rack_id)
+
+    @property
+    def user_data(self) -> str:
+        """Return the user data in words."""
+        return described(self.subscription.user_data)
+
+
+def read_metadata(data: bytes) -> ReadMetadata:
+    """Read the metadata of a member, that of Q1 too. Raises WireError."""
+    try:
+        return ReadMetadata(subscription=wire.decode_subscription(data))
+    except wire.WireError as error:
+        if not error.field.startswith("owned_partitions"):
+            raise
+        version = int.from_bytes(data[:2], "big")
+        sub = wire.decode_subscription(b"\0\0" + data[2:])
+        short = Subscription(topics=sub.topics, user_data=sub.user_data, version=version)
+        return ReadMetadata(subscription=short, short=True)
+
+
+def extent(partitions: Partitions) -> str:
+    """Say which of the partitions that were assigned these are."""
+    if not partitions:
+        return "none"
+    return "all" if sorted(partitions) == list(ASSIGNED) else " ".join(map(str, partitions))
+
+
+def described(data: bytes | None) -> str:
+    """Say what user data is, of the formats that Kafka's clients have.
+
+    >>> described(None), described(b""), described(b"\\xff" * 4), described(bytes(4))
+    ('null', 'empty', 'generation -1', 'no partitions')
+    """
+    if data is None:
+        return "null"
+    if not data:
+        return "empty"
+    if len(data) == 4 and any(data):
+        return f"generation {wire.decode_cooperative_user_data(data)}"
+    for before in (b"", KAFKA_PYTHON):
+        if data.startswith(before):
+            try:
+                claims, generation = wire.decode_sticky_user_data(data[len(before) :])
+            except wire.WireError:
+                continue
+            known = wire.encode_sticky_user_data(claims, generation)
+            age = f", generation {generation}" if before + known == data else ""
+            mine = f"{before.hex()} + " if before else ""
+            return f"{mine}{extent(claims) if claims else 'no'} partitions{age}"
+    return data.hex()
+
+
+KAFKA_PYTHON = b"\0\1"
+"""Version that kafka-python 3 writes before the user data of its sticky assignor."""
+
+
+@cache
+def written() -> tuple[WrittenBy, ...]:
+    """Return the whole table, in its order."""
+    return tuple(_rows(table(__file__)))
+
+
+def from_table(client: str, release: str, assignors: str, row: Mapping[str, Any]) -> WrittenBy:
+    """Return what `WrittenBy.to_table` wrote."""
+    found = {JoinSituation(name): value for name, value in row.items()}
+    return WrittenBy(
+        client=client,
+        release=release,
+        assignors=assignors,
+        joins={
+            situation: WrittenJoin(
+                join["version"],
+                join.get("reason"),
+                {name: bytes.fromhex(data) for name, data in join["metadata"].items()},
+            )
+            for situation, join in found.items()
+            if not isinstance(join, str)
+        },
+        missing={situation: join for situation, join in found.items() if isinstance(join, str)},
+    )
+
+
+def _rows(data: Mapping[str, Any]) -> Iterator[WrittenBy]:
+    for client, by_release in data.items():
+        for release, by_assignors in by_release.items():
+            for assignors, row in by_assignors.items():
+                yield from_table(client, release, assignors, row)
+
+
+def written_by(client: str, assignors: str, release: str = "") -> WrittenBy:
+    """Return what a client writes; without a release its newest. Raises KeyError where nobody observed it."""
+    rows = [
+        row
+        for row in written()
+        if (row.client, row.assignors) == (client, assignors) and release in ("", row.release)
+    ]
+    if not rows:
+        raise KeyError(client, assignors, release)
+    return rows[-1]
