@@ -27,7 +27,7 @@ from rebalance_verifier.cli.console.terminal import (
 )
 from rebalance_verifier.cli.shared.options import CONFINED, REPORTS, add_java, add_options
 from rebalance_verifier.cli.shared.reports import Reports
-from rebalance_verifier.cli.shared.targets import clauses, protocols, session, target_of
+from rebalance_verifier.cli.shared.targets import clauses, protocols, resolved, session, target_of
 
 if TYPE_CHECKING:
     from rebalance_verifier.gate.search.known import KnownFailure
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from rebalance_verifier.gate.search.progress import CheckProgress
     from rebalance_verifier.gate.search.result import Result
     from rebalance_verifier.gate.targets.resolve import Target
+    from rebalance_verifier.gate.targets.session import Session
 
 
 def add(commands: Any) -> argparse.ArgumentParser:
@@ -78,7 +79,7 @@ def run(options: argparse.Namespace) -> int:
     """Return the command."""
     from rebalance_verifier.base.processes.workers import processors
     from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
-    from rebalance_verifier.gate.search import counterexamples, resume
+    from rebalance_verifier.gate.search import counterexamples, resume, second_judge
     from rebalance_verifier.gate.search.judgement import allow
     from rebalance_verifier.gate.search.progress import CheckProgress
     from rebalance_verifier.gate.search.search import check, describe
@@ -109,6 +110,7 @@ def run(options: argparse.Namespace) -> int:
             shown = progress_of(stages)
             result = check(plan, talk, info, progress=state, fresh=talk.close, jobs=jobs, **shown)
     result = allow(result, failing, flaky, date.today())
+    result = second_judge.consult(result, partial(_second, options=options))
     try:
         result = counterexamples.save_all(result, ROOT)
     except OSError as error:  # which does not cost the verdict
@@ -118,6 +120,13 @@ def run(options: argparse.Namespace) -> int:
         _write_known(result, failing, options.write_known)
     _keep(saved, state, result, resume.unfinished(state, plan, info))
     return int(result.exit)
+
+
+def _second(spec: str, options: argparse.Namespace) -> Session:
+    from rebalance_verifier.gate.targets.session import Session
+
+    limits = {"call_seconds": options.call_seconds, "memory_mib": options.memory_mib}
+    return Session(resolved(spec, (), options), **limits)
 
 
 def progress_of(stages: Stages) -> dict[str, Any]:

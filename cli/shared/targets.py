@@ -89,9 +89,10 @@ def spec(what: str | None, options: argparse.Namespace) -> str | None:
     if not any(given):
         return what
     from rebalance_verifier.base.processes.tools import ToolError
-    from rebalance_verifier.gate.targets.hosts.java import JAVA, spelled
+    from rebalance_verifier.gate.targets.hosts.java import is_java, spelled
 
-    if what is None or not what.startswith(JAVA):
-        raise UsageError(f"--maven, --classpath, --config and --promise go with java:CLASS, not {what!r}")
+    if what is None or not is_java(what):
+        java = "java:CLASS and streams:RELEASE"
+        raise UsageError(f"--maven, --classpath, --config and --promise go with {java}, not {what!r}")
     with usage_errors(ToolError):
         return spelled(what, *given)

@@ -6,11 +6,12 @@
     NAME:SPEC                     what the adapter NAME loads (entry points ``rebalance_verifier.assignors``)
     NAME==RELEASE:SPEC            the same on another release of the distribution NAME, which pip fetches
     java:CLASS@WHERE              a Java assignor (`gate.targets.hosts.java`)
+    streams:RELEASE               the whole StreamsPartitionAssignor of a release, likewise
     client:NAME==RELEASE:ASSIGNOR a real client that leads its group (`live.clients.leaders`)
     wire -- CMD ARG ...           any program that starts a consumer, likewise
     -- CMD ARG ...                any program that speaks the protocol
 
-All but the last four are hosted by ``python -m ...host``. `resolve` runs in the driver
+All but the last five are hosted by ``python -m ...host``. `resolve` runs in the driver
 and imports nothing of the target's; `rebalance_verifier.gate.targets.hosts.hosted.load` runs in the host.
 """
 
@@ -43,7 +44,7 @@ from rebalance_verifier.gate.targets.hosts.hosted import (
 _COMMAND = "-- "
 """How the spec of a program begins, so that a trace can name one."""
 
-_JAVA, _CLIENT, _WIRE = "java:", "client:", "wire"
+_JAVA, _CLIENT, _WIRE = ("java:", "streams:"), "client:", "wire"
 """How specs begin, as ``gate.targets.hosts.java`` and ``live.clients.leaders.targets`` write them."""
 
 _FORMS = (

@@ -19,7 +19,7 @@ from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.tasks import TaskClient, TaskId
 from rebalance_verifier.properties.assignors.task_calls import TaskCall
 
-MAX_SETS, MAX_EDGES = 2_000, 20_000
+MAX_SETS, MAX_EDGES = 2_000, 4_000
 """Of more sets of standbys of a task, or of more pairs of a task and a client, no optimum is looked for."""
 
 
@@ -94,13 +94,16 @@ def _least_made(call: TaskCall, task: TaskId, active: TaskClient) -> int:
     return (not _has(active, task)) + _least(call, task, active, lambda copy: not _has(copy, task))
 
 
-def _least(call: TaskCall, task: TaskId, active: TaskClient, cost: Callable[[TaskClient], int]) -> int:
-    """Return the least cost of a set of standbys, of those that are spread over tags as promised."""
+def _least(call: TaskCall, task: TaskId, active: TaskClient, cost: Callable[[TaskClient], bool]) -> int:
+    """Return how many of a set of standbys cost something, at least, of the sets that are spread over tags as
+    promised."""
     wanted = _wanted(call, task)
     if not wanted:
         return 0
     others = [client for client in call.application.clients if client.process != active.process]
     tags = call.application.configs.tags if Promise.TAGS in call.promises else ()
+    if not tags:
+        return max(0, wanted - len({client.process for client in others if not cost(client)}))
     return min(
         sum(map(cost, chosen))
         for chosen in combinations(others, wanted)

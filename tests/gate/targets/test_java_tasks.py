@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import time
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from pathlib import Path
 import pytest
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.base.verdict import Level
+from rebalance_verifier.gate.search import second_judge
 from rebalance_verifier.gate.search.plan import CheckPlan, SearchProfile
 from rebalance_verifier.gate.search.result import Finding, Result, Status
 from rebalance_verifier.gate.search.search import check, describe
@@ -52,7 +54,7 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> str:
 def judged(spec: str, level: Level = Level.LIVENESS, profile: SearchProfile = TINY) -> Result:
     with Session(resolve(spec)) as session:
         plan = CheckPlan(profile=profile, level=level)
-        return check(plan, session, describe("own", session.hello), fresh=session.close)
+        return check(plan, session, describe(spec, session.hello), fresh=session.close)
 
 
 def broken(result: Result) -> dict[str, Finding]:
@@ -75,6 +77,25 @@ def test_a_mistake_that_kafka_accepts_is_found_small(mode: str, clause: str, own
     assert processes <= 2
     assert tasks <= 3
     assert found[clause].confirmed
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("mode", ["forgets", "twice"])
+def test_the_runtime_says_what_comes_of_it(mode: str, own: str) -> None:
+    """Kafka takes both answers: a task with nobody, no error, no rebalance."""
+    told = second_judge.consult(judged(f"{own}?mode={mode}"), lambda spec: Session(resolve(spec)))
+    [found] = broken(told).values()
+    says = r"in StreamsPartitionAssignor [\d.]+: .*nobody runs .*, without an error, and no rebalance follows"
+    assert re.fullmatch(says, found.breach.because[-1])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("release", ["3.8.0", NEWEST])
+def test_the_whole_runtime_keeps_the_contract(release: str) -> None:
+    jars(STREAMS, release)
+    result = judged(f"streams:{release}", Level.QUALITY)
+    assert broken(result) == {}
+    assert {"task/1", "task/10"} <= {row.clause.id for row in result.clauses if row.status is Status.PASSED}
 
 
 def test_the_rack_aware_step_of_kafkas_helper_costs_a_zone(own: str) -> None:

@@ -63,7 +63,7 @@ public final class Bridge {
         "org.apache.kafka.clients.consumer.StickyAssignor", List.of("owned", "generation"),
         "org.apache.kafka.clients.consumer.CooperativeStickyAssignor", List.of("generation"));
     private static final Pattern OURS =
-        Pattern.compile("(Bridge|ServerSide|StreamsTasks|GroupTasks[0-9]*|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
+        Pattern.compile("(Bridge|ServerSide|StreamsTasks|StreamsRuntime|.*\\.StreamsMember|GroupTasks[0-9]*|KafkaInternals)(\\$.*)?"); // nested classes, lambdas
 
     /** The assignor returned something that is no assignment. */
     static final class Garbage extends RuntimeException {
@@ -108,7 +108,8 @@ public final class Bridge {
     private final String protocol;
     private final String judged;
     private final String others;
-    private final Map<String, Object> configs = new HashMap<>();
+    /** What the user gave. */
+    static final Map<String, Object> CONFIGS = new HashMap<>();
     private KafkaInternals.Codec codec;
     private Function<Map<String, Object>, Map<String, Object>> server; // of an assignor of a coordinator
     /** By number, the one that was asked last at the end; requests that belong to none share one. */
@@ -126,9 +127,9 @@ public final class Bridge {
         protocol = arguments[3];
         judged = arguments[4];
         others = arguments[5];
-        configs.put("group.id", "rebalance");
+        CONFIGS.put("group.id", "rebalance");
         for (int index = 6; index < arguments.length; index += 2) { // a key may have any character in it
-            configs.put(arguments[index], arguments[index + 1]);
+            CONFIGS.put(arguments[index], arguments[index + 1]);
         }
     }
 
@@ -364,7 +365,7 @@ public final class Bridge {
         }
         if (made instanceof Configurable) {
             try {
-                ((Configurable) made).configure(new HashMap<>(configs));
+                ((Configurable) made).configure(new HashMap<>(CONFIGS));
             } catch (RuntimeException error) {
                 throw new Refused(className + " does not take its configuration: " + error, error);
             }

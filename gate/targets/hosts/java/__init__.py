@@ -1,5 +1,6 @@
 """Java assignors as targets: what Kafka lets people plug in (``interfaces``), with the jars that it lives in.
 
+    streams:RELEASE[?...][#...]    the whole StreamsPartitionAssignor of a release of kafka-streams
     java:CLASS[/KIND]@WHERE[,WHERE...][?KEY=VALUE[,KEY=VALUE...]][#PROMISE[,PROMISE...]]
 
 KIND is needed where a class implements several of the interfaces, and another than the first is meant.
@@ -19,7 +20,7 @@ from dataclasses import dataclass, replace
 from urllib.parse import quote, unquote
 
 from rebalance_verifier.base.processes.tools import ToolError
-from rebalance_verifier.gate.targets.hosts.java.interfaces import chosen, kind_named
+from rebalance_verifier.gate.targets.hosts.java.interfaces import RUNTIME_CLASS, chosen, kind_named
 from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.live.artifacts.maven import CLIENTS
 from rebalance_verifier.model.assignor import Promise
@@ -27,6 +28,16 @@ from rebalance_verifier.model.assignors.promises import JAVA as JAVA_PROMISES
 
 JAVA = "java:"
 """How the spec of a Java assignor begins."""
+
+STREAMS = "streams:"
+"""How the spec of what runs task assignors begins."""
+
+KAFKA_STREAMS = "org.apache.kafka:kafka-streams"
+
+TASK_ASSIGNOR = "task.assignor.class"
+"""The setting of an application that names its task assignor."""
+
+_DEFAULT = "org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor"
 
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
 _FORM = (
@@ -60,7 +71,9 @@ class JavaTarget:
     def promised(self) -> tuple[Promise, ...]:
         """Return what it is asked for: what the spec says, or what is known of Kafka's own; nothing of
         others."""
-        return self.promises or tuple(sorted(JAVA_PROMISES.get(self.class_name, ())))
+        around = dict(self.config).get(TASK_ASSIGNOR, _DEFAULT)
+        name = around if self.class_name == RUNTIME_CLASS else self.class_name
+        return self.promises or tuple(sorted(JAVA_PROMISES.get(name, ())))
 
 
 def parse(spec: str) -> JavaTarget:
@@ -123,7 +136,32 @@ def command(spec: str) -> tuple[str, ...]:
     )
 
 
+def runtime_of(spec: str) -> str | None:
+    """Return the spec of the runtime that calls a task assignor of a client; None of another target."""
+    if not spec.startswith(JAVA):
+        return None
+    target = parse(spec)
+    judged, _ = chosen(target.class_name, target.kind, maven.class_path(target.where))
+    if judged.kind != "streams":
+        return None
+    config = (*target.config, (TASK_ASSIGNOR, target.class_name))
+    around = replace(target, class_name=RUNTIME_CLASS, kind="", config=config, promises=target.promised)
+    return str(around)
+
+
+def is_java(spec: str) -> bool:
+    """Check whether a spec is one of this module."""
+    return spec.startswith((JAVA, STREAMS))
+
+
 def _parsed(spec: str) -> JavaTarget:
+    if spec.startswith(STREAMS):
+        release, mark, rest = re.match(r"streams:([^?#]*)([?#]?)(.*)", spec, re.DOTALL).groups()  # type: ignore[union-attr]
+        if not re.fullmatch(r"\d+(\.\d+)+[\w.-]*", release):
+            raise ToolError(
+                f"{spec!r}: {release!r} is no release of kafka-streams", "write streams:4.4.0, for example"
+            )
+        spec = f"{JAVA}{RUNTIME_CLASS}@{KAFKA_STREAMS}:{release}{mark}{rest}"
     text, _, promises = spec.removeprefix(JAVA).partition("#")
     text, _, config = text.partition("?")
     named, _, where = text.partition("@")

@@ -51,6 +51,20 @@ def class_file(name: str) -> str:
     return f"{name.replace('.', '/')}.class"
 
 
+RUNTIME_CLASS = "org.apache.kafka.streams.processor.internals.StreamsPartitionAssignor"
+
+RUNTIME = AssignorInterface(
+    kind="streams-runtime",
+    label="a whole group of it",
+    names=(RUNTIME_CLASS,),
+    jar="kafka-streams",
+    where="the consumers of a Streams application",
+    harness="StreamsRuntime",
+    besides=("StreamsMember",),
+    protocol=RebalanceProtocol.TASKS,
+)
+"""What calls task assignors in an application; nobody plugs it in, and it is judged around what they do."""
+
 INTERFACES = (
     AssignorInterface(
         kind="client",
@@ -139,6 +153,8 @@ def chosen(
     """Return the interface by which a class is judged, which ``kind`` names where it is not "", and the
     others that it has. A class that is not found counts as one of the first: Bridge says that it is missing.
     Raises ToolError."""
+    if class_name == RUNTIME_CLASS and not kind:
+        return RUNTIME, []
     wanted = kind_named(kind) if kind else None
     found = interfaces_of(class_name, jars)
     if found is None:

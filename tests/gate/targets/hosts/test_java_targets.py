@@ -106,8 +106,8 @@ def test_specs_that_are_wrong(spec, texts, tmp_path, monkeypatch):
         (["java:Own", "--classpath", "a.jar", "--config", "x"], "expected KEY=VALUE"),
         (["java:Own", "--classpath", "a,b.jar"], "cannot be named"),
         (["java:Own", "--classpath", "a.jar", "--promise", "fair"], "promises are of balanced"),
-        (["range", "--maven", CLIENTS], "go with java:CLASS, not 'range'"),
-        (["--config", "a=b"], "go with java:CLASS, not None"),
+        (["range", "--maven", CLIENTS], "go with java:CLASS and streams:RELEASE, not 'range'"),
+        (["--config", "a=b"], "go with java:CLASS and streams:RELEASE, not None"),
     ],
 )
 @pytest.mark.parametrize("command", [("check",), ("check", "--adapter")])
