@@ -208,8 +208,7 @@ def _left_alone(group: _TaskGroup, judge: _TaskJudge, calls: list[TaskCall]) -> 
     scenario, alone = group.scenario, len(calls)
     if not (judge.by_scope[Scope.HISTORY] or judge.situations):
         return
-    copies = len(group.logged()) * (1 + scenario.configs.standbys)
-    allowed = scenario.slow * (4 + 2 * math.ceil(copies / max(1, scenario.configs.warmups)))
+    allowed = _allowed(group)
     seen: dict[str, int] = {}
     settled = None
     while len(calls) - alone <= allowed and settled is None:
@@ -230,6 +229,15 @@ def _left_alone(group: _TaskGroup, judge: _TaskJudge, calls: list[TaskCall]) -> 
         if settled > alone:
             judge.witnesses.add("follow-up rebalance")
     judge.history(TaskHistory(tuple(calls), alone, settled, allowed))
+
+
+def _allowed(group: _TaskGroup) -> int:
+    """Return the rebalances that an application may take to settle: two for each batch of copies, and two for
+    each task, which an assignor may let move one at a time."""
+    configs = group.scenario.configs
+    copies = math.ceil(len(group.logged()) * (1 + configs.standbys) / max(1, configs.warmups))
+    tasks = sum(len(one.racks) for one in group.subtopologies.values())
+    return group.scenario.slow * (4 + 2 * copies) + 2 * tasks
 
 
 class _TaskGroup:

@@ -34,6 +34,8 @@ from rebalance_verifier.properties.assignors.task_scenarios import (
     to_json,
 )
 
+from tests.gate.search.odd_tasks import OneAtATime
+
 ONE, TWO = TaskId("0", 0), TaskId("0", 1)
 Assign = Callable[[Application], TaskAssignment]
 
@@ -161,3 +163,13 @@ def test_a_scenario_is_the_same_when_it_was_written_and_read():
     for wrong in ({"protocol": "eager"}, {"clients": [{"id": "A"}, {"id": "A"}]}, {"slow": -1}):
         with pytest.raises(ValueError, match="scenario: "):
             from_json(to_json(story) | wrong)
+
+
+def test_tasks_may_move_one_at_a_time_however_many_there_are():
+    """Eleven tasks without a store, three processes: it was accused of asking for ever."""
+    one = Subtopology(id="0", store=StoreKind.NONE, racks=((),) * 11)
+    clients = (ScenarioClient(id="A", active=one.tasks), ScenarioClient(id="B"), ScenarioClient(id="C"))
+    story = scenario(subtopologies=(one,), clients=clients)
+    record = played(story, OneAtATime().assign_tasks, [CLAUSES["task/10"], CLAUSES["task/12"]])
+    assert record.found == ()
+    assert len(record.calls) > 8

@@ -116,13 +116,19 @@ def _caught_up(application: Application, client: TaskClient, task: TaskId) -> bo
 
 
 def _level(application: Application) -> Given:
-    """Return an even spread of what has a changelog: each where it is nearest to its end, if it can."""
-    tasks = set(application.logged)
-    only = tuple(
-        replace(one, active=tuple(t for t in one.active if t in tasks)) for one in application.clients
+    """Return an even spread of what has a changelog. A task that has just been stopped counts as where it is
+    caught up: it would be sent to and fro otherwise."""
+    ran: dict[TaskId, str] = {}
+    for task in application.logged:
+        known = sorted(application.clients, key=lambda one: (task not in one.active, one.id))
+        first = next((client.id for client in known if _caught_up(application, client, task)), None)
+        ran |= {task: first} if first else {}
+    clients = tuple(
+        replace(one, active=tuple(task for task, client in ran.items() if client == one.id))
+        for one in application.clients
     )
     logged = tuple(one for one in application.subtopologies if one.store is StoreKind.LOGGED)
-    return actives(replace(application, clients=only, subtopologies=logged))
+    return actives(replace(application, clients=clients, subtopologies=logged))
 
 
 def _fill(clients: Sequence[TaskClient], active: Given, tasks: Collection[TaskId]) -> None:
