@@ -55,7 +55,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     )
     add_options(parser, "--group-protocol")
     parser.add_argument("--theorem", action="append", default=[], metavar="NAME", help="only this one, such "
-                        "as commit-fencing, and what it rests upon; repeatable")  # fmt: skip
+                        "as commit-fencing, and what it depends on; repeatable")  # fmt: skip
     add_options(parser, "--without")
     parser.add_argument(
         "--necessity",

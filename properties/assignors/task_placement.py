@@ -43,7 +43,7 @@ def active_once(call: TaskCall) -> Breach | None:
             summary=f"nobody runs {listed(nobody)}",
             because=(everything(call.assignment), "Kafka does not look: its partitions are read by nobody"),
             expected="one client that runs each task",
-            actual=f"{counted(len(nobody), 'task')} with nobody",
+            actual=f"{counted(len(nobody), 'task')} not assigned",
             partitions=tuple(nobody),
         )
     return None

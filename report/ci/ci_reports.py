@@ -356,7 +356,7 @@ def _proved(proof: Proof, theorem: Theorem) -> CiCase:
     weak = ", ".join(proof.weak(theorem))
     note = f"{missing:,} not tried" if missing else "neither proved nor refuted"
     if weak:
-        note = f"rests upon {weak}"
+        note = f"depends on {weak}"
     return CiCase(rule=rule, status=Status.UNTESTED, note=note)
 
 

@@ -106,7 +106,7 @@ def _theorems(proof: Proof) -> Markup:
         verdict = join(_mark(proof.judged(theorem)), tag("div", judged.partition(": ")[2], class_="dim"))
         upon = ", ".join(theorem.upon)
         rows.append((what, theorem.source, upon, f"{theorem.obligations:,}", verdict, seconds(found)))
-    heads = ("theorem", "who demands it", "rests upon", "obligations", "verdict", "time")
+    heads = ("theorem", "source", "depends on", "obligations", "verdict", "time")
     return page.table("Theorems", heads, rows, numbers=(3, 5))
 
 

@@ -73,7 +73,7 @@ def _header(proof: Proof) -> list[str]:
         rows += labelled("", sentence)
     for one in plan.clauses:
         if one.name in plan.without:
-            rows += labelled("not", f"{one.name}: {one.sentence}")
+            rows += labelled("without", f"{one.name}: {one.sentence}")
     return rows
 
 
@@ -102,7 +102,7 @@ def judged_as(proof: Proof, theorem: Theorem) -> str:
     if missing := theorem.obligations - len(proof.of(theorem)):
         return f"{judged}: {missing:,} not tried"
     if weak and proof.alone(theorem) is ProofVerdict.PROVED:
-        return f"{judged}: rests upon {', '.join(weak)}"
+        return f"{judged}: depends on {', '.join(weak)}"
     return judged
 
 
@@ -116,7 +116,7 @@ def kinds(proof: Proof) -> Iterator[tuple[str, int, str]]:
 def _vacuity(proof: Proof) -> Iterator[str]:
     if rows := [(f"  {kind}", f"{number:,}", found) for kind, number, found in kinds(proof)]:
         yield ""
-        yield from aligned([("not vacuous", "asked", "found"), *rows], {1})
+        yield from aligned([("vacuity check", "number", "result"), *rows], {1})
     for row in proof.doubts:
         because = f": {', '.join(row.because)}" if row.because else ""
         yield f"{row.finding.upper()} {row.kind} {row.name}{because}"

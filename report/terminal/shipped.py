@@ -1,4 +1,4 @@
-"""What is proved of the protocol as shipped, as text and as JSON: theorems, the runs, what to mend."""
+"""What is proved of the protocol as shipped, as text and as JSON: theorems, the runs, the fixes."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def headline(report: ShippedProof) -> str:
     begun = " interrupted," if report.interrupted else ""
     number = count(max(len(findings.theorems) for findings in report.findings), "theorem")
     proved = ", ".join(
-        f"{sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)} with {title}"
+        f"{sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)} of {number} with {title}"
         for title, findings in report.groups
     )
     names = " with ".join(report.releases)
-    return f"{verdict_text(report.verdict).upper()}  {names}:{begun} of {number} proved {proved}"
+    return f"{verdict_text(report.verdict).upper()}  {names}:{begun} proved {proved}"
 
 
 def _header(report: ShippedProof) -> Iterator[str]:
@@ -56,10 +56,10 @@ def _header(report: ShippedProof) -> Iterator[str]:
     yield from labelled("assumed", f"of the assignor: {', '.join(protocol.contract) or 'nothing'}")
     yield from labelled("differs", ", ".join(one.name for one in protocol.variations) or "in nothing")
     if protocol.beside:
-        yield from labelled("beside", f"no difference to the logic: {', '.join(protocol.beside)}")
+        yield from labelled("neutral", f"no effect on the logic: {', '.join(protocol.beside)}")
     for title, findings in report.groups:
         if findings.idle:
-            yield from labelled("idle", f"not known to be possible with {title}: {', '.join(findings.idle)}")
+            yield from labelled("unused", f"not known to be possible with {title}: {', '.join(findings.idle)}")
 
 
 def _table(report: ShippedProof) -> list[str]:
@@ -86,7 +86,7 @@ def _runs(title: str, findings: ShippedFindings, verbose: int) -> Iterator[str]:
             "breaks", f"{played.clause}, after {len(played.events)} events: {played.sentence}"
         )
         yield from labelled("because", f"{name}: {NECESSITY[name].sentence}")
-        yield from labelled("without", f"it {played.without}")
+        yield from labelled("without", f"it, {played.without}")
         for number, event in enumerate(played.events, 1):
             yield f"   {number:>3} {event_text(event)}"
     for one in findings.theorems if verbose else ():
@@ -95,16 +95,16 @@ def _runs(title: str, findings: ShippedFindings, verbose: int) -> Iterator[str]:
 
 
 def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
-    """Yield what to mend, theorems that need the same together."""
+    """Yield the fixes, theorems that need the same ones together."""
     same: dict[tuple[str, ...], list[ShippedTheorem]] = {}
     for one in findings.theorems:
         if one.verdict is not ProofVerdict.PROVED:
             same.setdefault(one.repair.mended if one.repair else (), []).append(one)
     for mended, theorems in same.items():
         yield ""
-        yield f"MEND for {', '.join(one.theorem.name for one in theorems)}: {title}"
+        yield f"FIX for {', '.join(one.theorem.name for one in theorems)}: {title}"
         if not mended:
-            yield from labelled("", "no set of repairs is known with which it is proved")
+            yield from labelled("", "no set of fixes is known with which it is proved")
         needed = {name for one in theorems if one.repair for name in one.repair.needed}
         for name in mended:
             yield from labelled("", f"{name}: {_why(name, needed)}")
@@ -112,7 +112,7 @@ def _repairs(title: str, findings: ShippedFindings) -> Iterator[str]:
 
 def _why(name: str, needed: Iterable[str]) -> str:
     if name in needed:
-        return "needed, a run breaks it with the others repaired"
+        return "needed, a run breaks it with the others fixed"
     return "not proved with it, and no run is known"
 
 

@@ -83,7 +83,7 @@ def test_a_refuted_obligation_is_shown_as_a_group(rebalance, toy):
     ran = rebalance("prove", "--jobs", 2)
     assert ran.code == 1
     assert ran.out.startswith("REFUTED  invariants; 7 of 8 obligations proved\n")
-    assert "unknown: rests upon invariants" in ran.out
+    assert "unknown: depends on invariants" in ran.out
     assert ran.out.endswith("REFUTED, exit 1\n")
     block = ran.out[ran.out.index("REFUTED invariants  step take: exclusive\n") :]
     assert "  group    clients client 0, client 1; locks lock 0\n" in block
@@ -112,7 +112,7 @@ def test_what_is_proved_is_about_something(rebalance, toy):
     toy([check(VacuityFinding.REACHED)])
     ran = rebalance("prove")
     assert ran.code == 0
-    assert "not vacuous  asked  found\n  action         2  2 reached\n" in ran.out
+    assert "vacuity check  number  result\n  action              2  2 reached\n" in ran.out
     rows = json.loads(rebalance("prove", "--format", "json").out)["vacuity"]
     assert rows[1] == {"kind": "action", "name": "drop", "finding": "reached", "because": ["take"]}
 

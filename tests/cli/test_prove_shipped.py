@@ -77,8 +77,8 @@ def test_a_run_refutes_it_and_the_repair_is_named(rebalance, monkeypatch, expect
     assert "  exclusive ownership  proved           refuted" in lines
     assert "REFUTED exclusive ownership: any members" in lines
     assert "  breaks   group/owner, after 2 events: t-0 is owned by A and by B" in lines
-    assert "  beside   no difference to the logic: pending_sync_evicts_static, third_round_general" in lines
-    assert "MEND for exclusive ownership: any members" in lines
+    assert "  neutral  no effect on the logic: pending_sync_evicts_static, third_round_general" in lines
+    assert "FIX for exclusive ownership: any members" in lines
     assert "           silent_static_claims_stale: needed, a run breaks it with the others repaired" in lines
     assert "           static_forgets_id: not proved with it, and no run is known" in lines
     assert lines[-1] == "REFUTED, exit 1"
@@ -179,7 +179,7 @@ def test_the_newest_release_in_any_number_of_processes(rebalance, jobs):
     ran = rebalance("prove", "--release", PAIR, "--theorem", "exclusive-ownership", "--jobs", jobs)
     assert ran.code == 1
     assert "  exclusive ownership  refuted          refuted" in ran.out
-    dynamic, static = ran.out.split("MEND for invariants, exclusive ownership: ")[1:]
+    dynamic, static = ran.out.split("FIX for invariants, exclusive ownership: ")[1:]
     mended = {line.split(":")[0].strip() for line in dynamic.splitlines()[1:3]}
     assert mended == {"lost_generation_believed", "overtaken_join_believed"}
     assert "held_back: needed, a run breaks it with the others repaired" in static

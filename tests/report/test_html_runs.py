@@ -139,7 +139,7 @@ def test_a_proof_that_fails_shows_the_group_or_the_reason() -> None:
     seen = sound(html_proof.render(proof(guarded=False)))
     assert "✗ refuted" in seen.text
     assert "take(c=client 0, l=lock 0)" in seen.text
-    assert "rests upon invariants" in seen.text
+    assert "depends on invariants" in seen.text
     plan = proving.ProofPlan(theorems=theorems(locks())[:3], contract=("once",), limit=1)
     seen = sound(html_proof.render(proving.run_proof(plan)))
     assert "Neither proved nor refuted within 1 units of the solver" in seen.text

@@ -49,14 +49,14 @@ def _table(head: Sequence[str], rows: Iterator[Sequence[object]]) -> str:
 
 
 def theorems() -> str:
-    """Each theorem, what it says, what it rests upon, how many obligations it has; their sum."""
+    """Return each theorem: its statement, those it depends on, its number of obligations; and their sum."""
 
     def rows() -> Iterator[Sequence[object]]:
         for one in proved():
             yield one.name, one.sentence, ", ".join(one.upon) or "-", f"{one.obligations:,}"
         yield "*all*", "", "", f"{sum(one.obligations for one in proved()):,}"
 
-    return _table(("theorem", "says", "rests upon", "obligations"), rows())
+    return _table(("theorem", "statement", "depends on", "obligations"), rows())
 
 
 def invariants() -> str:
@@ -69,7 +69,7 @@ def invariants() -> str:
             others = sorted(theorem for theorem in used[name] if theorem != "invariants")
             yield number, name, kept[name], used[name]["invariants"] or "-", ", ".join(others) or "-"
 
-    return _table(("", "invariant", "obligations", "helps to keep", "is used in proofs of"), rows())
+    return _table(("", "invariant", "obligations", "used for other invariants", "used for theorems"), rows())
 
 
 def uses() -> Mapping[str, Counter[str]]:
@@ -98,7 +98,7 @@ def needed() -> str:
             events = len(steps_of(refutation.path))
             yield f"`{one.name}`", one.sentence, fails, f"{refutation.goal} (`{refutation.clause}`)", events
 
-    return _table(("decision", "made otherwise", "the proof fails at", "a run breaks", "steps"), rows())
+    return _table(("decision", "alternative", "obligation that fails", "broken property", "steps of the run"), rows())
 
 
 def kept_otherwise() -> str:
@@ -110,7 +110,7 @@ def kept_otherwise() -> str:
                 clause, _, why = one.kept.partition(": ")
                 yield f"`{one.name}`", one.sentence, f"`{clause}`", why
 
-    return _table(("decision", "made otherwise", "breaks", "since"), rows())
+    return _table(("decision", "alternative", "broken clause", "reason"), rows())
 
 
 def needed_variations() -> tuple[Variation, ...]:
@@ -129,7 +129,7 @@ def catalogue() -> str:
             switches = ", ".join(f"`{switch}`" for switch in one.switches) or "-"
             yield one.id, one.title, one.project, one.affected, switches
 
-    return _table(("entry", "what", "whose", "releases", "switches"), rows())
+    return _table(("bug", "title", "project", "releases", "switches"), rows())
 
 
 def current() -> str:
@@ -141,7 +141,7 @@ def current() -> str:
             where = DECISIONS[switch].where
             yield entry.id, entry.title, f"`{switch}`", where, f"`{SHOWN[switch].clause}`"
 
-    return _table(("entry", "what", "switch", "in the", "a run breaks"), rows())
+    return _table(("bug", "title", "switch", "program", "broken clause"), rows())
 
 
 def shipped_now() -> tuple[str, ...]:
@@ -214,7 +214,7 @@ class Figure:
 def figures() -> str:
     """How many there are of what the text speaks of."""
     rows = ((one.what, f"{one.count:,}", one.source) for one in counted())
-    return _table(("of", "there are", "counted by"), rows)
+    return _table(("figure", "number", "source"), rows)
 
 
 @cache
@@ -270,7 +270,7 @@ def related() -> str:
             where = f"[{one['title']}]({one['url']})"
             yield f"{one['authors']}: {where}. {one['published']}", one["about"], one["here"]
 
-    return _table(("work", "is about", "here"), rows())
+    return _table(("work", "subject", "difference here"), rows())
 
 
 PARTS: Mapping[str, Callable[[], str]] = {
