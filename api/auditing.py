@@ -98,29 +98,29 @@ def audit(
     return _judgement(found)
 
 
-def _judgement(found: Audited) -> Judgement:
+def _judgement(audit: Audited) -> Judgement:
     """Return the answer that a finished audit gives."""
     from rebalance_verifier.report.html import audit as page
     from rebalance_verifier.report.terminal import audit as text
 
     return Judgement(
-        verdict=found.verdict,
-        exit_code=int(found.exit),
-        headline=text.headline(found),
-        findings=tuple(_finding(found, one) for one in found.findings),
-        _json=text.data(found),
-        _text=partial(text.render, found),
-        _html=partial(page.render, found),
+        verdict=audit.verdict,
+        exit_code=int(audit.exit),
+        headline=text.headline(audit),
+        findings=tuple(_finding(audit, one) for one in audit.findings),
+        _json=text.data(audit),
+        _text=partial(text.render, audit),
+        _html=partial(page.render, audit),
     )
 
 
-def _finding(found: Audited, one: LogFinding) -> JudgedFinding:
+def _finding(audit: Audited, one: LogFinding) -> JudgedFinding:
     from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
     from rebalance_verifier.pipeline.audit.run import recording
     from rebalance_verifier.traces import recordings
 
-    saved = {each.finding.id: each for each in found.recordings}
-    document = saved.get(one.id) or recording(found.plan, one, one.places)
+    saved = {each.finding.id: each for each in audit.recordings}
+    document = saved.get(one.id) or recording(audit.plan, one, one.places)
     return JudgedFinding(
         clause=one.check,
         level=Level(one.level),
@@ -128,7 +128,7 @@ def _finding(found: Audited, one: LogFinding) -> JudgedFinding:
         summary=one.sentence,
         about=f"{one.group} {one.about}".rstrip(),
         certain=one.certain,
-        gates=found.plan.gates(one.level),
+        gates=audit.plan.gates(one.level),
         _text=partial(recordings.to_text, document),
         _save=partial(recordings.save, document),
     )

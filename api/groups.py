@@ -186,25 +186,25 @@ def explore(
         invariants=several(invariants),
     )
     with judging(own.InvariantError, UserDataError):
-        found = run_exploration(plan)
-    if found.interrupted:
+        exploration = run_exploration(plan)
+    if exploration.interrupted:
         raise KeyboardInterrupt
-    return _judgement(found)
+    return _judgement(exploration)
 
 
-def _judgement(found: Explored) -> Judgement:
+def _judgement(exploration: Explored) -> Judgement:
     """Return the answer that a finished exploration gives."""
     from rebalance_verifier.report.html import exploration as page
     from rebalance_verifier.report.terminal import exploration as text
 
     return Judgement(
-        verdict=found.verdict,
-        exit_code=int(found.exit),
-        headline=text.headline(found),
-        findings=tuple(map(_finding, found.violations)),
-        _json=text.data(found, {}),
-        _text=partial(text.render, found, {}),
-        _html=partial(page.render, found, {}),
+        verdict=exploration.verdict,
+        exit_code=int(exploration.exit),
+        headline=text.headline(exploration),
+        findings=tuple(map(_finding, exploration.violations)),
+        _json=text.data(exploration, {}),
+        _text=partial(text.render, exploration, {}),
+        _html=partial(page.render, exploration, {}),
     )
 
 

@@ -74,20 +74,20 @@ def legend(consumer: str) -> tuple[str, str]:
     return client, process
 
 
-def story(found: Audited, one: LogFinding, names: Names) -> str:
+def story(audit: Audited, one: LogFinding, names: Names) -> str:
     """Return who read what, how long, why, and what to do about it."""
-    what = f"{_what(found, one, names)}, from {moment(one.began)}"
+    what = f"{_what(audit, one, names)}, from {moment(one.began)}"
     if not one.certain:
         what = f"Perhaps: {what}; not certain, {one.doubt or 'the clocks may differ by as much'}"
-    why = (*sentences(found.diagnoses.get(one.id, ())), found.pointers.get(one.id, ""))
+    why = (*sentences(audit.diagnoses.get(one.id, ())), audit.pointers.get(one.id, ""))
     known = next(filter(None, why), "") or advice.unknown(one)
     return f"{what}. Why: {shortened(known, names)}. Next: {advice.STEPS[one.check]}"
 
 
-def _what(found: Audited, one: LogFinding, names: Names) -> str:
+def _what(audit: Audited, one: LogFinding, names: Names) -> str:
     owners = [names.get(owner.consumer or "", owner.name) for owner in one.owners]
     first, second = (*owners, "a consumer", "another")[:2]
-    alike = {other.about for other in found.findings if (other.check, other.group) == (one.check, one.group)}
+    alike = {other.about for other in audit.findings if (other.check, other.group) == (one.check, one.group)}
     others = f" and {count(len(alike) - 1, 'more partition')}" if len(alike) > 1 else ""
     where = f"{one.about}{others} of group {one.group}" if one.about else f"group {one.group}"
     long = span(one.seconds) + ("" if one.ended else " and to the end of the log")

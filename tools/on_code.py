@@ -74,10 +74,10 @@ def together(before: Observations, now: Observations) -> Observations:
     return Observations(part=now.part, releases=now.releases, other=now.other, found=kept)
 
 
-def toml(found: Mapping[str, Observations]) -> str:
+def toml(observations: Mapping[str, Observations]) -> str:
     """The file's text; ``model.bugs.observed`` reads it."""
     lines = ["# Made by `make code`; rebalance_verifier.model.bugs.observed says what it means."]
-    for part, row in observed.rows(found).items():
+    for part, row in observed.rows(observations).items():
         switches = row.pop("switch")
         assert isinstance(switches, dict)
         lines += ["", f"[{part}]", *(f"{name} = {json.dumps(value)}" for name, value in row.items())]
@@ -87,14 +87,14 @@ def toml(found: Mapping[str, Observations]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def wrong(found: Mapping[str, Observations]) -> Iterator[str]:
+def wrong(observations: Mapping[str, Observations]) -> Iterator[str]:
     """Differences that nobody has explained, and explanations of none."""
-    for part, of in found.items():
+    for part, of in observations.items():
         for difference in (one for switch in of.switches for one in of.differences(switch)):
             if part != CLIENT and not difference.why:
                 where = of.spans(difference.releases)
                 yield f"not explained: {difference.switch} is {difference.seen} in {part} {where}"
-    for one in observed.unused(found):
+    for one in observed.unused(observations):
         yield f"explained, and not so: {one.switch} is {one.seen} in {one.part} {one.releases}"
 
 

@@ -47,12 +47,12 @@ def assignor(switch: str, scenario: Scenario, clause: str) -> OwnershipDiagram:
         return Answer(made.assign(cluster, group))
 
     record = play(scenario, ask, None, (CLAUSES[clause],), ())
-    found = record.breach_of(clause)
-    assert found is not None, f"{switch} keeps {clause} here"
+    broken = record.breach_of(clause)
+    assert broken is not None, f"{switch} keeps {clause} here"
     return scenario_diagram.of_finding(
         Finding(
-            clause=found.clause, protocol=scenario.protocol, breach=found.breach, scenario=scenario,
-            round=found.round, calls=record.calls, seed=0, number=0,
+            clause=broken.clause, protocol=scenario.protocol, breach=broken.breach, scenario=scenario,
+            round=broken.round, calls=record.calls, seed=0, number=0,
             found_size=scenario.size, confirmed=True,
         )
     )  # fmt: skip

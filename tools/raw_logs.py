@@ -116,9 +116,9 @@ def _audit(path: Path) -> Audited:
         return run_audit(AuditPlan(paths=(str(path),), out=Path(out)))
 
 
-def _certain(found: Audited) -> set[str]:
+def _certain(audit: Audited) -> set[str]:
     """What the verdict rests on: certain findings of a level that fails a run."""
-    gating = (one for one in found.findings if one.certain and found.plan.gates(one.level))
+    gating = (one for one in audit.findings if one.certain and audit.plan.gates(one.level))
     return {f"{one.check} {one.about}".strip() for one in gating}
 
 

@@ -37,22 +37,22 @@ and the switch. *Shown*: both agree to the end, where the clause breaks. *Absent
 not; or they part, and the model without the switch does not part from the code."""
 
 
-def page(found: Mapping[str, Observations]) -> str:
+def page(observations: Mapping[str, Observations]) -> str:
     """What stands below its head, as Markdown."""
-    consumer, coordinator = found[CONSUMER], found[COORDINATOR]
-    lines = [*_summary(found)]
+    consumer, coordinator = observations[CONSUMER], observations[COORDINATOR]
+    lines = [*_summary(observations)]
     about = f"With the coordinator of {consumer.other}. {BEFORE_240}"
     lines += ["", "## Java's consumer", "", about, "", *_part(consumer)]
     about = f"With the consumer of {coordinator.other}. {BEFORE_380}"
     lines += ["## The coordinator", "", about, "", *_part(coordinator)]
-    lines += ["## The coordinator of consumer groups", "", IN_STEP, "", *_part(found[SERVED])]
-    return "\n".join([*lines, *_elsewhere(), *_clients(found[CLIENT])])
+    lines += ["## The coordinator of consumer groups", "", IN_STEP, "", *_part(observations[SERVED])]
+    return "\n".join([*lines, *_elsewhere(), *_clients(observations[CLIENT])])
 
 
-def _summary(found: Mapping[str, Observations]) -> Iterator[str]:
+def _summary(observations: Mapping[str, Observations]) -> Iterator[str]:
     """How many of the switches are seen in a release that has it and not in one that has not."""
     for part, name in ((CONSUMER, CONSUMER), (COORDINATOR, COORDINATOR), (SERVED, "consumer protocol")):
-        of = found[part]
+        of = observations[part]
         kinds = [{one for one in (SHOWN, ABSENT) if of.where(switch, one)} for switch in of.switches]
         yield (
             f"- Of {len(kinds)} switches of the {name}, {kinds.count({SHOWN, ABSENT})} are shown in some "

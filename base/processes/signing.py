@@ -50,8 +50,8 @@ def _read(path: Path) -> bytes:
     """Return the key in a file. Raises OSError, also for one that somebody else can read or has made."""
     number = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     with os.fdopen(number, "rb") as file:
-        known = os.fstat(number)
-        own = stat.S_ISREG(known.st_mode) and known.st_uid == os.geteuid() and not known.st_mode & 0o077
+        status = os.fstat(number)
+        own = stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid() and not status.st_mode & 0o077
         if own and len(key := file.read(KEY_BYTES + 1)) == KEY_BYTES:
             return key
     raise OSError(f"{path} is no key that you alone can read: delete it")

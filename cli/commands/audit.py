@@ -308,17 +308,17 @@ def _follow(options: argparse.Namespace) -> int:
     return int(ended.exit)
 
 
-def saved(found: Audited) -> Audited:
+def saved(audit: Audited) -> Audited:
     """With the traces on disk; a directory that cannot be written to does not cost the verdict."""
     from rebalance_verifier.traces import recordings
 
     paths: dict[str, str] = {}
     try:
-        for one in found.recordings:
-            paths[one.finding.id] = str(recordings.save(one, found.plan.out / TRACES))
+        for one in audit.recordings:
+            paths[one.finding.id] = str(recordings.save(one, audit.plan.out / TRACES))
     except OSError as error:
-        return replace(found, traces=paths, unsaved=str(error))
-    return replace(found, traces=paths)
+        return replace(audit, traces=paths, unsaved=str(error))
+    return replace(audit, traces=paths)
 
 
 def _forget(plan: AuditPlan) -> None:

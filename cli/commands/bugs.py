@@ -106,7 +106,7 @@ def _reproduce_all(chosen: Sequence[Entry], options: argparse.Namespace) -> int:
 def _chosen(names: Sequence[str]) -> list[Entry]:
     from rebalance_verifier.model.bugs.catalogue import CATALOGUE, entries_of
 
-    found: dict[str, Entry] = {}
+    chosen: dict[str, Entry] = {}
     for name in CATALOGUE if "all" in names else names:
         entries = [CATALOGUE[name.upper()]] if name.upper() in CATALOGUE else entries_of(name)[:1]
         if not entries:
@@ -114,8 +114,8 @@ def _chosen(names: Sequence[str]) -> list[Entry]:
                 raise UsageError(other)
             every = [*CATALOGUE, *(switch for one in CATALOGUE.values() for switch in one.switches)]
             raise UsageError(unknown("bug or switch", name, every, "rebalance bugs"))
-        found |= {entry.id: entry for entry in entries}
-    return list(found.values())
+        chosen |= {entry.id: entry for entry in entries}
+    return list(chosen.values())
 
 
 # -- the list ------------------------------------------------------------------------------------------

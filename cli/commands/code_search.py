@@ -49,32 +49,32 @@ def run_on_code(options: argparse.Namespace, chosen: NamedScenario) -> int:
     refuse(options, OF_MODEL, "does not go with --on: it is about the model")
     plan = _plan(options, chosen)
     reports = Reports.of_cases(options)
-    found = searched(plan, options, f"--on {options.on}")
-    paths = saved(found, {"scenario": chosen.name, "seed": plan.seed}, options.out)
-    answer(options, lambda: data(found, paths), lambda: render(found, chosen.name, paths))
-    _report(reports, found, "explore", chosen.name, paths)
-    return Exit.of(found.verdict, interrupted=found.interrupted)
+    result = searched(plan, options, f"--on {options.on}")
+    paths = saved(result, {"scenario": chosen.name, "seed": plan.seed}, options.out)
+    answer(options, lambda: data(result, paths), lambda: render(result, chosen.name, paths))
+    _report(reports, result, "explore", chosen.name, paths)
+    return Exit.of(result.verdict, interrupted=result.interrupted)
 
 
 def _report(
-    reports: Reports, found: CodeSearchResult, command: str, subject: str, paths: dict[tuple[str, str], str]
+    reports: Reports, result: CodeSearchResult, command: str, subject: str, paths: dict[tuple[str, str], str]
 ) -> None:
     from rebalance_verifier.report.ci import code_reports
     from rebalance_verifier.report.terminal.code_search import data
 
     reports.finish_cases(
-        lambda: code_reports.searched(found, command, subject, paths), lambda: data(found, paths),
+        lambda: code_reports.searched(result, command, subject, paths), lambda: data(result, paths),
         lead="This page shows whether Kafka's own code keeps the rules of a group.",
     )  # fmt: skip
 
 
-def saved(found: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
+def saved(result: CodeSearchResult, origin: dict[str, Any], out: str | None) -> dict[tuple[str, str], str]:
     """Save the runs of what was found; cause -> path."""
     from rebalance_verifier.live.code.search.runs import saved_run
 
     paths = {}
-    for one in found.findings:
-        run = saved_run(one, found.plan, origin)
+    for one in result.findings:
+        run = saved_run(one, result.plan, origin)
         if run is not None:
             for path in traces.save_runs([run], Path(out) if out else None).values():
                 paths[one.cause] = path
@@ -132,11 +132,11 @@ def run_in_group(options: argparse.Namespace, target: Target) -> int:
     refuse(options, OF_ASSIGNOR, "does not go with --in-group")
     plan = _group_plan(options, target)
     reports = Reports.of_cases(options)
-    found = searched(plan, options, "--in-group")
-    paths = saved(found, {"assignor": target.spec, "seed": plan.seed}, None)
-    print_text(clean_lines(render(found, target.spec, paths)))
-    _report(reports, found, "check", target.spec, paths)
-    return Exit.of(found.verdict, interrupted=found.interrupted)
+    result = searched(plan, options, "--in-group")
+    paths = saved(result, {"assignor": target.spec, "seed": plan.seed}, None)
+    print_text(clean_lines(render(result, target.spec, paths)))
+    _report(reports, result, "check", target.spec, paths)
+    return Exit.of(result.verdict, interrupted=result.interrupted)
 
 
 def _group_plan(options: argparse.Namespace, target: Target) -> CodeSearchPlan:

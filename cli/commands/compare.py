@@ -125,7 +125,7 @@ def columns(
 
 
 def _of(
-    found: Sequence[PinnedClient],
+    columns: Sequence[PinnedClient],
     releases: Sequence[str] | None,
     assignors: Sequence[str] | None,
     existing: Mapping[str, Existing],
@@ -136,7 +136,7 @@ def _of(
             print_err(f"{answer.trouble}; those that are named are taken")
     return [
         column
-        for client in found
+        for client in columns
         for column in client.columns(
             releases or ("all",),
             assignors or (),

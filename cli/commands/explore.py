@@ -318,7 +318,7 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
     try:
         with progress(options) as show, usage_errors(SparkMissing):
             other = engine(options.master or LOCAL, where, resume=options.resume)
-            found = run_exploration(plan, report_progress=speed(show), other=other)
+            exploration = run_exploration(plan, report_progress=speed(show), other=other)
     except AnalysisException as error:
         raise UsageError(f"--out: {where}: {str(error).splitlines()[0]}") from error
     except PythonException as error:
@@ -326,9 +326,9 @@ def _on_spark(plan: ExplorationPlan, options: argparse.Namespace) -> Explored:
         if complaints:
             raise UsageError(f"--target: {complaints[-1].partition('UserDataError: ')[2]}") from error
         raise
-    if options.out is None and not found.checkpoint:
+    if options.out is None and not exploration.checkpoint:
         remove(where)
-    return found
+    return exploration
 
 
 def speed(show: Callable[[Line], None]) -> Callable[[Progress], None]:

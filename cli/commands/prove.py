@@ -229,7 +229,7 @@ def _as_shipped(options: argparse.Namespace) -> int:
         protocols = [released(*pair, dynamic=dynamic) for dynamic in (True, False)]
     theorems(options.group_protocol, options.theorem, ())  # so that a wrong name is known at once
     began = time.monotonic()
-    found: list[ShippedFindings] = []
+    findings: list[ShippedFindings] = []
     with progress(options) as show, noted() as raise_if_interrupted:
         for protocol in protocols:
 
@@ -237,12 +237,12 @@ def _as_shipped(options: argparse.Namespace) -> int:
                 raise_if_interrupted()
                 show(lambda: f"{of}: {done:,} obligations, {time.monotonic() - began:.0f} s")
 
-            found.append(examine_shipped(
+            findings.append(examine_shipped(
                 protocol, options.solver_units, partial(spread, jobs=options.jobs), line, options.theorem
             ))  # fmt: skip
-            if found[-1].interrupted:
+            if findings[-1].interrupted:
                 break
-    written = ShippedProof(releases=tuple(names), findings=tuple(found), limit=options.solver_units)
+    written = ShippedProof(releases=tuple(names), findings=tuple(findings), limit=options.solver_units)
     text = partial(report.render, written, verbose=options.verbose, color=color(options))
     answer(options, partial(report.data, written), text)
     if written.interrupted:

@@ -216,11 +216,11 @@ def _replay_trace(path: Path, saved: Trace, options: argparse.Namespace) -> Repl
         return outcome(word=ERROR, exit=Exit.USAGE, sentence=clean_lines(str(error)))
     if record.skipped is not None:
         return outcome(word=ERROR, exit=Exit.USAGE, sentence=f"declined: {clean(record.skipped)}")
-    found = record.breach_of(saved.clause.id)
-    if found is None:
+    broken = record.breach_of(saved.clause.id)
+    if broken is None:
         return outcome(word=FIXED, exit=Exit.CONFORMANT)
     text = (*_shown(saved, record), "") if options.verbose else ()
-    sentence = clean(found.breach.summary)
+    sentence = clean(broken.breach.summary)
     return outcome(word=FAILING, exit=Exit.VIOLATION, sentence=sentence, text=text)
 
 
@@ -237,9 +237,9 @@ def _shown(trace: Trace, record: PlayedHistory) -> list[str]:
     from rebalance_verifier.gate.search.result import ClauseResult, Status
     from rebalance_verifier.report.terminal.check import block
 
-    found = record.breach_of(trace.clause.id)
-    assert found is not None
-    finding = trace.finding(found, record.scenario, record.calls)
+    broken = record.breach_of(trace.clause.id)
+    assert broken is not None
+    finding = trace.finding(broken, record.scenario, record.calls)
     row = ClauseResult(clause=trace.clause, protocol=trace.protocol, status=Status.VIOLATED, finding=finding)
     return ["", *block("VIOLATION", row, unicode())]
 

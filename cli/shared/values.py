@@ -40,10 +40,10 @@ def whole(text: str) -> int:
 
 def amount(text: str) -> int:
     """So many bytes, as 500M or 4G."""
-    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)(?:i?[bB])?", text)
-    if not found or not float(found[1]):
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([kKmMgG]?)(?:i?[bB])?", text)
+    if not match or not float(match[1]):
         raise argparse.ArgumentTypeError(f"{text!r} is not an amount of memory, such as 500M or 4G")
-    return int(float(found[1]) * 1024 ** " kmg".index(found[2].lower() or " "))
+    return int(float(match[1]) * 1024 ** " kmg".index(match[2].lower() or " "))
 
 
 def comma_separated(text: str) -> tuple[str, ...]:

@@ -31,8 +31,8 @@ def reproduce(shown: Shown) -> SavedRun | None:
         limits=Limits(states=STATES, go_on=True),
         asks_liveness=shown.clause == LASSO,
     )
-    found = run_exploration(plan)
-    if found.interrupted:
+    exploration = run_exploration(plan)
+    if exploration.interrupted:
         raise KeyboardInterrupt
-    runs = (violation.runs[0] for violation in found.violations if violation.clause == shown.clause)
+    runs = (violation.runs[0] for violation in exploration.violations if violation.clause == shown.clause)
     return next(runs, None)

@@ -196,12 +196,12 @@ def _is_streams(name: str) -> bool:
 
 def eager_alone(old: str, release: str) -> str:
     """Say what to write where somebody gives the EAGER ``release`` of an application as the one to go to."""
-    found = re.fullmatch(r"(?:java[-: ]?)?(\d+(?:\.\d+)+)", release)
-    if not _is_streams(old) or found is None or version(found[1]) >= COOPERATIVE_SINCE:
+    match = re.fullmatch(r"(?:java[-: ]?)?(\d+(?:\.\d+)+)", release)
+    if not _is_streams(old) or match is None or version(match[1]) >= COOPERATIVE_SINCE:
         return ""
     return (
-        f"{found[1]} is EAGER alone, and no release to go to; an application of it goes over {BRIDGE}: "
-        f"write --from streams-{found[1]} --to streams"
+        f"{match[1]} is EAGER alone, and no release to go to; an application of it goes over {BRIDGE}: "
+        f"write --from streams-{match[1]} --to streams"
     )
 
 

@@ -304,9 +304,9 @@ def _play(comparison: TargetComparison, one: Judged, session: TargetSession, cor
 
 def _red(comparison: TargetComparison, info: TargetInfo, clause: Clause, record: PlayedHistory) -> TargetCell:
     """Return a red cell for what was just played, with its trace."""
-    found = record.breach_of(clause.id)
-    assert found
-    finding = replace(Finding.of(found, record.scenario, record.calls), seed=comparison.plan.seed)
+    broken = record.breach_of(clause.id)
+    assert broken
+    finding = replace(Finding.of(broken, record.scenario, record.calls), seed=comparison.plan.seed)
     return _traced(comparison, info, finding)
 
 

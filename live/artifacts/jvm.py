@@ -123,7 +123,7 @@ def _has(path: str, file: str) -> bool:
 
 def _stamp(path: str) -> str:
     try:
-        known = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return path
-    return f"{path} {known.st_size} {known.st_mtime_ns}"
+    return f"{path} {status.st_size} {status.st_mtime_ns}"

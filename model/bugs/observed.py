@@ -157,10 +157,10 @@ def hidden(switch: str, profile: str) -> str:
     return next((row["why"] for row in rows if row["switch"] == switch and profile in row["profiles"]), "")
 
 
-def unused(found: Mapping[str, Observations]) -> Iterator[Explanation]:
+def unused(observations: Mapping[str, Observations]) -> Iterator[Explanation]:
     """Yield explanations that cover a release for which nothing is to be explained."""
     for one in EXPLANATIONS:
-        of = found[one.part]
+        of = observations[one.part]
         there = {
             release
             for difference in of.differences(one.switch)
@@ -190,9 +190,9 @@ OBSERVED: Mapping[str, Observations] = {one.part: one for one in _observations()
 """What ``make code`` observed, by part."""
 
 
-def rows(found: Mapping[str, Observations]) -> dict[str, dict[str, object]]:
+def rows(observations: Mapping[str, Observations]) -> dict[str, dict[str, object]]:
     """Return the same as a table: what is read above."""
-    return {part: _row(of) for part, of in found.items()}
+    return {part: _row(of) for part, of in observations.items()}
 
 
 def _row(of: Observations) -> dict[str, object]:

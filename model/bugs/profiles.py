@@ -239,10 +239,10 @@ def broker(name: str) -> ReleaseProfile:
 
 def _release(name: str, kind: Kind, products: str, profiles: Mapping[str, ReleaseProfile]) -> Version:
     """Return the release of Kafka that ``name`` spells, X.Y being the last of X.Y. Raises ValueError."""
-    found = re.fullmatch(rf"(?:(?:{products})[-: ]?)?v?(\d+(?:\.\d+)+|newest)", name, re.IGNORECASE)
-    if found is None:
+    match = re.fullmatch(rf"(?:(?:{products})[-: ]?)?v?(\d+(?:\.\d+)+|newest)", name, re.IGNORECASE)
+    if match is None:
         raise ValueError(unknown(f"release of a {kind}", name, profiles, "rebalance list releases"))
-    return kafka(found[1].lower())
+    return kafka(match[1].lower())
 
 
 def profile_of_code(kind: Kind, release: str) -> str:

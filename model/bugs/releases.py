@@ -186,9 +186,9 @@ def parse(text: str) -> Releases:
 
 def _spans(product: str, part: str) -> list[Span]:
     for pattern, span in _FORMS:
-        found = re.fullmatch(pattern, part)
-        if found:
-            first, end = span(*map(version, found.groups()))
+        match = re.fullmatch(pattern, part)
+        if match:
+            first, end = span(*map(version, match.groups()))
             if end is not None and end <= first:
                 raise ValueError(f"{part!r} ends before it begins")
             return [Span(product, first, end)]

@@ -65,7 +65,7 @@ def written(meta: Metadata) -> Metadata:
 
 
 def refusal(
-    setup: Setup, group: Group, join: Join, everybody: Sequence[MemberRecord], mine: MemberRecord | None
+    setup: Setup, group: Group, join: Join, everybody: Sequence[MemberRecord], record: MemberRecord | None
 ) -> Error | None:
     """Return why a JoinGroup is turned away before anything else: protocols that do not fit, or a full
     group."""
@@ -78,11 +78,11 @@ def refusal(
         return Error.INCONSISTENT_GROUP_PROTOCOL
     most = _limit(setup, group)
     if most is not None:
-        known = mine is not None and mine.meta is not None
+        known = record is not None and record.meta is not None
         if "max_size_counts_members" in setup.coordinator:
-            accepted, count = mine is not None, len(members)
+            accepted, count = record is not None, len(members)
         elif group.state is GroupState.PREPARING:
-            accepted, count = mine is not None and mine.joined, sum(r.joined for r in members)
+            accepted, count = record is not None and record.joined, sum(r.joined for r in members)
         else:
             accepted, count = known, len(members)
         if not accepted and count >= most:
@@ -198,21 +198,21 @@ def _replace_static(
 
 
 def _join_known(
-    me: MemberContext, wire: Join, group: Group, records: Records, mine: MemberRecord, size: int
+    me: MemberContext, wire: Join, group: Group, records: Records, record: MemberRecord, size: int
 ) -> tuple[Wire, Group, Records, Seen]:
-    if mine.meta is None:
+    if record.meta is None:
         seen = Admitted(me.slot, True, size + 1, _limit(me.setup, group))
-        return *_parked(group, records, mine._replace(new=True), wire.meta), (seen,)
-    leads = group.leader == me.id(mine.id)
-    same = written(mine.meta) == written(wire.meta)
+        return *_parked(group, records, record._replace(new=True), wire.meta), (seen,)
+    leads = group.leader == me.id(record.id)
+    same = written(record.meta) == written(wire.meta)
     completing, stable = group.state is GroupState.COMPLETING, group.state is GroupState.STABLE
     if same and (completing or (stable and not leads)):
         assert group.protocol is not None
-        answer = JoinOk(mine.id, group.generation, group.protocol, leads)
+        answer = JoinOk(record.id, group.generation, group.protocol, leads)
         return answer, group, records, (Repeated(me.slot, False),)
-    alike = written(mine.meta._replace(noise=0)) == written(wire.meta._replace(noise=0))
+    alike = written(record.meta._replace(noise=0)) == written(wire.meta._replace(noise=0))
     seen_again = (Repeated(me.slot, True),) if stable and not leads and alike else ()
-    return *_parked(group, records, mine, wire.meta), seen_again
+    return *_parked(group, records, record, wire.meta), seen_again
 
 
 def join_request(

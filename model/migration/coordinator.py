@@ -195,8 +195,8 @@ def accepted(me: MemberContext, group: ConsumerGroup, records: ConsumerRecords, 
     """Return what of a commit is stored: in a classic group all of it, in its generation."""
     if group.kind is not GroupKind.CLASSIC:
         return coordinator.accepted(me, records, commit.id, commit.generation, commit.parts)
-    known = find(records, commit.id) is not None and group.phase is not GroupState.COMPLETING
-    return commit.parts if known and commit.generation == group.epoch else NOTHING
+    record = find(records, commit.id) is not None and group.phase is not GroupState.COMPLETING
+    return commit.parts if record and commit.generation == group.epoch else NOTHING
 
 
 def heartbeat(me: MemberContext, member: ClassicMember, group: ConsumerGroup, book: Book) -> Error | None:

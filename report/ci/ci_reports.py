@@ -123,43 +123,52 @@ def _outcomes(row: ClauseResult, finding: Finding) -> list[tuple[str, str]]:
 # -- an exploration ----------------------------------------------------------------------------------------
 
 
-def explored(found: Explored, paths: Mapping[str, str]) -> CiReport:
+def explored(exploration: Explored, paths: Mapping[str, str]) -> CiReport:
     """Return a finished ``rebalance explore``. ``paths``: id of a run -> the file that it was saved to."""
     from rebalance_verifier.properties.group.own import clause_named
     from rebalance_verifier.report.terminal.exploration import headline, spelled
 
-    origin = dict(found.plan.origin)
-    broken = {violation.clause: violation for violation in found.violations}
-    clauses = list(dict.fromkeys((*broken, *_requested_clauses(found))))
-    states = count(found.coverage.distinct, "state")
+    origin = dict(exploration.plan.origin)
+    broken = {violation.clause: violation for violation in exploration.violations}
+    clauses = list(dict.fromkeys((*broken, *_requested_clauses(exploration))))
+    states = count(exploration.coverage.distinct, "state")
     named = [(name, spelled(value, ", ")) for name, value in origin.items()]
     return CiReport(
         command="explore",
         subject=str(origin.get("scenario", "group")),
-        headline=headline(found),
-        verdict=found.verdict,
-        exit=found.exit,
-        cases=tuple(_explored(found, clause_named(clause), broken.get(clause), paths) for clause in clauses),
+        headline=headline(exploration),
+        verdict=exploration.verdict,
+        exit=exploration.exit,
+        cases=tuple(
+            _explored(exploration, clause_named(clause), broken.get(clause), paths) for clause in clauses
+        ),
         tally=f"{len(broken)} of {count(len(clauses), 'clause')} broken, {states}",
-        seconds=found.search.cpu if found.search is not None else 0.0,
-        facts=(*named, ("suite", SUITE_VERSION), ("searched", f"{states}, depth {found.coverage.depth}")),
+        seconds=exploration.search.cpu if exploration.search is not None else 0.0,
+        facts=(
+            *named,
+            ("suite", SUITE_VERSION),
+            ("searched", f"{states}, depth {exploration.coverage.depth}"),
+        ),
         properties=tuple(named),
-        missed=tuple(_unexplored(found)),
-        reached=tuple(found.shown),
-        interrupted=found.interrupted,
+        missed=tuple(_unexplored(exploration)),
+        reached=tuple(exploration.shown),
+        interrupted=exploration.interrupted,
     )
 
 
-def _requested_clauses(found: Explored) -> Iterator[str]:
+def _requested_clauses(exploration: Explored) -> Iterator[str]:
     """Yield the clauses that were to be asked, liveness too."""
     from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
 
-    yield from found.plan.rules.safety
+    yield from exploration.plan.rules.safety
     yield from (CONVERGES.id, ROUNDS.id)
 
 
 def _explored(
-    found: Explored, clause: ProtocolClause, violation: ExplorationViolation | None, paths: Mapping[str, str]
+    exploration: Explored,
+    clause: ProtocolClause,
+    violation: ExplorationViolation | None,
+    paths: Mapping[str, str],
 ) -> CiCase:
     from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
     from rebalance_verifier.report.terminal.exploration import block
@@ -170,12 +179,12 @@ def _explored(
         return CiCase(
             rule=rule, status=Status.VIOLATED, evidence=evidence, text=lambda: block(violation, dict(paths))
         )
-    if clause.id in (CONVERGES.id, ROUNDS.id) and found.lively is None:
-        return CiCase(rule=rule, status=Status.UNTESTED, note=found.unasked)
-    if found.search is None:
+    if clause.id in (CONVERGES.id, ROUNDS.id) and exploration.lively is None:
+        return CiCase(rule=rule, status=Status.UNTESTED, note=exploration.unasked)
+    if exploration.search is None:
         return CiCase(rule=rule, status=Status.UNTESTED, note="walks are no proof")
-    if not found.search.complete:
-        note = f"the search ended before its end ({found.search.stop})"
+    if not exploration.search.complete:
+        note = f"the search ended before its end ({exploration.search.stop})"
         return CiCase(rule=rule, status=Status.UNTESTED, note=note)
     return CiCase(rule=rule, status=Status.PASSED)
 
@@ -203,56 +212,58 @@ def _counterexample(run: SavedRun, message: str, paths: Mapping[str, str], more:
     )
 
 
-def _unexplored(found: Explored) -> Iterator[str]:
-    yield from (f"never shown: {witness}" for witness in found.missed)
-    if found.verdict is Verdict.INCONCLUSIVE and not found.missed:
-        ended = f"the search ended ({found.search.stop})" if found.search else "walks are no proof"
-        yield f"{ended} after {count(found.coverage.distinct, 'state')}"
+def _unexplored(exploration: Explored) -> Iterator[str]:
+    yield from (f"never shown: {witness}" for witness in exploration.missed)
+    if exploration.verdict is Verdict.INCONCLUSIVE and not exploration.missed:
+        ended = (
+            f"the search ended ({exploration.search.stop})" if exploration.search else "walks are no proof"
+        )
+        yield f"{ended} after {count(exploration.coverage.distinct, 'state')}"
 
 
 # -- an audit ----------------------------------------------------------------------------------------------
 
 
-def audited(found: Audited) -> CiReport:
+def audited(audit: Audited) -> CiReport:
     """Return a finished ``rebalance audit``: a case for each check, with the findings that were collected."""
     from rebalance_verifier.report.terminal.audit import headline
 
-    plan = found.plan
+    plan = audit.plan
     logs = ", ".join(plan.paths)
-    read = f"{count(found.lines, 'line')}, {count(found.events, 'event')}, {count(found.groups, 'group')}"
-    cases = tuple(_checked(found, check.id) for check in plan.chosen_checks)
+    read = f"{count(audit.lines, 'line')}, {count(audit.events, 'event')}, {count(audit.groups, 'group')}"
+    cases = tuple(_checked(audit, check.id) for check in plan.chosen_checks)
     return CiReport(
         command="audit",
         subject=logs,
-        headline=headline(found),
-        verdict=found.verdict,
-        exit=found.exit,
+        headline=headline(audit),
+        verdict=audit.verdict,
+        exit=audit.exit,
         cases=cases,
-        tally=f"{count(sum(tally.findings for tally in found.tallies), 'finding')} in {read}",
-        seconds=found.seconds,
+        tally=f"{count(sum(tally.findings for tally in audit.tallies), 'finding')} in {read}",
+        seconds=audit.seconds,
         facts=(("logs", cut(logs, 100)), ("suite", SUITE_VERSION), ("level", plan.level), ("read", read)),
         properties=(("logs", logs), ("level", plan.level)),
-        missed=tuple(_unread(found)),
-        interrupted=found.interrupted,
+        missed=tuple(_unread(audit)),
+        interrupted=audit.interrupted,
     )
 
 
-def _checked(found: Audited, name: str) -> CiCase:
+def _checked(audit: Audited, name: str) -> CiCase:
     from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS
     from rebalance_verifier.report.terminal.audit import finding_text
 
     check = CHECKS[name]
     rule = CiRule(id=check.id, level=Level(check.level), sentence=check.sentence, source=check.source)
-    gates = found.plan.gates(check.level)
-    tally = found.tally(name)
-    mine = [one for one in found.findings if one.check == name]
-    evidence = tuple(_finding(found, one) for one in mine)
+    gates = audit.plan.gates(check.level)
+    tally = audit.tally(name)
+    mine = [one for one in audit.findings if one.check == name]
+    evidence = tuple(_finding(audit, one) for one in mine)
     if tally.findings > len(mine):
-        note = f"{tally.findings - len(mine):,} more findings: {found.plan.table('findings')}"
+        note = f"{tally.findings - len(mine):,} more findings: {audit.plan.table('findings')}"
     elif tally.findings and not tally.certain:
         note = f"{count(tally.findings, 'finding')}, none beyond what the clocks may differ by"
     else:
-        note = "nothing was judged" if found.stage or not found.events else ""
+        note = "nothing was judged" if audit.stage or not audit.events else ""
     if tally.certain or (tally.findings and not gates):
         return CiCase(
             rule=rule,
@@ -260,7 +271,7 @@ def _checked(found: Audited, name: str) -> CiCase:
             gates=gates,
             note=note,
             evidence=evidence,
-            text=lambda: "\n".join(finding_text(one, found.plan) for one in mine[:MAX_SHOWN]).splitlines(),
+            text=lambda: "\n".join(finding_text(one, audit.plan) for one in mine[:MAX_SHOWN]).splitlines(),
         )
     status = Status.UNTESTED if note else Status.PASSED
     return CiCase(rule=rule, status=status, gates=gates, note=note, evidence=evidence)
@@ -270,9 +281,9 @@ MAX_SHOWN = 20
 """Findings of a check in the body of its case."""
 
 
-def _finding(found: Audited, one: LogFinding) -> Evidence:
+def _finding(audit: Audited, one: LogFinding) -> Evidence:
     about = f"{one.about} of " if one.about else ""
-    path = found.traces.get(one.id, "")
+    path = audit.traces.get(one.id, "")
     where = next((event for event in one.places if event.file), None)
     return Evidence(
         message=f"{about}group {one.group}: {one.sentence}",
@@ -295,12 +306,12 @@ def _recorded(path: str) -> OwnershipDiagram:
     return of_recording(recordings.load(Path(path)))
 
 
-def _unread(found: Audited) -> Iterator[str]:
-    if found.failed:
-        yield f"Spark failed while {found.stage}: {found.failed}"
-    elif not found.events and not found.interrupted:
+def _unread(audit: Audited) -> Iterator[str]:
+    if audit.failed:
+        yield f"Spark failed while {audit.stage}: {audit.failed}"
+    elif not audit.events and not audit.interrupted:
         yield "no event was recognised in the logs"
-    if unsure := found.count(gating=True, certain=False):
+    if unsure := audit.count(gating=True, certain=False):
         yield f"{count(unsure, 'finding')} within what the clocks may differ by"
 
 

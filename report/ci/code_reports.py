@@ -37,53 +37,53 @@ THROWS = "Kafka's code throws nothing where no application sees it"
 _STATUS = {Verdict.CONFORMANT: Status.PASSED, Verdict.VIOLATION: Status.VIOLATED}
 
 
-def in_step(found: LockstepResult, scenario: str) -> CiReport:
+def in_step(result: LockstepResult, scenario: str) -> CiReport:
     """Return a finished ``rebalance conform --code``."""
-    first = found.disagreement
+    first = result.disagreement
     evidence = () if first is None else (
         Evidence(message=first.cause, chart=lambda: list(map(clean, lines_of(first))),
-                 facts=(("what", lockstep.shortest_title(found)),)),
+                 facts=(("what", lockstep.shortest_title(result)),)),
     )  # fmt: skip
-    case = CiCase(rule=IN_STEP, status=_status(found.verdict), note=found.stopped, evidence=evidence)
+    case = CiCase(rule=IN_STEP, status=_status(result.verdict), note=result.stopped, evidence=evidence)
     return CiReport(
         command="conform",
         subject=scenario,
-        headline=lockstep.headline(found, scenario),
-        verdict=found.verdict,
-        exit=Exit.of(found.verdict, interrupted=found.interrupted),
+        headline=lockstep.headline(result, scenario),
+        verdict=result.verdict,
+        exit=Exit.of(result.verdict, interrupted=result.interrupted),
         cases=(case,),
-        facts=(("scenario", scenario), *lockstep.facts(found)),
-        properties=(("code", str(found.plan.releases)), ("seed", str(found.plan.seed))),
-        interrupted=found.interrupted,
+        facts=(("scenario", scenario), *lockstep.facts(result)),
+        properties=(("code", str(result.plan.releases)), ("seed", str(result.plan.seed))),
+        interrupted=result.interrupted,
     )
 
 
 def searched(
-    found: CodeSearchResult, command: str, subject: str, paths: Mapping[tuple[str, str], str]
+    result: CodeSearchResult, command: str, subject: str, paths: Mapping[tuple[str, str], str]
 ) -> CiReport:
     """Return a finished ``rebalance explore --on`` or ``check --in-group``; ``paths`` as in the text."""
     broken: dict[str, list[CodeFinding]] = {}
-    for one in found.findings:
+    for one in result.findings:
         broken.setdefault(one.breach.clause, []).append(one)
-    unasked = Status.PASSED if found.verdict is not Verdict.INCONCLUSIVE else Status.UNTESTED
+    unasked = Status.PASSED if result.verdict is not Verdict.INCONCLUSIVE else Status.UNTESTED
     cases = tuple(
         CiCase(
             rule=_clause(clause),
             status=Status.VIOLATED if clause in broken else unasked,
-            evidence=tuple(_run(found, one, paths) for one in broken.get(clause, ())),
+            evidence=tuple(_run(result, one, paths) for one in broken.get(clause, ())),
         )
-        for clause in dict.fromkeys((*broken, *found.plan.clauses))
+        for clause in dict.fromkeys((*broken, *result.plan.clauses))
     )
     return CiReport(
         command=command,
         subject=subject,
-        headline=code_search.headline(found, subject),
-        verdict=found.verdict,
-        exit=Exit.of(found.verdict, interrupted=found.interrupted),
+        headline=code_search.headline(result, subject),
+        verdict=result.verdict,
+        exit=Exit.of(result.verdict, interrupted=result.interrupted),
         cases=cases,
-        facts=(("subject", subject), *code_search.facts(found)),
-        properties=(("on", str(found.plan.releases)), ("seed", str(found.plan.seed))),
-        interrupted=found.interrupted,
+        facts=(("subject", subject), *code_search.facts(result)),
+        properties=(("on", str(result.plan.releases)), ("seed", str(result.plan.seed))),
+        interrupted=result.interrupted,
     )
 
 
@@ -94,9 +94,9 @@ def _clause(name: str) -> CiRule:
     return CiRule(id=clause.id, level=clause.level, sentence=clause.sentence, source=clause.source)
 
 
-def _run(found: CodeSearchResult, one: CodeFinding, paths: Mapping[tuple[str, str], str]) -> Evidence:
+def _run(result: CodeSearchResult, one: CodeFinding, paths: Mapping[tuple[str, str], str]) -> Evidence:
     path = paths.get(one.cause, "")
-    run = saved_run(one, found.plan, {}) if one.steps else None
+    run = saved_run(one, result.plan, {}) if one.steps else None
     return Evidence(
         message=one.breach.sentence,
         path=path,

@@ -218,12 +218,14 @@ def _flows(one: Evidence, trace: SourceLocation) -> Iterator[dict[str, Any]]:
         whole = "; ".join(["the whole group, step by step", *diagram.left_out])
         yield _flow("group", clean(whole), steps, trace)
     for member in diagram.members:
-        mine = [step for step in steps if member in step.members]
-        room -= len(mine)
+        its_steps = [step for step in steps if member in step.members]
+        room -= len(its_steps)
         if room < 0:
             return
-        if mine:
-            yield _flow(f"member {clean(member)}", f"what {clean(member)} sends, hears and owns", mine, trace)
+        if its_steps:
+            yield _flow(
+                f"member {clean(member)}", f"what {clean(member)} sends, hears and owns", its_steps, trace
+            )
 
 
 def _flow(name: str, message: str, steps: list[_FlowStep], trace: SourceLocation) -> dict[str, Any]:

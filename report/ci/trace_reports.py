@@ -124,18 +124,18 @@ def _replayed(one: ReplayOutcome, on: str) -> CiCase:
 # -- bugs --------------------------------------------------------------------------------------------------
 
 
-def reproduced(found: Sequence[Reproduction]) -> CiReport:
+def reproduced(reproductions: Sequence[Reproduction]) -> CiReport:
     """Return finished ``rebalance bugs`` with IDs: a case for each switch, which passes where it shows."""
-    failed = any(one.fails for one in found)
-    is_shown = not failed and any(one.is_shown for one in found)
-    names = ", ".join(dict.fromkeys(one.entry.id for one in found))
+    failed = any(one.fails for one in reproductions)
+    is_shown = not failed and any(one.is_shown for one in reproductions)
+    names = ", ".join(dict.fromkeys(one.entry.id for one in reproductions))
     return CiReport(
         command="bugs",
         subject=names,
-        headline=bugs.headline(found),
+        headline=bugs.headline(reproductions),
         verdict=Verdict.CONFORMANT if is_shown else Verdict.INCONCLUSIVE,
         exit=Exit.VIOLATION if failed else Exit.CONFORMANT,
-        cases=tuple(map(_reproduced, found)),
+        cases=tuple(map(_reproduced, reproductions)),
         variants="switch",
         facts=(("bugs", names), ("about", bugs.about())),
     )

@@ -246,10 +246,10 @@ def overlaps(moments: Iterable[tuple[str, int, Mapping[str, OwnershipState]]]) -
     return joined(found)
 
 
-def joined(found: Iterable[Overlap]) -> tuple[Overlap, ...]:
+def joined(overlaps: Iterable[Overlap]) -> tuple[Overlap, ...]:
     """Overlaps that follow each other without a gap, of the same members, as one."""
     result: list[Overlap] = []
-    for one in found:
+    for one in overlaps:
         last = result[-1] if result else None
         if last and replace(one, start=last.start) == replace(last, end=one.end) and last.end == one.start:
             result[-1] = replace(last, end=one.end)

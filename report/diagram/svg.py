@@ -224,9 +224,9 @@ class _Strip:
         levels: dict[str, float] = {}
         texts: list[tuple[list[LaneText], float]] = []
         for member in diagram.members:
-            mine = [a for a in arrows if a.member == member]
+            arrows_here = [a for a in arrows if a.member == member]
             # Requests above answers: what is answered at once would leave no room for words beside it.
-            lanes = [[a for a in mine if not a.answer], [a for a in mine if a.answer]]
+            lanes = [[a for a in arrows_here if not a.answer], [a for a in arrows_here if a.answer]]
             labels = [[self._beside(a, at[a]) for a in lane] for lane in lanes]
             above = [[item for item in lane if item.variants] for lane in labels]
             sheet.y += 17 + 11 * sum(map(bool, above))

@@ -32,24 +32,24 @@ MAX_BYTES = 2 * 1024 * 1024
 """Bytes of the whole; charts that do not fit in are left out."""
 
 
-def render(found: Audited) -> str:
+def render(audit: Audited) -> str:
     """The page, at most ``MAX_BYTES`` bytes of UTF-8: the incident first, the tables at the end, folded."""
-    names = _names(found)
-    parts = [_findings(found, check, names) for check in dict.fromkeys(one.check for one in found.findings)]
+    names = _names(audit)
+    parts = [_findings(audit, check, names) for check in dict.fromkeys(one.check for one in audit.findings)]
     tables = [
-        *(_checks(found), _clients(found), _groups(found), _pauses(found), _clocks(found)),
-        _malformed(found),
+        *(_checks(audit), _clients(audit), _groups(audit), _pauses(audit), _clocks(audit)),
+        _malformed(audit),
     ]
     folded = [_folded("All findings", *parts), _folded("Tables", *tables)]
-    room = MAX_BYTES - len(_document(found, names, *folded).encode()) - 1000
-    charted = found.findings[:MAX_CHARTS]
+    room = MAX_BYTES - len(_document(audit, names, *folded).encode()) - 1000
+    charted = audit.findings[:MAX_CHARTS]
     raw = quoted(event for one in charted for event in one.places)
-    drawn, left = page.within((_chart(found, one, raw, names) for one in charted), room)
+    drawn, left = page.within((_chart(audit, one, raw, names) for one in charted), room)
     drawn = [one for one in drawn if one]
-    if drawn and (left := left + len(found.findings[MAX_CHARTS:])):
+    if drawn and (left := left + len(audit.findings[MAX_CHARTS:])):
         drawn.append(page.dim(f"{left:,} more are not drawn here: rebalance show draws their traces."))
-    legend = _legend(found, names) if drawn else ""
-    return _document(found, names, page.section("charts", "What happened", legend, *drawn), *folded)
+    legend = _legend(audit, names) if drawn else ""
+    return _document(audit, names, page.section("charts", "What happened", legend, *drawn), *folded)
 
 
 def _folded(title: str, *parts: Markup) -> Markup:
@@ -57,17 +57,17 @@ def _folded(title: str, *parts: Markup) -> Markup:
     return page.details(title, body, class_="all") if body else Markup("")
 
 
-def _names(found: Audited) -> Names:
+def _names(audit: Audited) -> Names:
     """Short names of those that findings are about, the gravest first."""
     return short_names(
         consumer
-        for one in found.findings[:MAX_FINDINGS]
+        for one in audit.findings[:MAX_FINDINGS]
         for consumer in (*(o.consumer for o in one.owners), *(event.consumer for event in one.places))
     )
 
 
-def _legend(found: Audited, names: Names) -> Markup:
-    clients = {one.consumer: one for one in found.clients}
+def _legend(audit: Audited, names: Names) -> Markup:
+    clients = {one.consumer: one for one in audit.clients}
     rows = []
     for consumer, letter in list(names.items())[:MAX_NAMED]:
         client, process = legend(consumer)
@@ -79,29 +79,29 @@ def _legend(found: Audited, names: Names) -> Markup:
     return join(page.table("Names", heads, rows), more) if rows else Markup("")
 
 
-def _document(found: Audited, names: Names, *sections: Markup) -> str:
-    line = headline(found)
-    read = f"{found.files:,} files, {found.lines:,} lines, {found.events:,} events"
-    suite = f"{found.malformed:,} malformed lines; rebalance {version('rebalance-verifier')}. Times are UTC."
-    paths = join(*(join(page.code(path), " ") for path in found.plan.paths[:20]))
-    unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in found.unread[:20]]
-    unclear = [page.tag("p", text) for text in [note.text for note in found.notes[:20]] + unread]
+def _document(audit: Audited, names: Names, *sections: Markup) -> str:
+    line = headline(audit)
+    read = f"{audit.files:,} files, {audit.lines:,} lines, {audit.events:,} events"
+    suite = f"{audit.malformed:,} malformed lines; rebalance {version('rebalance-verifier')}. Times are UTC."
+    paths = join(*(join(page.code(path), " ") for path in audit.plan.paths[:20]))
+    unread = [f"{one.file}: {one.why} ({one.lines:,} lines)" for one in audit.unread[:20]]
+    unclear = [page.tag("p", text) for text in [note.text for note in audit.notes[:20]] + unread]
     lead = (
-        [page.tag("p", text(story(found, found.findings[0], names), 1500), class_="lead")]
-        if found.findings
+        [page.tag("p", text(story(audit, audit.findings[0], names), 1500), class_="lead")]
+        if audit.findings
         else []
     )
     head = join(
-        page.headline(line, found.verdict.value), *lead,
+        page.headline(line, audit.verdict.value), *lead,
         page.dim(paths, f" {read}, {suite} {PAGE} says what a finding proves."), *unclear,
     )  # fmt: skip
     return page.document(f"rebalance audit: {line}", head, *sections, contents=False)
 
 
-def _checks(found: Audited) -> Markup:
+def _checks(audit: Audited) -> Markup:
     rows = []
-    for check in found.plan.chosen_checks:
-        one = found.tally(check.id)
+    for check in audit.plan.chosen_checks:
+        one = audit.tally(check.id)
         longest = span(one.longest) if one.findings else ""
         figures = (f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest)
         rows.append((check.id, check.level, check.sentence, *figures))
@@ -109,8 +109,8 @@ def _checks(found: Audited) -> Markup:
     return page.section("checks", "Checks", page.table("Checks", heads, rows, numbers=(3, 4, 5, 6)))
 
 
-def _findings(found: Audited, check: str, names: Names) -> Markup:
-    mine = [one for one in found.findings[:MAX_FINDINGS] if one.check == check]
+def _findings(audit: Audited, check: str, names: Names) -> Markup:
+    mine = [one for one in audit.findings[:MAX_FINDINGS] if one.check == check]
     if not mine:
         return Markup("")
     rows = [
@@ -125,12 +125,12 @@ def _findings(found: Audited, check: str, names: Names) -> Markup:
             moment(one.began),
             span(one.seconds) + ("" if one.ended else ", goes on"),
             certainty(one),
-            shortened(". ".join([one.sentence, *sentences(found.diagnoses.get(one.id, ()))]), names),
+            shortened(". ".join([one.sentence, *sentences(audit.diagnoses.get(one.id, ()))]), names),
             ", ".join(event.where for event in one.places[:4]),
         )
         for one in mine
     ]
-    total = found.tally(check).findings
+    total = audit.tally(check).findings
     more = page.dim(f"{len(mine):,} of {total:,}") if total > len(mine) else ""
     heads = ("group", "partition", "consumers", "began", "for", "sure", "what", "where")
     rule = CHECKS[check]
@@ -145,18 +145,18 @@ def _links(named: Sequence[tuple[str, str]]) -> list[Markup]:
     return [join(" ", page.link(url, name)) for name, url in named]
 
 
-def _explained(found: Audited, one: LogFinding, names: Names) -> Markup:
+def _explained(audit: Audited, one: LogFinding, names: Names) -> Markup:
     """Return the bug of the catalogue, the next steps, and the logged facts about the clients of a
     finding."""
-    diagnoses = found.diagnoses.get(one.id, ())
+    diagnoses = audit.diagnoses.get(one.id, ())
     known = [text(shortened(sentence, names), 900) for sentence in sentences(diagnoses)]
     links = _links(advice.trackers(diagnoses))
     steps = [text(step, 600) for step in (*advice.remedies(diagnoses), advice.STEPS[one.check])]
-    logged = advice.as_logged(one, found.clients)
+    logged = advice.as_logged(one, audit.clients)
     return page.facts(
         [
             ("what happened", join(text(shortened(one.sentence, names), 900), f", {lasted(one)}")),
-            ("the log points to", shortened(found.pointers.get(one.id, ""), names)),
+            ("the log points to", shortened(audit.pointers.get(one.id, ""), names)),
             ("what this is", page.listed(known) if known else advice.unknown(one)),
             ("read about it", join(*links)),
             ("what to do", page.listed(steps)),
@@ -165,9 +165,9 @@ def _explained(found: Audited, one: LogFinding, names: Names) -> Markup:
     )
 
 
-def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str], names: Names) -> Markup:
+def _chart(audit: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str], names: Names) -> Markup:
     """The chart of a finding and the ``raw`` lines behind it; nothing where no recording was made."""
-    recording = next((known for known in found.recordings if known.finding.id == one.id), None)
+    recording = next((known for known in audit.recordings if known.finding.id == one.id), None)
     if recording is None:
         return Markup("")
     short = with_short_names(recording, names)
@@ -180,11 +180,11 @@ def _chart(found: Audited, one: LogFinding, raw: Mapping[tuple[str, int], str], 
     shown = page.pre(f"Lines of {one.id}", "\n".join(quotes))
     lines = join(page.tag("h4", "The lines behind it"), shown) if behind else ""
     heading = join(title, " ", page.code(one.id))
-    first = one is found.findings[0]
-    return page.details(heading, drawn, lines, _explained(found, one, names), open_=first)
+    first = one is audit.findings[0]
+    return page.details(heading, drawn, lines, _explained(audit, one, names), open_=first)
 
 
-def _clients(found: Audited) -> Markup:
+def _clients(audit: Audited) -> Markup:
     rows = [
         (
             one.group,
@@ -193,15 +193,15 @@ def _clients(found: Audited) -> Markup:
             one.release or "not logged",
             one.assignor or "",
         )
-        for one in found.clients
+        for one in audit.clients
     ]
     heads = ("group", "who", "log of", "release", "assignor")
     table = page.table("Releases and assignors", heads, rows) if rows else ""
     return page.section("clients", "Releases and assignors, as logged", table)
 
 
-def _groups(found: Audited) -> Markup:
-    if not found.worst:
+def _groups(audit: Audited) -> Markup:
+    if not audit.worst:
         return Markup("")
     heads = ("group", "findings", "rebalances", "consumers", "partitions", "events", "first", "last")
     rows = [
@@ -210,17 +210,17 @@ def _groups(found: Audited) -> Markup:
             *(one.first, one.last),
             "" if one.settled is None else "settled" if one.settled else "rebalancing",
         )
-        for one in found.worst
+        for one in audit.worst
     ]
-    more = page.dim(f"{len(rows):,} of {found.groups:,}") if found.groups > len(rows) else ""
+    more = page.dim(f"{len(rows):,} of {audit.groups:,}") if audit.groups > len(rows) else ""
     table = page.table("Groups", (*heads, "at the end"), rows, numbers=(1, 2, 3, 4, 5))
     return page.section("groups", "Groups", table, more)
 
 
-def _pauses(found: Audited) -> Markup:
+def _pauses(audit: Audited) -> Markup:
     rows = [
         (one.group, one.handovers, span(one.p50), span(one.p95), span(one.longest))
-        for one in found.pauses
+        for one in audit.pauses
         if one.handovers
     ]
     heads = ("group", "hand-overs", "half within", "95 % within", "longest")
@@ -228,7 +228,7 @@ def _pauses(found: Audited) -> Markup:
     return page.section("pauses", "Partitions without an owner", table)
 
 
-def _clocks(found: Audited) -> Markup:
+def _clocks(audit: Audited) -> Markup:
     rows = [
         (
             one.host,
@@ -237,7 +237,7 @@ def _clocks(found: Audited) -> Markup:
             span(one.spread),
             one.samples,
         )
-        for one in found.clocks
+        for one in audit.clocks
         if one.ahead is not None
     ]
     heads = ("host", "by", "which way", "give or take", "samples")
@@ -245,7 +245,7 @@ def _clocks(found: Audited) -> Markup:
     return page.section("clocks", "Clocks", table)
 
 
-def _malformed(found: Audited) -> Markup:
-    rows = [(f"{one.file}:{one.line}", one.why, one.text) for one in found.first_malformed]
+def _malformed(audit: Audited) -> Markup:
+    rows = [(f"{one.file}:{one.line}", one.why, one.text) for one in audit.first_malformed]
     table = page.table("Malformed lines", ("where", "why", "text"), rows) if rows else ""
-    return page.section("malformed", f"Malformed lines: {found.malformed:,}", table)
+    return page.section("malformed", f"Malformed lines: {audit.malformed:,}", table)

@@ -38,28 +38,30 @@ MAX_STEPPED = 100_000
 """Steps of a run that can be stepped through."""
 
 
-def render(found: Explored, paths: Mapping[str, str]) -> str:
+def render(exploration: Explored, paths: Mapping[str, str]) -> str:
     """Return the page, below 5 MB. ``paths``: id of a run -> the file that it was saved to."""
-    blocks, _ = page.within((_violation(one, paths) for one in found.violations[:MAX_DRAWN]), page.MAX_BYTES)
-    if left := len(found.violations) - len(blocks):
+    blocks, _ = page.within(
+        (_violation(one, paths) for one in exploration.violations[:MAX_DRAWN]), page.MAX_BYTES
+    )
+    if left := len(exploration.violations) - len(blocks):
         blocks.append(page.dim(f"{count(left, 'more broken clause')}: the JSON report has them."))
-    named = group(found)
+    named = group(exploration)
     options = [f"{name} {value}" for name, value in named.items() if name not in ("scenario", "budget")]
     return page.report(
         "explore",
-        headline(found),
-        found.verdict,
+        headline(exploration),
+        exploration.verdict,
         [
             ("group", named.get("scenario", "")),
             ("of", ", ".join(options)),
-            ("faults", faults(found)),
-            ("search", method(found)),
+            ("faults", faults(exploration)),
+            ("search", method(exploration)),
         ],
         page.section("broken", "What is broken", *blocks),
-        page.section("searched", "What was searched", page.facts(figures(found)), _levels(found)),
-        page.section("shown", "Situations shown", _witnesses(found)),
-        lead=_LEADS[found.verdict],
-        foot=f"{found.verdict.upper()}, exit {int(found.exit)}. "
+        page.section("searched", "What was searched", page.facts(figures(exploration)), _levels(exploration)),
+        page.section("shown", "Situations shown", _witnesses(exploration)),
+        lead=_LEADS[exploration.verdict],
+        foot=f"{exploration.verdict.upper()}, exit {int(exploration.exit)}. "
         f"rebalance {version('rebalance-verifier')}. "
         "This is a model of the group: the smallest groups in all that they can do.",
     )
@@ -154,10 +156,10 @@ def _across(remark: str) -> Markup:
 # -- what was searched ---------------------------------------------------------------------------------------
 
 
-def _levels(found: Explored) -> Markup:
-    if found.search is None or not found.search.levels:
+def _levels(exploration: Explored) -> Markup:
+    if exploration.search is None or not exploration.search.levels:
         return Markup("")
-    levels = found.search.levels
+    levels = exploration.search.levels
     most = max(levels)
     rows = [
         (
@@ -171,12 +173,18 @@ def _levels(found: Explored) -> Markup:
     return page.details(f"States by depth: {count(len(levels), 'level')}", shown)
 
 
-def _witnesses(found: Explored) -> Markup:
+def _witnesses(exploration: Explored) -> Markup:
     """Return the clauses that say what must be possible: how often each was shown, and how soon."""
     rows = []
-    for name, times in sorted(found.coverage.witnesses.items(), key=lambda one: (not one[1], one[0])):
-        first = f"step {found.shown[name]:,}" if name in found.shown else ""
-        due = tag("span", "✗ missed", class_="bad") if name in found.missed else "✓" if times else "not shown"
+    for name, times in sorted(exploration.coverage.witnesses.items(), key=lambda one: (not one[1], one[0])):
+        first = f"step {exploration.shown[name]:,}" if name in exploration.shown else ""
+        due = (
+            tag("span", "✗ missed", class_="bad")
+            if name in exploration.missed
+            else "✓"
+            if times
+            else "not shown"
+        )
         rows.append((name, f"{times:,}", first, due))
     heads = ("situation", "times", "first in", "shown")
     return page.table("Situations", heads, rows, numbers=(1,)) if rows else Markup("")

@@ -37,18 +37,18 @@ MAX_UNREAD = 10
 NAME = 40
 
 
-def render(found: Audited, *, verbose: bool = False, color: bool = False) -> str:
+def render(audit: Audited, *, verbose: bool = False, color: bool = False) -> str:
     """The whole report. ``verbose``: every finding that was collected, not the first 20 only."""
-    lines = [headline(found), *_read(found)]
-    if found.tallies:
-        lines += ["", *_tallies(found)]
-    shown = found.findings if verbose else found.findings[:MAX_SHOWN]
-    for tally in found.tallies:
+    lines = [headline(audit), *_read(audit)]
+    if audit.tallies:
+        lines += ["", *_tallies(audit)]
+    shown = audit.findings if verbose else audit.findings[:MAX_SHOWN]
+    for tally in audit.tallies:
         mine = [one for one in shown if one.check == tally.check]
         if mine:
-            lines += ["", *_section(found, tally, mine)]
-    lines += [*_known(found), *_groups(found), *_pauses(found), *_clocks(found), "", *_saved(found)]
-    lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
+            lines += ["", *_section(audit, tally, mine)]
+    lines += [*_known(audit), *_groups(audit), *_pauses(audit), *_clocks(audit), "", *_saved(audit)]
+    lines.append(f"{audit.verdict.upper()}, exit {int(audit.exit)}")
     return painted(lines, color)
 
 
@@ -61,63 +61,63 @@ def finding_text(one: LogFinding, plan: AuditPlan) -> str:
     return "\n".join([f"{one.check}  [{one.level}]", *_finding(one), f"    show  rebalance show {trace}"])
 
 
-def headline(found: Audited) -> str:
+def headline(audit: Audited) -> str:
     """Return the verdict and what it rests on, in one line."""
-    start = found.verdict.upper()
-    certain = found.count(gating=True, certain=True)
-    zombies = found.tally(ZOMBIE.id)
-    unsure = found.count(gating=True, certain=False)
-    informs = sum(found.count(gating=False, certain=certain) for certain in (True, False))
-    broken = f"{found.broken:,} of {count(found.groups, 'group')}"
+    start = audit.verdict.upper()
+    certain = audit.count(gating=True, certain=True)
+    zombies = audit.tally(ZOMBIE.id)
+    unsure = audit.count(gating=True, certain=False)
+    informs = sum(audit.count(gating=False, certain=certain) for certain in (True, False))
+    broken = f"{audit.broken:,} of {count(audit.groups, 'group')}"
     more = f", {unsure:,} more within clock skew" if unsure and certain else ""
-    more += _storms(found)
-    others = informs - (found.tally(STORM.id).findings if _storms(found) else 0)
+    more += _storms(audit)
+    others = informs - (audit.tally(STORM.id).findings if _storms(audit) else 0)
     more += f", {others:,} more that only {'informs' if others == 1 else 'inform'}" if others else ""
-    if found.verdict is Verdict.VIOLATION and certain == zombies.certain:
-        line = f"{start}  {_read_twice(found)}{more}"
-        return f"{line}; not finished" if found.stage else line
-    if found.verdict is Verdict.VIOLATION:
+    if audit.verdict is Verdict.VIOLATION and certain == zombies.certain:
+        line = f"{start}  {_read_twice(audit)}{more}"
+        return f"{line}; not finished" if audit.stage else line
+    if audit.verdict is Verdict.VIOLATION:
         line = f"{start}  {count(certain, 'finding')} in {broken}{more}"
-        return f"{line}; not finished" if found.stage else line
-    if found.failed:
-        return cut(clean(f"{start}  Spark failed while {found.stage}: {found.failed}"), 2 * page_width())
-    if found.interrupted:
-        return f"{start}  interrupted while {found.stage}"
-    if found.notes:
+        return f"{line}; not finished" if audit.stage else line
+    if audit.failed:
+        return cut(clean(f"{start}  Spark failed while {audit.stage}: {audit.failed}"), 2 * page_width())
+    if audit.interrupted:
+        return f"{start}  interrupted while {audit.stage}"
+    if audit.notes:
         more = (f", {count(unsure, 'finding')} that may be of that" if unsure else "") + more
-        return f"{start}  {_unclear(found.notes)}{more}"
-    if not found.events:
-        return _absent(found)
-    if found.absent:
-        return _absent(found)
+        return f"{start}  {_unclear(audit.notes)}{more}"
+    if not audit.events:
+        return _absent(audit)
+    if audit.absent:
+        return _absent(audit)
     if unsure:
-        return f"{start}  {count(unsure, 'finding')}, {_doubts(found)}{more}"
-    if found.verdict is Verdict.INCONCLUSIVE and not any(one.lost for one in found.unread):
-        return f"{start}  not judged: {found.gap}{more}"
-    if found.verdict is Verdict.INCONCLUSIVE:
-        return f"{start}  {count(sum(one.lost for one in found.unread), 'file')} could not be read{more}"
-    checks = count(len(found.judged), "check")
-    if found.not_judged:
-        more = f", {len(found.not_judged)} not judged{more}"
-    more = f", but for {count(found.known, 'known finding')}{more}" if found.known else more
+        return f"{start}  {count(unsure, 'finding')}, {_doubts(audit)}{more}"
+    if audit.verdict is Verdict.INCONCLUSIVE and not any(one.lost for one in audit.unread):
+        return f"{start}  not judged: {audit.gap}{more}"
+    if audit.verdict is Verdict.INCONCLUSIVE:
+        return f"{start}  {count(sum(one.lost for one in audit.unread), 'file')} could not be read{more}"
+    checks = count(len(audit.judged), "check")
+    if audit.not_judged:
+        more = f", {len(audit.not_judged)} not judged{more}"
+    more = f", but for {count(audit.known, 'known finding')}{more}" if audit.known else more
     return (
-        f"{start}  {checks} passed for {count(found.groups, 'group')} in {count(found.events, 'event')}{more}"
+        f"{start}  {checks} passed for {count(audit.groups, 'group')} in {count(audit.events, 'event')}{more}"
     )
 
 
-def _storms(found: Audited) -> str:
+def _storms(audit: Audited) -> str:
     """The largest storm, where it fails no run: it is all that a broker's log alone can tell."""
-    storms = [one for one in found.findings if one.check == STORM.id]
-    if not storms or found.plan.gates(STORM.level):
+    storms = [one for one in audit.findings if one.check == STORM.id]
+    if not storms or audit.plan.gates(STORM.level):
         return ""
     worst = max(storms, key=lambda one: one.seconds)
     more = f", and {len(storms) - 1:,} more" if len(storms) > 1 else ""
     return clean(f"; a storm of {worst.sentence.partition(',')[0]} in {span(worst.seconds)}{more}")
 
 
-def _absent(found: Audited) -> str:
+def _absent(audit: Audited) -> str:
     """Which groups were asked for that the logs do not have, and which they have."""
-    return f"{found.verdict.upper()}  {absent_text(found.plan, found.absent, found.others)}"
+    return f"{audit.verdict.upper()}  {absent_text(audit.plan, audit.absent, audit.others)}"
 
 
 def absent_text(plan: AuditPlan, absent: Sequence[str], there: Sequence[str]) -> str:
@@ -132,9 +132,9 @@ def absent_text(plan: AuditPlan, absent: Sequence[str], there: Sequence[str]) ->
     return clean(f"no event of group {names}: {hint}the logs have {listed(map(repr, there), most)}")
 
 
-def _read_twice(found: Audited) -> str:
+def _read_twice(audit: Audited) -> str:
     """Return the warning about zombies: what was read twice, how long, and what that may have done."""
-    mine = [one for one in found.findings if one.check == ZOMBIE.id and one.certain]
+    mine = [one for one in audit.findings if one.check == ZOMBIE.id and one.certain]
     partitions = count(len({(one.group, one.about) for one in mine}), "partition")
     longest = span(max(one.seconds for one in mine))
     return (
@@ -143,9 +143,9 @@ def _read_twice(found: Audited) -> str:
     )
 
 
-def _doubts(found: Audited) -> str:
+def _doubts(audit: Audited) -> str:
     """Why findings that count are not certain."""
-    unsure = [one for one in found.findings if found.plan.gates(one.level) and not one.certain]
+    unsure = [one for one in audit.findings if audit.plan.gates(one.level) and not one.certain]
     doubts = list(dict.fromkeys(one.doubt for one in unsure if one.check != ZOMBIE.id))
     texts = [doubt or "none beyond what the clocks may differ by" for doubt in doubts]
     return clean(f"not certain: {'; '.join(texts)}" if any(doubts) else texts[0])
@@ -163,54 +163,54 @@ def _unclear(notes: Sequence[Note]) -> str:
 # -- the parts of the text -----------------------------------------------------------------------------
 
 
-def _read(found: Audited) -> list[str]:
-    if not (found.sources or found.unread):
+def _read(audit: Audited) -> list[str]:
+    if not (audit.sources or audit.unread):
         return []
-    text = f"{count(found.files, 'file')}, {count(found.lines, 'line')}, {count(found.events, 'event')}"
+    text = f"{count(audit.files, 'file')}, {count(audit.lines, 'line')}, {count(audit.events, 'event')}"
     lines = _labelled("read", text)
-    for one in found.sources:
+    for one in audit.sources:
         if one.source:
             what = (
                 f"{count(one.recognised, 'line')} in {count(one.files, 'file')}, {count(one.events, 'event')}"
             )
             lines += _labelled("", f"{one.source}: {what}")
-    others = found.lines - found.recognised - found.malformed
+    others = audit.lines - audit.recognised - audit.malformed
     if others > 0:
         lines += _labelled("", f"{count(others, 'line')} about other things")
-    for part in found.unread[:MAX_UNREAD]:
+    for part in audit.unread[:MAX_UNREAD]:
         what = f"{shorten(part.file, 60)}: {part.why} ({count(part.lines, 'line')})"
         lines += _labelled("not read" if part.lost else "damaged", cut(clean(what), 2 * page_width()))
-    if len(found.unread) > MAX_UNREAD:
-        lines += _labelled("", f"and {len(found.unread) - MAX_UNREAD:,} more")
-    for note in found.notes[:MAX_UNREAD]:
+    if len(audit.unread) > MAX_UNREAD:
+        lines += _labelled("", f"and {len(audit.unread) - MAX_UNREAD:,} more")
+    for note in audit.notes[:MAX_UNREAD]:
         lines += _labelled("not clear", clean(note.text))
-    if found.malformed:
-        kept = found.plan.table("malformed")
-        lines += _labelled("malformed", f"{count(found.malformed, 'line')}, kept in {kept}")
-        for bad in found.first_malformed:
+    if audit.malformed:
+        kept = audit.plan.table("malformed")
+        lines += _labelled("malformed", f"{count(audit.malformed, 'line')}, kept in {kept}")
+        for bad in audit.first_malformed:
             where = shorten(f"{bad.file}:{bad.line}", 48)
             lines += _labelled("", cut(clean(f"{where}: {bad.why}: {bad.text}"), page_width() - 13))
-        if found.malformed > len(found.first_malformed):
-            lines += _labelled("", f"and {found.malformed - len(found.first_malformed):,} more")
+        if audit.malformed > len(audit.first_malformed):
+            lines += _labelled("", f"and {audit.malformed - len(audit.first_malformed):,} more")
     return lines
 
 
-def _known(found: Audited) -> list[str]:
+def _known(audit: Audited) -> list[str]:
     """Return the findings that the known list allows, and its useless lines."""
-    if not found.plan.known or found.stage:
+    if not audit.plan.known or audit.stage:
         return []
-    lines = ["", *_labelled("known", f"{count(found.known, 'finding')}, kept in {found.plan.table('known')}")]
-    for entry in found.unmatched[:MAX_UNREAD]:
+    lines = ["", *_labelled("known", f"{count(audit.known, 'finding')}, kept in {audit.plan.table('known')}")]
+    for entry in audit.unmatched[:MAX_UNREAD]:
         lines += _labelled("not found", clean(str(entry)))
-    more = len(found.unmatched) - MAX_UNREAD
+    more = len(audit.unmatched) - MAX_UNREAD
     return lines + (_labelled("", f"and {more:,} more") if more > 0 else [])
 
 
-def _tallies(found: Audited) -> list[str]:
+def _tallies(audit: Audited) -> list[str]:
     rows = [("check", "level", "findings", "certain", "groups", "longest")]
-    for one in found.tallies:
+    for one in audit.tallies:
         level = CHECKS[one.check].level
-        longest = span(one.longest) + ("" if found.plan.gates(level) else "  (informs only)")
+        longest = span(one.longest) + ("" if audit.plan.gates(level) else "  (informs only)")
         rows.append((one.check, level, f"{one.findings:,}", f"{one.certain:,}", f"{one.groups:,}", longest))
     lines, narrow = list[str](), page_width() < 90
     for check, level, findings, certain, groups, longest in rows:
@@ -219,14 +219,14 @@ def _tallies(found: Audited) -> list[str]:
     return lines
 
 
-def _section(found: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> list[str]:
+def _section(audit: Audited, tally: AuditTally, shown: Sequence[LogFinding]) -> list[str]:
     check = CHECKS[tally.check]
     lines = fold(f"{check.id}: {check.sentence} [{check.level}; {check.source}]", page_width())
     for one in shown:
-        lines += ["", *_finding(one, one.id if one.id in found.traces else "")]
-        pointed = found.pointers.get(one.id)
+        lines += ["", *_finding(one, one.id if one.id in audit.traces else "")]
+        pointed = audit.pointers.get(one.id)
         for sentence in ([f"points to: {pointed}"] if pointed else []) + sentences(
-            found.diagnoses.get(one.id, ())
+            audit.diagnoses.get(one.id, ())
         ):
             lines += [f"    {line}" for line in fold(clean(sentence), page_width() - 4)]
     if len(shown) < tally.findings:
@@ -257,22 +257,22 @@ def _event_cells(event: LogEvent, finding: LogFinding) -> tuple[str, str, str, s
     return _name(who), since, f"{_name(event.kind)} {stamp}", shorten(clean(event.where), 2 * page_width())
 
 
-def _groups(found: Audited) -> list[str]:
-    if not found.worst:
+def _groups(audit: Audited) -> list[str]:
+    if not audit.worst:
         return []
     heads = ("findings", "rebalances", "consumers", "partitions", "events")
     rows = [("group", *(f"{head:>10}" for head in heads), "at the end")]
-    for one in found.worst[:MAX_GROUPS]:
+    for one in audit.worst[:MAX_GROUPS]:
         figures = (one.findings, one.rebalances, one.consumers, one.partitions, one.events)
         settled = "" if one.settled is None else "settled" if one.settled else "rebalancing"
         rows.append((_name(one.group), *(f"{figure or 0:>10,}" for figure in figures), settled))
-    left = found.groups - len(rows) + 1
-    more = [f"  and {count(left, 'more group')}: {found.plan.table('groups')}"] if left > 0 else []
+    left = audit.groups - len(rows) + 1
+    more = [f"  and {count(left, 'more group')}: {audit.plan.table('groups')}"] if left > 0 else []
     return ["", *(f"  {row}" for row in aligned(rows)), *more]
 
 
-def _pauses(found: Audited) -> list[str]:
-    shown = [one for one in found.pauses if one.handovers][:MAX_GROUPS]
+def _pauses(audit: Audited) -> list[str]:
+    shown = [one for one in audit.pauses if one.handovers][:MAX_GROUPS]
     if not shown:
         return []
     rows: list[tuple[str, ...]] = [
@@ -281,47 +281,47 @@ def _pauses(found: Audited) -> list[str]:
     for one in shown:
         spans = (f"{span(value):>11}" for value in (one.p50, one.p95, one.longest))
         rows.append((_name(one.group), f"{one.handovers:>10,}", *spans))
-    more = [f"  and others, less: {found.plan.table('pauses')}"] if len(found.pauses) > len(shown) else []
+    more = [f"  and others, less: {audit.plan.table('pauses')}"] if len(audit.pauses) > len(shown) else []
     return ["", *(f"  {row}" for row in aligned(rows)), *more]
 
 
-def _clocks(found: Audited) -> list[str]:
-    given = found.plan.thresholds.clock_skew
+def _clocks(audit: Audited) -> list[str]:
+    given = audit.plan.thresholds.clock_skew
     lines = (
         _labelled("clocks", f"taken to differ by at most {span(given)} (--clock-skew)")
         if given is not None
         else []
     )
-    for one in found.clocks[:MAX_GROUPS] if given is None else ():
+    for one in audit.clocks[:MAX_GROUPS] if given is None else ():
         if one.ahead is not None and one.samples:
             direction = "ahead" if one.ahead >= 0 else "behind"
             spread = "" if one.spread is None else f", give or take {span(one.spread)}"
             offset = f"{_name(one.host)} {span(abs(one.ahead))} {direction}{spread}"
             text = f"{offset} ({count(one.samples, 'sample')})"
             lines += _labelled("" if lines else "clocks", text)
-    if lines and len(found.clocks) > MAX_GROUPS and given is None:
-        lines += _labelled("", f"and others, less: {found.plan.table('clocks')}")
+    if lines and len(audit.clocks) > MAX_GROUPS and given is None:
+        lines += _labelled("", f"and others, less: {audit.plan.table('clocks')}")
     return ["", *lines] if lines else []
 
 
-def _saved(found: Audited) -> list[str]:
-    plan = found.plan
+def _saved(audit: Audited) -> list[str]:
+    plan = audit.plan
     tables = f", tables in {plan.data}" if plan.data else ""
     lines = _labelled("saved", f"{plan.out}{tables}") if plan.keeps else []
-    if found.traces:
-        first = next(one for one in found.findings if one.id in found.traces)
-        total = sum(tally.findings for tally in found.tallies)
-        some = "" if len(found.traces) == total else f" (the first {len(found.traces):,} of {total:,})"
+    if audit.traces:
+        first = next(one for one in audit.findings if one.id in audit.traces)
+        total = sum(tally.findings for tally in audit.tallies)
+        some = "" if len(audit.traces) == total else f" (the first {len(audit.traces):,} of {total:,})"
         lines += _labelled("traces", f"{plan.out / 'traces'}{some}")
         # `show` finds ids in the latest run.
         known = plan.out.parent == ROOT and first.file_name == f"{first.id}.json"
-        lines += _labelled("show", f"rebalance show {first.id if known else found.traces[first.id]}")
-    if found.findings:
+        lines += _labelled("show", f"rebalance show {first.id if known else audit.traces[first.id]}")
+    if audit.findings:
         lines += _labelled("docs", f"{PAGE}: what a finding proves, and what to do next")
-    if found.failed:
-        lines += _labelled("failed", f"Spark, while {found.stage}: {found.failed}")
-    if found.unsaved:
-        lines += _labelled("unsaved", f"the traces cannot be saved: {found.unsaved}")
+    if audit.failed:
+        lines += _labelled("failed", f"Spark, while {audit.stage}: {audit.failed}")
+    if audit.unsaved:
+        lines += _labelled("unsaved", f"the traces cannot be saved: {audit.unsaved}")
     return lines
 
 
@@ -332,9 +332,9 @@ def _name(text: str) -> str:
 # -- JSON ----------------------------------------------------------------------------------------------
 
 
-def data(found: Audited) -> dict[str, Any]:
+def data(audit: Audited) -> dict[str, Any]:
     """The result as plain JSON values; what depends on the machine it ran on is ``seconds``."""
-    plan = found.plan
+    plan = audit.plan
     return {
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
@@ -343,57 +343,57 @@ def data(found: Audited) -> dict[str, Any]:
         "data": plan.data or (str(plan.out) if plan.keeps else ""),
         "level": plan.level,
         "thresholds": asdict(plan.thresholds),
-        "verdict": found.verdict.value,
-        "exit": int(found.exit),
-        "interrupted": found.interrupted,
-        "unfinished": found.stage,
-        "failed": found.failed,
-        "seconds": round(found.seconds, 3),
+        "verdict": audit.verdict.value,
+        "exit": int(audit.exit),
+        "interrupted": audit.interrupted,
+        "unfinished": audit.stage,
+        "failed": audit.failed,
+        "seconds": round(audit.seconds, 3),
         "read": {
-            "files": found.files,
-            "lines": found.lines,
-            "recognised": found.recognised,
-            "malformed": found.malformed,
-            "events": found.events,
-            "sources": [asdict(one) for one in found.sources],
+            "files": audit.files,
+            "lines": audit.lines,
+            "recognised": audit.recognised,
+            "malformed": audit.malformed,
+            "events": audit.events,
+            "sources": [asdict(one) for one in audit.sources],
         },
-        "malformed": [asdict(one) for one in found.first_malformed],
-        "unread": [one._asdict() for one in found.unread],
-        "notes": [one._asdict() for one in found.notes],
-        "clients": [one._asdict() for one in found.clients],
+        "malformed": [asdict(one) for one in audit.first_malformed],
+        "unread": [one._asdict() for one in audit.unread],
+        "notes": [one._asdict() for one in audit.notes],
+        "clients": [one._asdict() for one in audit.clients],
         "groups": {
-            "seen": found.groups,
-            "broken": found.broken,
-            "absent": list(found.absent),
-            "without_owners": found.blind,
-            "silent_consumers": found.silent,
+            "seen": audit.groups,
+            "broken": audit.broken,
+            "absent": list(audit.absent),
+            "without_owners": audit.blind,
+            "silent_consumers": audit.silent,
         },
-        "not_judged": [check.id for check in found.not_judged],
-        "known": {"findings": found.known, "unmatched": [str(entry) for entry in found.unmatched]},
-        "checks": list(_checks(found)),
+        "not_judged": [check.id for check in audit.not_judged],
+        "known": {"findings": audit.known, "unmatched": [str(entry) for entry in audit.unmatched]},
+        "checks": list(_checks(audit)),
         "findings": [
             {
                 **finding_out(one),
-                "points_to": found.pointers.get(one.id, ""),
-                "bugs": [mistake._asdict() for mistake in found.diagnoses.get(one.id, ())],
-                "trace": found.traces.get(one.id, ""),
+                "points_to": audit.pointers.get(one.id, ""),
+                "bugs": [mistake._asdict() for mistake in audit.diagnoses.get(one.id, ())],
+                "trace": audit.traces.get(one.id, ""),
             }
-            for one in found.findings
+            for one in audit.findings
         ],
-        "worst": [asdict(one) for one in found.worst],
-        "pauses": [asdict(one) for one in found.pauses],
-        "clocks": [asdict(one) for one in found.clocks],
+        "worst": [asdict(one) for one in audit.worst],
+        "pauses": [asdict(one) for one in audit.pauses],
+        "clocks": [asdict(one) for one in audit.clocks],
     }
 
 
-def _checks(found: Audited) -> Iterable[dict[str, Any]]:
+def _checks(audit: Audited) -> Iterable[dict[str, Any]]:
     """Every check that was asked, those without findings too."""
-    for check in found.plan.chosen_checks:
+    for check in audit.plan.chosen_checks:
         yield {
             "check": check.id,
             "level": check.level,
-            "gates": found.plan.gates(check.level),
+            "gates": audit.plan.gates(check.level),
             "sentence": check.sentence,
             "source": check.source,
-            **asdict(found.tally(check.id)),
+            **asdict(audit.tally(check.id)),
         }

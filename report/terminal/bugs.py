@@ -123,10 +123,10 @@ class Reproduction:
         return f"rebalance check {self.what} finds nothing in profile ci"
 
 
-def headline(found: Sequence[Reproduction]) -> str:
+def headline(reproductions: Sequence[Reproduction]) -> str:
     """Return in a line how many switches were shown."""
-    names = ", ".join(dict.fromkeys(one.entry.id for one in found))
-    to_show = [one for one in found if one.how != "not"]
+    names = ", ".join(dict.fromkeys(one.entry.id for one in reproductions))
+    to_show = [one for one in reproductions if one.how != "not"]
     done = sum(one.is_shown for one in to_show)
     word = "SHOWN" if done == len(to_show) > 0 else "NOT SHOWN"
     return f"{word}  {names}: {done} of {count(len(to_show), 'switch')}"

@@ -13,18 +13,18 @@ from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.report.frame import labelled
 
 
-def headline(found: CodeSearchResult, subject: str) -> str:
+def headline(result: CodeSearchResult, subject: str) -> str:
     """Return the verdict on ``subject``, in one line."""
     titles = {Verdict.CONFORMANT: "HOLDS", Verdict.VIOLATION: "VIOLATED"}
-    return f"{titles.get(found.verdict, 'INCONCLUSIVE')}  {subject} on {found.plan.releases.sentence}"
+    return f"{titles.get(result.verdict, 'INCONCLUSIVE')}  {subject} on {result.plan.releases.sentence}"
 
 
-def render(found: CodeSearchResult, subject: str, paths: Mapping[tuple[str, str], str]) -> str:
+def render(result: CodeSearchResult, subject: str, paths: Mapping[tuple[str, str], str]) -> str:
     """Return the result for people; ``paths``: where the run of a cause is saved."""
-    lines = [headline(found, subject)]
-    for name, sentence in facts(found):
+    lines = [headline(result, subject)]
+    for name, sentence in facts(result):
         lines += labelled(name, sentence, width=10)
-    for one in found.findings:
+    for one in result.findings:
         lines += ["", f"  {one.breach.clause}: {clean(one.breach.sentence)}"]
         lines += labelled("found", how_found(one), width=10)
         if path := paths.get(one.cause):
@@ -38,36 +38,36 @@ def how_found(one: CodeFinding) -> str:
     return f"in {count(one.times, 'run')}; the shortest is of {count(len(one.events), 'step')}{rest}"
 
 
-def facts(found: CodeSearchResult) -> list[tuple[str, str]]:
+def facts(result: CodeSearchResult) -> list[tuple[str, str]]:
     """Return what was searched, by name."""
-    seen, plan = found.searched, found.plan
+    seen, plan = result.searched, result.plan
     how = f"walk, seed {plan.seed}" if plan.depth is None else f"run, all of {plan.depth} steps"
     unit, _, more = how.partition(",")
     ends = ", ".join(f"{how} {times:,}" for how, times in sorted(seen.endings.items()))
     return [
         ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
         ("at rest", f"the group {ends}" if ends else "not asked"),
-        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(found.not_asked)),
-        *([("stopped", found.stopped)] if found.stopped else []),
+        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(result.not_asked)),
+        *([("stopped", result.stopped)] if result.stopped else []),
     ]
 
 
-def data(found: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
+def data(result: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict[str, Any]:
     """Return the result as JSON values; ``paths``: cause of a finding -> where its run is saved."""
-    plan, seen = found.plan, found.searched
+    plan, seen = result.plan, result.searched
     return {
-        "verdict": found.verdict.value,
+        "verdict": result.verdict.value,
         "on": str(plan.releases),
         "walks": plan.walks if plan.depth is None else None,
         "depth": plan.steps if plan.depth is None else plan.depth,
         "seed": plan.seed,
-        "stopped": found.stopped,
+        "stopped": result.stopped,
         "runs": seen.runs,
         "steps": seen.steps,
         "taken": dict(sorted(seen.taken.items())),
         "endings": dict(sorted(seen.endings.items())),
         "asked": sorted(plan.clauses),
-        "not_asked": found.not_asked,
+        "not_asked": result.not_asked,
         "findings": [
             {
                 "clause": one.breach.clause,
@@ -77,6 +77,6 @@ def data(found: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict[
                 "events": list(map(event_text, one.events)),
                 "path": paths.get(one.cause),
             }
-            for one in found.findings
+            for one in result.findings
         ],
     }

@@ -22,42 +22,46 @@ from rebalance_verifier.traces.runs import run_id, step_out, steps_of
 SCHEMA = 1
 
 
-def render(found: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
+def render(exploration: Explored, paths: dict[str, str], *, color: bool = False, page: str = "") -> str:
     """Return the whole report. ``paths``: id of a run -> the file it was saved to; ``page``: the HTML
     report."""
-    lines = [*fold(headline(found), page_width()), *_header(found)]
-    for one in (*found.violations, *found.witnessed):
+    lines = [*fold(headline(exploration), page_width()), *_header(exploration)]
+    for one in (*exploration.violations, *exploration.witnessed):
         lines += ["", *block(one, paths)]
     lines.append("")
-    for name, text in figures(found):
+    for name, text in figures(exploration):
         lines += labelled(name, text)
-    if found.checkpoint:
+    if exploration.checkpoint:
         lines += labelled("go on", "the same command with --resume, and where it was bounded a larger bound")
     if page:
         lines += labelled("report", page)
-    lines.append(f"{found.verdict.upper()}, exit {int(found.exit)}")
+    lines.append(f"{exploration.verdict.upper()}, exit {int(exploration.exit)}")
     return painted(lines, color)
 
 
-def headline(found: Explored) -> str:
+def headline(exploration: Explored) -> str:
     """Return the verdict and what it rests on."""
-    start = found.verdict.upper()
-    name = f"{found.plan.origin.get('scenario', 'group')} ({about(found.plan.origin)})"
-    states = count(found.coverage.distinct, "state")
-    if found.verdict is Verdict.VIOLATION:
-        clauses = ", ".join(violation.clause for violation in found.violations)
+    start = exploration.verdict.upper()
+    name = f"{exploration.plan.origin.get('scenario', 'group')} ({about(exploration.plan.origin)})"
+    states = count(exploration.coverage.distinct, "state")
+    if exploration.verdict is Verdict.VIOLATION:
+        clauses = ", ".join(violation.clause for violation in exploration.violations)
         return f"{start}  {name} breaks {clauses}"
-    if found.verdict is Verdict.INCONCLUSIVE:
-        return f"{start}  {name} is not judged: {_reason(found)}"
-    return f"{start}  {name} satisfies {count(found.clause_count, 'clause')} in all {states}"
+    if exploration.verdict is Verdict.INCONCLUSIVE:
+        return f"{start}  {name} is not judged: {_reason(exploration)}"
+    return f"{start}  {name} satisfies {count(exploration.clause_count, 'clause')} in all {states}"
 
 
-def _reason(found: Explored) -> str:
-    if found.missed:
-        return f"never shown: {', '.join(found.missed)}"
-    if found.search is None:
-        return f"nothing broke in {count(found.coverage.distinct, 'state')} of walks, which are no proof"
-    return f"the search ended after {count(found.coverage.distinct, 'state')} ({found.search.stop})"
+def _reason(exploration: Explored) -> str:
+    if exploration.missed:
+        return f"never shown: {', '.join(exploration.missed)}"
+    if exploration.search is None:
+        return (
+            f"nothing broke in {count(exploration.coverage.distinct, 'state')} of walks, which are no proof"
+        )
+    return (
+        f"the search ended after {count(exploration.coverage.distinct, 'state')} ({exploration.search.stop})"
+    )
 
 
 def about(origin: Mapping[str, Any]) -> str:
@@ -75,9 +79,9 @@ def _profiles(origin: Mapping[str, Any]) -> tuple[Sequence[str], str]:
     return origin.get("profiles", (AS_SPECIFIED,)), origin.get("broker", AS_SPECIFIED)
 
 
-def group(found: Explored) -> dict[str, str]:
+def group(exploration: Explored) -> dict[str, str]:
     """Return the group that was searched, in the words of the options."""
-    return settings(found.plan.origin)
+    return settings(exploration.plan.origin)
 
 
 def settings(origin: Mapping[str, Any]) -> dict[str, str]:
@@ -85,18 +89,18 @@ def settings(origin: Mapping[str, Any]) -> dict[str, str]:
     return {key: spelled(value) for key, value in origin.items() if key != "faults"}
 
 
-def _header(found: Explored) -> list[str]:
+def _header(exploration: Explored) -> list[str]:
     parts = [f"rebalance {version('rebalance-verifier')}"]
-    parts += [f"{key}={value}" for key, value in group(found).items()]
-    parts.append(method(found))
-    more = (("other", other(found.plan.origin)), ("faults", faults(found)))
+    parts += [f"{key}={value}" for key, value in group(exploration).items()]
+    parts.append(method(exploration))
+    more = (("other", other(exploration.plan.origin)), ("faults", faults(exploration)))
     return [*packed(parts, page_width()), *(line for row in more for line in labelled(*row))]
 
 
-def faults(found: Explored) -> str:
+def faults(exploration: Explored) -> str:
     """Return what may go wrong, and how often."""
-    budget = found.plan.origin.get("budget", 0)
-    kinds = ", ".join(found.plan.setup.faults) or "none"
+    budget = exploration.plan.origin.get("budget", 0)
+    kinds = ", ".join(exploration.plan.setup.faults) or "none"
     return f"at most {budget} of: {kinds}" if budget else "none"
 
 
@@ -105,9 +109,9 @@ def spelled(value: object, between: str = ",") -> str:
     return between.join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
-def method(found: Explored) -> str:
+def method(exploration: Explored) -> str:
     """Return how it was searched."""
-    plan = found.plan
+    plan = exploration.plan
     if plan.strategy == "swarm":
         return f"swarm={plan.walks}x{plan.steps}  seed={plan.seed}"
     if plan.strategy == "depth":
@@ -147,20 +151,20 @@ def run_lines(run: SavedRun) -> list[str]:
     return [clean(line) for line in table(steps_of(run), run.loop)]
 
 
-def figures(found: Explored) -> Iterator[tuple[str, str]]:
+def figures(exploration: Explored) -> Iterator[tuple[str, str]]:
     """Yield what was searched, how surely, what was seen on the way: names and sentences."""
-    cover = found.coverage
+    cover = exploration.coverage
     states = f"{cover.distinct:,} distinct, {cover.generated:,} generated, depth {cover.depth}"
-    search = found.search
+    search = exploration.search
     if search is not None:
         states += f", mean out-degree {search.mean:.2f} ({search.least} to {search.most})"
         if search.unreduced != search.distinct:
             states += f"; they stand for {search.unreduced:,}"
         yield "states", states
-        sure = "states compared exactly" if found.plan.exact else _chance(found)
+        sure = "states compared exactly" if exploration.plan.exact else _chance(exploration)
         ended = {
             Stop.COMPLETE: "complete",
-            Stop.BREACH: f"complete up to the depth of the first violation{_of_clause(found)}",
+            Stop.BREACH: f"complete up to the depth of the first violation{_of_clause(exploration)}",
             Stop.INTERRUPTED: "interrupted, not complete",
         }
         yield "search", f"{ended.get(search.stop, f'up to the {search.stop}')}; {sure}"
@@ -169,41 +173,41 @@ def figures(found: Explored) -> Iterator[tuple[str, str]]:
             yield "speed", f"{rate}, {search.bytes_per_state:,.0f} bytes per state, {search.cpu:.2f} s"
     else:
         yield "states", states + "; one that several walks saw counts several times"
-    if found.may_be_worse:
-        yield "worse", f"not ruled out: {_searched_on(found)}"
+    if exploration.may_be_worse:
+        yield "worse", f"not ruled out: {_searched_on(exploration)}"
     never = _actions(cover.never_taken)
     yield "actions", f"never enabled: {', '.join(never)}" if never else "each was enabled at least once"
-    shown = found.shown or {name: 0 for name, n in cover.witnesses.items() if n}
+    shown = exploration.shown or {name: 0 for name, n in cover.witnesses.items() if n}
     at = [f"{name} ({depth})" if depth else name for name, depth in shown.items()]
     yield "reached", ", ".join(at) or "no witness"
-    if found.missed:
-        yield "missed", ", ".join(found.missed)
-    yield from _live(found.lively, found.unasked)
+    if exploration.missed:
+        yield "missed", ", ".join(exploration.missed)
+    yield from _live(exploration.lively, exploration.unasked)
 
 
-def _of_clause(found: Explored) -> str:
+def _of_clause(exploration: Explored) -> str:
     """Return of which clause the violation is that ended the search, where milder ones did not."""
-    if found.may_be_worse:
+    if exploration.may_be_worse:
         return ", and on from there"
-    of_clause = f" of {found.violations[0].clause}" if len(found.violations) > 1 else ""
+    of_clause = f" of {exploration.violations[0].clause}" if len(exploration.violations) > 1 else ""
     return f"{of_clause} (--go-on searches on)"
 
 
-def _searched_on(found: Explored) -> str:
+def _searched_on(exploration: Explored) -> str:
     """Return how far was looked for something worse than what is broken, and how to look further."""
     none = "nothing worse than the above is broken in what was seen"
-    if found.search is None:
+    if exploration.search is None:
         return f"{none}; more --walks see more, and a search without --dfs or --swarm sees every state"
-    if found.search.stop is Stop.BREACH:
+    if exploration.search.stop is Stop.BREACH:
         return f"{none}, and the search went no further; --go-on searches to the end"
-    return f"{none}, and the search ended before its end ({found.search.stop})"
+    return f"{none}, and the search ended before its end ({exploration.search.stop})"
 
 
-def _chance(found: Explored) -> str:
-    if found.plan.engine == "plain":
+def _chance(exploration: Explored) -> str:
+    if exploration.plan.engine == "plain":
         return "states compared exactly"
-    assert found.search is not None
-    return f"hash-collision probability < {found.search.collision:.0e}"
+    assert exploration.search is not None
+    return f"hash-collision probability < {exploration.search.collision:.0e}"
 
 
 def _live(lively: Liveness | None, unasked: str) -> Iterator[tuple[str, str]]:
@@ -224,30 +228,30 @@ def _actions(never: Sequence[tuple[str, int]]) -> list[str]:
     return list(dict.fromkeys(name for name, _ in never))
 
 
-def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
+def data(exploration: Explored, paths: dict[str, str]) -> dict[str, Any]:
     """Return the result as plain JSON values; what depends on the machine it ran on is below ``speed``."""
-    search, lively = found.search, found.lively
+    search, lively = exploration.search, exploration.lively
     report: dict[str, Any] = {
         "schema": SCHEMA,
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
-        **found.plan.origin,
-        "about": about(found.plan.origin),
-        "way": found.plan.strategy,
-        "engine": found.plan.engine,
-        "symmetry": found.plan.symmetry,
-        "verdict": found.verdict.value,
-        "exit": int(found.exit),
+        **exploration.plan.origin,
+        "about": about(exploration.plan.origin),
+        "way": exploration.plan.strategy,
+        "engine": exploration.plan.engine,
+        "symmetry": exploration.plan.symmetry,
+        "verdict": exploration.verdict.value,
+        "exit": int(exploration.exit),
         "states": {
-            "distinct": found.coverage.distinct,
-            "generated": found.coverage.generated,
-            "depth": found.coverage.depth,
+            "distinct": exploration.coverage.distinct,
+            "generated": exploration.coverage.generated,
+            "depth": exploration.coverage.depth,
         },
-        "never_taken": _actions(found.coverage.never_taken),
-        "reached": dict(found.coverage.witnesses),
-        "missed": list(found.missed),
-        "violations": [_violation(violation, paths) for violation in found.violations],
+        "never_taken": _actions(exploration.coverage.never_taken),
+        "reached": dict(exploration.coverage.witnesses),
+        "missed": list(exploration.missed),
+        "violations": [_violation(violation, paths) for violation in exploration.violations],
     }
-    if found.may_be_worse:
+    if exploration.may_be_worse:
         report["may_be_worse"] = True
     if search is not None:
         report["stop"] = search.stop.value
@@ -255,7 +259,9 @@ def data(found: Explored, paths: dict[str, str]) -> dict[str, Any]:
             "mean": round(search.mean, 4),
             "levels": list(search.levels),
             "stands_for": search.unreduced,
-            "collision": 0.0 if found.plan.exact or found.plan.engine == "plain" else search.collision,
+            "collision": 0.0
+            if exploration.plan.exact or exploration.plan.engine == "plain"
+            else search.collision,
         }
         if search.cpu > 0:  # which nobody knows of a cluster
             report["speed"] = {

@@ -13,65 +13,65 @@ from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.report.frame import labelled
 
 
-def headline(found: LockstepResult, scenario: str) -> str:
+def headline(result: LockstepResult, scenario: str) -> str:
     """Return the verdict, in one line."""
     titles = {Verdict.CONFORMANT: "IN STEP", Verdict.VIOLATION: "OUT OF STEP"}
-    word = titles.get(found.verdict, "INTERRUPTED" if found.interrupted else "INCONCLUSIVE")
-    return f"{word}  {scenario} with {found.plan.releases.sentence}"
+    word = titles.get(result.verdict, "INTERRUPTED" if result.interrupted else "INCONCLUSIVE")
+    return f"{word}  {scenario} with {result.plan.releases.sentence}"
 
 
-def render(found: LockstepResult, scenario: str) -> str:
+def render(result: LockstepResult, scenario: str) -> str:
     """Return the result for people."""
-    lines = [headline(found, scenario)]
-    for name, sentence in facts(found):
+    lines = [headline(result, scenario)]
+    for name, sentence in facts(result):
         lines += labelled(name, sentence, width=10)
-    if found.disagreement is not None:
-        lines += ["", f"{shortest_title(found)}:", *map(clean, lines_of(found.disagreement))]
-    if found.interrupted:
-        go_on = found.plan.first + found.agreement.walks
-        lines += ["", f"go on with --seed {found.plan.seed} --first-walk {go_on}"]
+    if result.disagreement is not None:
+        lines += ["", f"{shortest_title(result)}:", *map(clean, lines_of(result.disagreement))]
+    if result.interrupted:
+        go_on = result.plan.first + result.agreement.walks
+        lines += ["", f"go on with --seed {result.plan.seed} --first-walk {go_on}"]
     return "\n".join(lines)
 
 
-def shortest_title(found: LockstepResult) -> str:
+def shortest_title(result: LockstepResult) -> str:
     """Return which run the shortest is."""
     again = "that was found to disagree"
-    return f"the shortest run {again if found.seen_again else 'which a second simulation did not repeat'}"
+    return f"the shortest run {again if result.seen_again else 'which a second simulation did not repeat'}"
 
 
-def facts(found: LockstepResult) -> list[tuple[str, str]]:
+def facts(result: LockstepResult) -> list[tuple[str, str]]:
     """Return what was walked, by name."""
-    seen, plan = found.agreement, found.plan
+    seen, plan = result.agreement, result.plan
     share = percent(seen.predicted / seen.decisions) if seen.decisions else "none"
     decisions = count(seen.decisions, "leader's decision")
     rows = [
         ("agreed", f"{count(seen.steps, 'step')} of {count(seen.walks, 'walk')}, seed {plan.seed}"),
         ("decided", f"{share} of {decisions} as the model's assignor does"),
         ("in vain", f"{seen.in_vain:,} times tried what is no step of the model"),
-        ("never", f"taken: {', '.join(found.never_taken) or 'none'}"),
+        ("never", f"taken: {', '.join(result.never_taken) or 'none'}"),
         *(("threw", f"{name}, {count(times, 'time')}") for name, times in sorted(seen.threw.items())),
     ]
     for name, times in sorted(seen.deviations.items()):
         rows.append(("known", f"{NAMED[name].sentence} ({NAMED[name].releases}; {count(times, 'time')})"))
     for (action, why), times in sorted(seen.unforced.items()):
         rows.append(("unforced", f"{action}: {why} ({count(times, 'time')})"))
-    return [*rows, *([("stopped", found.stopped)] if found.stopped else [])]
+    return [*rows, *([("stopped", result.stopped)] if result.stopped else [])]
 
 
-def data(found: LockstepResult) -> dict[str, Any]:
+def data(result: LockstepResult) -> dict[str, Any]:
     """Return the result as JSON values."""
-    seen, plan, mismatch = found.agreement, found.plan, None
-    if found.disagreement is not None:
-        events = list(map(event_text, found.disagreement.events))
-        mismatch = {"events": events, "differences": list(found.disagreement.sentences)}
+    seen, plan, mismatch = result.agreement, result.plan, None
+    if result.disagreement is not None:
+        events = list(map(event_text, result.disagreement.events))
+        mismatch = {"events": events, "differences": list(result.disagreement.sentences)}
     return {
-        "verdict": found.verdict.value,
+        "verdict": result.verdict.value,
         "releases": str(plan.releases),
         "walks": {"first": plan.first, "done": seen.walks, "of": plan.walks, "seed": plan.seed},
         "steps": seen.steps,
         "in_vain": seen.in_vain,
         "taken": dict(sorted(seen.taken.items())),
-        "never_taken": found.never_taken,
+        "never_taken": result.never_taken,
         "deviations": {
             name: {"times": times, "sentence": NAMED[name].sentence, "releases": NAMED[name].releases}
             for name, times in sorted(seen.deviations.items())

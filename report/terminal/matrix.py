@@ -26,34 +26,34 @@ Observed = Mapping[str, Observations]
 MARKS: dict[Seen, str] = {"shown": "X", "absent": ".", "open": "?"}
 
 
-def observed_mark(cell: Cell, found: Observed) -> Seen | None:
+def observed_mark(cell: Cell, observed: Observed) -> Seen | None:
     """Return what was seen of the cell's switch in the cell's release; None where that was not run."""
     release = ".".join(map(str, cell.profile.release))
     if cell.profile.kind == "broker":
         parts = [COORDINATOR, SERVED]
     else:
         parts = [CONSUMER, CLIENT] if cell.profile.name.startswith("java-") else []
-    seen = (found[part].found.get((cell.switch, release)) for part in parts if part in found)
+    seen = (observed[part].found.get((cell.switch, release)) for part in parts if part in observed)
     return next((one.seen for one in seen if one is not None), None)
 
 
-def unexplained(cells: Sequence[Cell], found: Observed) -> bool:
+def unexplained(cells: Sequence[Cell], observed: Observed) -> bool:
     """Check whether something is not as the catalogue says, and nobody has said why."""
     switches = {cell.switch for cell in cells}
     return any(not cell.agrees and not cell.why for cell in cells) or any(
-        not one.why for one in differences(switches, found)
+        not one.why for one in differences(switches, observed)
     )
 
 
-def differences(switches: set[str], found: Observed) -> Iterator[Difference]:
+def differences(switches: set[str], observed: Observed) -> Iterator[Difference]:
     """Yield where what was observed is not as the catalogue says."""
-    for part, of in found.items():
+    for part, of in observed.items():
         for switch in of.switches if part != CLIENT else ():
             if switch in switches:
                 yield from of.differences(switch)
 
 
-def data(cells: Sequence[Cell], found: Observed) -> list[dict[str, Any]]:
+def data(cells: Sequence[Cell], observed: Observed) -> list[dict[str, Any]]:
     """Return a row for each cell."""
     return [
         {
@@ -63,7 +63,7 @@ def data(cells: Sequence[Cell], found: Observed) -> list[dict[str, Any]]:
             "mark": cell.mark.name.lower(),
             "expected": cell.expected,
             "agrees": cell.agrees,
-            "observed": observed_mark(cell, found),
+            "observed": observed_mark(cell, observed),
         }
         for cell in cells
     ]
@@ -73,16 +73,16 @@ ABOUT = "one release at a time: clients with a coordinator as specified, and the
 """Of which groups a matrix speaks."""
 
 
-def render(cells: Sequence[Cell], found: Observed, *, markdown: bool = False) -> str:
+def render(cells: Sequence[Cell], observed: Observed, *, markdown: bool = False) -> str:
     """Clients and brokers apart, rows are switches and columns releases; then what differs, and why."""
     lines = [] if markdown else [*labelled("about", ABOUT), ""]
-    lines += [*_grids(cells, found, markdown), *_legend(), ""]
-    lines += _observed(list(dict.fromkeys(cell.switch for cell in cells)), found)
+    lines += [*_grids(cells, observed, markdown), *_legend(), ""]
+    lines += _observed(list(dict.fromkeys(cell.switch for cell in cells)), observed)
     differing = [cell for cell in cells if not cell.agrees]
     for cell in differing:
         lines += labelled("model" if cell.why else "!", differs(cell))
-    for one in differences({cell.switch for cell in cells}, found):
-        lines += labelled("observed" if one.why else "!", observed_text(one, found))
+    for one in differences({cell.switch for cell in cells}, observed):
+        lines += labelled("observed" if one.why else "!", observed_text(one, observed))
     return "\n".join([*lines, tally(cells)])
 
 
@@ -93,9 +93,9 @@ def differs(cell: Cell) -> str:
     return text + (f"; {cell.why}" if cell.why else "")
 
 
-def observed_text(one: Difference, found: Observed) -> str:
+def observed_text(one: Difference, observed: Observed) -> str:
     """Return how Kafka's code differs from the catalogue, and why where that is known."""
-    where = f"{one.part} {found[one.part].spans(one.releases)}"
+    where = f"{one.part} {observed[one.part].spans(one.releases)}"
     return f"{one.switch} is {one.seen} in {where}" + (f": {one.why}" if one.why else "")
 
 
@@ -107,16 +107,16 @@ def tally(cells: Sequence[Cell]) -> str:
     return f"{len(cells)} cells, {len(differing)} differ from the catalogue{tail}"
 
 
-def _grids(cells: Sequence[Cell], found: Observed, markdown: bool) -> Iterator[str]:
+def _grids(cells: Sequence[Cell], observed: Observed, markdown: bool) -> Iterator[str]:
     for kind in ("client", "broker"):
-        mine = [cell for cell in cells if cell.profile.kind == kind]
-        if not mine:
+        of_kind = [cell for cell in cells if cell.profile.kind == kind]
+        if not of_kind:
             continue
-        columns = list(dict.fromkeys(cell.profile.name for cell in mine))
-        marks = {(cell.switch, cell.profile.name): _mark(cell, found) for cell in mine}
+        columns = list(dict.fromkeys(cell.profile.name for cell in of_kind))
+        marks = {(cell.switch, cell.profile.name): _mark(cell, observed) for cell in of_kind}
         rows = [
             (_name(switch), [marks.get((switch, column), "") for column in columns])
-            for switch in dict.fromkeys(cell.switch for cell in mine)
+            for switch in dict.fromkeys(cell.switch for cell in of_kind)
         ]
         if markdown:
             yield from table([kind, *columns], ((name, *row) for name, row in rows))
@@ -129,9 +129,9 @@ def _name(switch: str) -> str:
     return f"{entries[0].id if entries else '-'} {switch}"
 
 
-def _mark(cell: Cell, found: Observed) -> str:
+def _mark(cell: Cell, observed: Observed) -> str:
     model = cell.mark.value if cell.agrees or cell.why else "!"
-    seen = observed_mark(cell, found)
+    seen = observed_mark(cell, observed)
     return model + ("" if seen is None else MARKS[seen])
 
 
@@ -144,19 +144,19 @@ _PROGRAMS = {SERVED: "coordinator of consumer groups"}
 """Parts whose name says too little."""
 
 
-def _observed(switches: Sequence[str], found: Observed) -> Iterator[str]:
+def _observed(switches: Sequence[str], observed: Observed) -> Iterator[str]:
     """Of each switch the releases in which it shows, which are more than the columns."""
-    for part, of in found.items():
+    for part, of in observed.items():
         for switch in of.switches:
             if switch in switches:
                 spans = [
                     f"{seen} in {of.spans(where)}" for seen in MARKS if (where := of.where(switch, seen))
                 ]
                 yield f"{_PROGRAMS.get(part, part)} {switch}: {'; '.join(spans)}"
-    shown = [part for part, of in found.items() if set(of.switches) & set(switches)]
+    shown = [part for part, of in observed.items() if set(of.switches) & set(switches)]
     for part in shown:
         kind = "consumer" if part in (COORDINATOR, SERVED) else "coordinator"
-        releases = count(len(found[part].releases), "release")
-        yield f"({releases} of the {_PROGRAMS.get(part, part)}, with {kind} {found[part].other})"
+        releases = count(len(observed[part].releases), "release")
+        yield f"({releases} of the {_PROGRAMS.get(part, part)}, with {kind} {observed[part].other})"
     if shown:
         yield ""

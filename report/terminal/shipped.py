@@ -59,7 +59,9 @@ def _header(report: ShippedProof) -> Iterator[str]:
         yield from labelled("neutral", f"no effect on the logic: {', '.join(protocol.beside)}")
     for title, findings in report.groups:
         if findings.idle:
-            yield from labelled("unused", f"not known to be possible with {title}: {', '.join(findings.idle)}")
+            yield from labelled(
+                "unused", f"not known to be possible with {title}: {', '.join(findings.idle)}"
+            )
 
 
 def _table(report: ShippedProof) -> list[str]:

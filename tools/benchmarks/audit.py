@@ -170,11 +170,11 @@ def audited(directory: Path, argument: str) -> dict[str, Any]:
     shutil.rmtree(out, ignore_errors=True)
     plan = AuditPlan(paths=(str(directory / form),), out=out, master="" if driver == "one" else driver)
     with Meter() as meter:
-        found = run_audit(plan)
-    if found.failed:
-        raise RuntimeError(found.failed)
+        audit = run_audit(plan)
+    if audit.failed:
+        raise RuntimeError(audit.failed)
     scored = score(directory / "truth", out / "findings") if (directory / "truth").exists() else {}
-    return meter.row(events=found.events, found=fingerprint(out / "findings"), **scored)
+    return meter.row(events=audit.events, found=fingerprint(out / "findings"), **scored)
 
 
 def fingerprint(findings: Path) -> str:

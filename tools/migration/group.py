@@ -293,14 +293,22 @@ class MigrationGroup:
         return True
 
     def _standing(self) -> tuple[object, ...]:
-        known = self.state.coordinator
-        return (known.state, known.generation, known.consumer, self.owners(), self.converted)
+        coordinator = self.state.coordinator
+        return (
+            coordinator.state,
+            coordinator.generation,
+            coordinator.consumer,
+            self.owners(),
+            self.converted,
+        )
 
     def _all_known(self) -> bool:
         """Check whether whoever is registered is there, so that no session has still to end."""
-        known = self.state.coordinator
-        ids = {one.id for one in (known.consumer.members if known.consumer else known.members)}
-        if known.pending_joins:
+        coordinator = self.state.coordinator
+        ids = {
+            one.id for one in (coordinator.consumer.members if coordinator.consumer else coordinator.members)
+        }
+        if coordinator.pending_joins:
             return False
         there = filter(self.is_up, self.letters)
         return ids <= {self.id_of(who) for who in there if who in self.up or not self.played[who].dead}

@@ -98,7 +98,9 @@ def needed() -> str:
             events = len(steps_of(refutation.path))
             yield f"`{one.name}`", one.sentence, fails, f"{refutation.goal} (`{refutation.clause}`)", events
 
-    return _table(("decision", "alternative", "obligation that fails", "broken property", "steps of the run"), rows())
+    return _table(
+        ("decision", "alternative", "obligation that fails", "broken property", "steps of the run"), rows()
+    )
 
 
 def kept_otherwise() -> str:

@@ -193,7 +193,7 @@ class Attribution:
     def explain(self, broken: Sequence[BreakingScenario]) -> list[CauseFound]:
         """Return the causes behind what is ``broken``, each with a counterexample, the most real first."""
         found: dict[Cause, CauseFound] = {}
-        known: list[CauseFound] = []
+        causes: list[CauseFound] = []
         if (always := self._always(broken)) is not None:
             found[always.cause] = always
             broken = [one for one in broken if one.found.breach.kind != always.cause.kind]
@@ -203,7 +203,7 @@ class Attribution:
             starts = sorted(shown, key=lambda one: (realism(one.scenario), *one.order))
             first, *others = [*([sought[cause]] if cause in sought else ()), *starts][: self.starts]
             if self.expected(cause.key(self.clause, first.scenario.protocol)):
-                known.append(CauseFound(cause=cause, broken=tuple(shown), small=first.scenario, first=first))
+                causes.append(CauseFound(cause=cause, broken=tuple(shown), small=first.scenario, first=first))
             elif len(found) < self.most:
                 small = self._add(found, cause, first, shown)
                 while others and not is_small(small, LEGIBLE):
@@ -211,7 +211,7 @@ class Attribution:
         for kind in sorted(self._met.keys() - {cause.kind for cause in found})[: self.most - len(found)]:
             scenario, breach = self._met[kind]
             self._add(found, Cause(kind, ()), BreakingScenario(scenario, breach, broken[0].number), ())
-        return sorted((*found.values(), *known), key=lambda one: one.order)
+        return sorted((*found.values(), *causes), key=lambda one: one.order)
 
     def _always(self, broken: Sequence[BreakingScenario]) -> CauseFound | None:
         """Return what has no answer even for the plainest group. Nothing else is behind it, and to look for
@@ -261,8 +261,8 @@ class Attribution:
             played = self.plays([*fit.values()]) if fit else ()
             for number, (record, cost) in zip(fit, played, strict=True):
                 self._left -= cost
-                found = record.breach_of(self.clause.id)
-                rounds[number] = math.inf if found and found.breach.kind == kind else len(record.calls)
+                broken = record.breach_of(self.clause.id)
+                rounds[number] = math.inf if broken and broken.breach.kind == kind else len(record.calls)
             self._left -= 1  # also where nothing fits
             return rounds
 
@@ -418,12 +418,12 @@ class Attribution:
         key = self._digest(scenario)
         record, cost = self._played.pop(key) if key in self._played else self.plays([scenario])[0]
         self._left -= cost
-        found = record.breach_of(self.clause.id)
-        if found is None:
+        broken = record.breach_of(self.clause.id)
+        if broken is None:
             return None
-        if found.breach.kind == kind:
-            return record, found
-        self._met.setdefault(found.breach.kind, (scenario, found))
+        if broken.breach.kind == kind:
+            return record, broken
+        self._met.setdefault(broken.breach.kind, (scenario, broken))
         return None
 
     def _digest(self, scenario: Scenario) -> bytes:

@@ -328,12 +328,12 @@ class Lockstep:
                         yield event, outcome
 
     def _elected(self, state: State) -> Iterator[tuple[Event, Outcome]]:
-        known = self.group.state.coordinator
-        leader = self.ids.name(known.leader)
+        coordinator = self.group.state.coordinator
+        leader = self.ids.name(coordinator.leader)
         for event, outcome in self._possible("join phase ends", NOBODY, state):
             group = self.built.value(self.built.apply(state, event, outcome), "group")
             chosen = group.leader is None or spelled(*group.leader) == leader
-            if chosen and group.protocol in (None, known.protocol):
+            if chosen and group.protocol in (None, coordinator.protocol):
                 yield event, outcome
 
     def _possible(self, name: str, who: int, state: State) -> Iterator[tuple[Event, Outcome]]:
@@ -344,13 +344,13 @@ class Lockstep:
 
     def _learn(self, before: State, after: State) -> None:
         """Member ids that were given in this step."""
-        known = self.group.state.coordinator
+        coordinator = self.group.state.coordinator
         for slot in self.setup.slots:
             old = {record.id for record in records_of(self.built, before, slot)}
             fresh = [r.id for r in records_of(self.built, after, slot) if r.id not in old]
             if fresh:
-                real = [one.id for one in known.members if one.client[-1] == letter(slot)]
-                real += [one for one in known.pending_joins if one[1:2] == letter(slot)]
+                real = [one.id for one in coordinator.members if one.client[-1] == letter(slot)]
+                real += [one for one in coordinator.pending_joins if one[1:2] == letter(slot)]
                 self.ids.learn(slot, fresh, real)
 
     def _part(self, state: State, part: str, slot: int) -> Any:

@@ -204,30 +204,30 @@ class _CodeSight:
         self.group, self.ids, self.setup = group, ids, group.setup
 
     def all(self) -> dict[str, str]:
-        known = self.group.state.coordinator
-        exists = known.state is not None and known.state not in ("DEAD", "EMPTY")
-        seen = {"the group": known.state if exists and known.state else "empty"}
+        coordinator = self.group.state.coordinator
+        exists = coordinator.state is not None and coordinator.state not in ("DEAD", "EMPTY")
+        seen = {"the group": coordinator.state if exists and coordinator.state else "empty"}
         if exists:
-            seen["its generation"] = str(known.generation)
-        if known.state in ("COMPLETING_REBALANCE", "STABLE"):
-            seen["its leader"] = self.ids.name(known.leader)
-            seen["its protocol"] = str(known.protocol)
-        for one in known.members:
+            seen["its generation"] = str(coordinator.generation)
+        if coordinator.state in ("COMPLETING_REBALANCE", "STABLE"):
+            seen["its leader"] = self.ids.name(coordinator.leader)
+            seen["its protocol"] = str(coordinator.protocol)
+        for one in coordinator.members:
             seen |= self._record(one)
-        for real in known.pending_joins:
+        for real in coordinator.pending_joins:
             seen[f"member id {self.ids.name(real)}"] = "pending"
         for member in self.group.members:
             seen |= self._member(member)
         return seen
 
     def _record(self, one: RegisteredMember) -> dict[str, str]:
-        known = self.group.state.coordinator
+        coordinator = self.group.state.coordinator
         name = f"member id {self.ids.name(one.id)}"
         seen = {name: self._claim(one.claims), f"{name} has joined": str(one.joining)}
         seen[f"{name} is new"] = str(one.new)
-        if known.state == "COMPLETING_REBALANCE":
-            seen[f"{name} has synced"] = str(one.id not in known.pending_syncs)
-        if known.state == "STABLE":
+        if coordinator.state == "COMPLETING_REBALANCE":
+            seen[f"{name} has synced"] = str(one.id not in coordinator.pending_syncs)
+        if coordinator.state == "STABLE":
             seen[f"{name} is assigned"] = self._parts(one.assigned or ())
         return seen
 

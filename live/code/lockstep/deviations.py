@@ -62,8 +62,8 @@ def _pending_leave(step: ReplayStep, after: State, code: CodeGroup, memory: Memo
         left = step.member().id
     else:
         return None
-    mine = s.find(step.records(), left)
-    if mine is None or mine.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
+    record = s.find(step.records(), left)
+    if record is None or record.meta is not None or code.state.coordinator.state != "PREPARING_REBALANCE":
         return None
     group = step.built.value(after, "group")
     if group.state not in (p.GroupState.STABLE, p.GroupState.COMPLETING):
@@ -124,9 +124,9 @@ def _other_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory
         return None
     if step.built.value(after, "group").state is p.GroupState.PREPARING:
         return None
-    known = next((one for one in memory.before.members if one.id == request.member_id), None)
+    record = next((one for one in memory.before.members if one.id == request.member_id), None)
     mine = s.find(step.records(), asking.id)
-    if known is None or known.claims == request.claims or mine is None or mine.meta is None:
+    if record is None or record.claims == request.claims or mine is None or mine.meta is None:
         return None
     return _with_noise(step, mine, 1 - mine.meta.noise)
 
@@ -139,19 +139,19 @@ def _same_bytes(step: ReplayStep, after: State, code: CodeGroup, memory: Memory)
         return None
     if now.state not in ("COMPLETING_REBALANCE", "STABLE") or now.generation != before.generation:
         return None
-    mine = s.find(step.records(), asking.id)
-    if mine is None or mine.meta is None:
+    record = s.find(step.records(), asking.id)
+    if record is None or record.meta is None:
         return None
-    if mine.meta.noise == asking.meta.noise:
+    if record.meta.noise == asking.meta.noise:
         return None
-    return _with_noise(step, mine, asking.meta.noise)
+    return _with_noise(step, record, asking.meta.noise)
 
 
-def _with_noise(step: ReplayStep, mine: s.MemberRecord, noise: int) -> State | None:
+def _with_noise(step: ReplayStep, record: s.MemberRecord, noise: int) -> State | None:
     """Return the state after the step if what the coordinator knows of its member had been written down
     so."""
-    assert mine.meta is not None
-    other = mine._replace(meta=mine.meta._replace(noise=noise))
+    assert record.meta is not None
+    other = record._replace(meta=record.meta._replace(noise=noise))
     before = step.built.put(step.before, f"record {step.name}", s.put(step.records(), other))
     outcome = step.built.outcome(before, step.event)
     return None if outcome is None else step.built.apply(before, step.event, outcome)
@@ -297,8 +297,8 @@ def _late_join_waits(step: ReplayStep, after: State, code: CodeGroup, memory: Me
     wire = step.wire(after=True)
     if not isinstance(wire, s.JoinParked):
         return None
-    mine = s.find(step.records(after=True), wire.id)
-    if late.id != wire.id or mine is None or not mine.joined:
+    record = s.find(step.records(after=True), wire.id)
+    if late.id != wire.id or record is None or not record.joined:
         return None
     memory.unanswered[step.event.who] = OVERTAKEN.id
     return None

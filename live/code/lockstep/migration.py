@@ -234,10 +234,10 @@ class MigratingLockstep(ServedLockstep):
     def _empties(self) -> None:
         """A group that was left before its first join phase began is empty only after its delay, and a
         policy that lets no group go up keeps it until then."""
-        known = self._code.coordinator
+        coordinator = self._code.coordinator
         if (
-            known.state == PHASES[p.GroupState.PREPARING]
-            and not known.members
+            coordinator.state == PHASES[p.GroupState.PREPARING]
+            and not coordinator.members
             and not may_upgrade(self.setup)
         ):
             self._do({"do": "expire", "timer": "rebalance"})
@@ -261,10 +261,10 @@ class MigratingLockstep(ServedLockstep):
         if message.step is s.ClassicStep.JOIN:
             self._join(who, message)
             return
-        known = self._code.coordinator
+        coordinator = self._code.coordinator
         real = self._real[who, message.id]
         mine = (PHASES[p.GroupState.COMPLETING], real, self._kafka(message.generation))
-        if (known.state, known.leader, known.generation) == mine:
+        if (coordinator.state, coordinator.leader, coordinator.generation) == mine:
             self._leads = who
             return
         self._requests(
@@ -284,8 +284,8 @@ class MigratingLockstep(ServedLockstep):
         }
         if message.protocols:
             fields["protocols"] = list(message.protocols)
-        known = s.find(self._part(self.state, "record", who), message.id) is not None
-        real = "" if message.generation == p.NONE and not known else self._real[who, message.id]
+        record = s.find(self._part(self.state, "record", who), message.id) is not None
+        real = "" if message.generation == p.NONE and not record else self._real[who, message.id]
         if not real and self._instance(who) is None:
             self._exchange({"do": "send", "member": who, "member_id": "", **fields})
             answer = self._answers.pop()
@@ -299,8 +299,8 @@ class MigratingLockstep(ServedLockstep):
 
     def _named(self, who: int) -> str:
         """Return the id that Kafka has given to a static member."""
-        known = self._code.coordinator
-        everybody = known.members if known.consumer is None else known.consumer.members
+        coordinator = self._code.coordinator
+        everybody = coordinator.members if coordinator.consumer is None else coordinator.consumer.members
         return next((one.id for one in everybody if one.instance == self._instance(who)), "")
 
     def _requests(self, who: int, fields: JsonLine) -> None:
@@ -430,5 +430,5 @@ class MigratingLockstep(ServedLockstep):
         return self._code.coordinator.state
 
     def _registered(self, real: str) -> RegisteredMember | None:
-        known = self._code.coordinator
-        return next((one for one in known.members if one.id == real), None)
+        coordinator = self._code.coordinator
+        return next((one for one in coordinator.members if one.id == real), None)

@@ -69,13 +69,15 @@ def observe_served(
     """Return the same of every switch, on each of these coordinators that has consumer groups. Raises
     ToolError."""
     listed = tuple(one for one in coordinators if version(one) >= version(REWRITTEN))
-    found: dict[tuple[str, str], Observation] = {}
+    observations: dict[tuple[str, str], Observation] = {}
     for release in listed if shown else ():
         progress(f"{SERVED} {release}")
         with Simulation([release], [consumer]) as simulation:
             on = CodeReleases(coordinator=release, consumers=(consumer,))
-            found |= {(switch, release): observed_on(simulation, one, on) for switch, one in shown.items()}
-    order = {(switch, release): found[switch, release] for switch in shown for release in listed}
+            observations |= {
+                (switch, release): observed_on(simulation, one, on) for switch, one in shown.items()
+            }
+    order = {(switch, release): observations[switch, release] for switch in shown for release in listed}
     return Observations(part=SERVED, releases=listed, other=consumer, found=order)
 
 

@@ -166,7 +166,7 @@ def drawn(seed: int, number: int) -> Random:
     return Random(f"{seed}/{number}")
 
 
-def lines_of(found: Disagreement) -> list[str]:
+def lines_of(disagreement: Disagreement) -> list[str]:
     """Return a disagreement as lines."""
-    lines = [f"{number:3} {event_text(event)}" for number, event in enumerate(found.events, 1)]
-    return [*lines, *(f"    {sentence}" for sentence in found.sentences)]
+    lines = [f"{number:3} {event_text(event)}" for number, event in enumerate(disagreement.events, 1)]
+    return [*lines, *(f"    {sentence}" for sentence in disagreement.sentences)]

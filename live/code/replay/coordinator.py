@@ -51,11 +51,11 @@ class CoordinatorWatch(RunNames):
         found.silent, found._requests = self.silent, dict(self._requests)
         return found
 
-    def views(self, known: CoordinatorState) -> dict[str, Any]:
+    def views(self, coordinator: CoordinatorState) -> dict[str, Any]:
         """Return what the clauses about states ask of the coordinator."""
-        values: dict[str, Any] = {"group": group_state(known)}
+        values: dict[str, Any] = {"group": group_state(coordinator)}
         for slot in self.setup.slots:
-            mine = [one for one in known.members if slot_of(one) == slot]
+            mine = [one for one in coordinator.members if slot_of(one) == slot]
             values[f"ids {letter(slot)}"] = len(mine)
             values[f"size {letter(slot)}"] = sum(one.id not in self.silent for one in mine)
         return values
@@ -99,10 +99,10 @@ class CoordinatorWatch(RunNames):
         who = p.Slot(request.member)
         old = {one.id for one in before.members}
         rebalances = after.state == "PREPARING_REBALANCE" or after.generation > before.generation
-        known = next((one for one in before.members if one.id == request.member_id), None)
-        if known is not None:
-            follows = before.state == "STABLE" and before.leader != known.id
-            if (follows and known.claims == request.claims) or (
+        record = next((one for one in before.members if one.id == request.member_id), None)
+        if record is not None:
+            follows = before.state == "STABLE" and before.leader != record.id
+            if (follows and record.claims == request.claims) or (
                 before.state == "STABLE" and answer is not None and not rebalances
             ):
                 yield Repeated(who, rebalances)
@@ -153,9 +153,9 @@ def slot_of(one: RegisteredMember) -> p.Slot:
     return p.Slot(ord(one.client[-1]) - ord("A"))
 
 
-def group_state(known: CoordinatorState) -> p.GroupState:
+def group_state(coordinator: CoordinatorState) -> p.GroupState:
     """Return the state of the group in the model's terms."""
-    return _STATES.get(known.state or "", p.GroupState.DEAD)
+    return _STATES.get(coordinator.state or "", p.GroupState.DEAD)
 
 
 def assignors(claims: Iterable[SimulationClaim]) -> tuple[str, ...]:
@@ -163,5 +163,5 @@ def assignors(claims: Iterable[SimulationClaim]) -> tuple[str, ...]:
     return tuple(one.protocol for one in claims)
 
 
-def _ids(known: CoordinatorState) -> list[str]:
-    return [one.id for one in known.members]
+def _ids(coordinator: CoordinatorState) -> list[str]:
+    return [one.id for one in coordinator.members]

@@ -205,7 +205,7 @@ def observe_part(
     oldest = version(OLDEST_COORDINATOR if part == COORDINATOR else OLDEST_CONSUMER)
     listed = tuple(one for one in releases if version(one) >= oldest)
     needed = dict.fromkeys(one for several in runs.values() for run in several for one in _needed(run))
-    found: dict[tuple[str, str], Observation] = {}
+    observations: dict[tuple[str, str], Observation] = {}
     for first in range(0, len(listed) if runs else 0, AT_ONCE):
         several = listed[first : first + AT_ONCE]
         coordinators, consumers = (several, [other]) if part == COORDINATOR else ([other], several)
@@ -214,8 +214,10 @@ def observe_part(
                 progress(f"{part} {release}")
                 one = (release, other) if part == COORDINATOR else (other, release)
                 on = CodeReleases(coordinator=one[0], consumers=(one[1],))
-                found |= {(switch, release): observe(its, on, simulation) for switch, its in runs.items()}
-    order = {(switch, release): found[switch, release] for switch in runs for release in listed}
+                observations |= {
+                    (switch, release): observe(its, on, simulation) for switch, its in runs.items()
+                }
+    order = {(switch, release): observations[switch, release] for switch in runs for release in listed}
     return Observations(part=part, releases=listed, other=other, found=order)
 
 
@@ -294,8 +296,10 @@ def _time_passes(group: CodeGroup, there: Sequence[CodeMember]) -> bool:
     """Fire one timer of the coordinator that a group at work does not prevent; return False when there is
     none."""
     alive = {one.member_id for member in there if (one := group.state.members[member.slot]) is not None}
-    known = group.state.coordinator
-    gone = [one for one in (*(m.id for m in known.members), *known.pending_joins) if one not in alive]
+    coordinator = group.state.coordinator
+    gone = [
+        one for one in (*(m.id for m in coordinator.members), *coordinator.pending_joins) if one not in alive
+    ]
     for timer, member_id in (("rebalance", None), ("sync", None), *(("session", one) for one in gone)):
         with contextlib.suppress(NotEnabled):
             group.do("expire", timer=timer, **({} if member_id is None else {"member_id": member_id}))
@@ -315,19 +319,19 @@ def _alike(group: CodeGroup, before: object) -> bool:
 
 def _unsettled(group: CodeGroup, running: Sequence[CodeMember]) -> str:
     """Return what is not as it should be in the end, "" for nothing."""
-    known = group.state.coordinator
+    coordinator = group.state.coordinator
     there = [(member, one) for member in running if (one := group.state.members[member.slot]) and one.topics]
     if not there:
         return (
             ""
-            if known.state in (None, "EMPTY", "DEAD")
-            else f"nobody is there, and the group is {known.state}"
+            if coordinator.state in (None, "EMPTY", "DEAD")
+            else f"nobody is there, and the group is {coordinator.state}"
         )
-    if known.state != "STABLE":
-        return f"the group stays {known.state}"
+    if coordinator.state != "STABLE":
+        return f"the group stays {coordinator.state}"
     for member, one in there:
-        if one.generation != known.generation or one.state != "STABLE" or one.rejoin or one.joining:
-            return f"{letter(member.slot)} is not in generation {known.generation}"
+        if one.generation != coordinator.generation or one.state != "STABLE" or one.rejoin or one.joining:
+            return f"{letter(member.slot)} is not in generation {coordinator.generation}"
     owned = [name for _, one in there for name in one.owned]
     wanted = {name for _, one in there for name in _partitions(group, one.topics)}
     if sorted(owned) != sorted(wanted):

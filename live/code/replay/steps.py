@@ -182,10 +182,12 @@ class CodeSteps:
         records = [one for slot in self.setup.slots for one in step.records(name=letter(slot))]
         over = step.group().first or any(one.given_up for one in records)
         for _ in range(POLLS):  # a first phase goes on for as long as somebody new comes
-            known = self.group.state.coordinator
-            if known.state != "PREPARING_REBALANCE":
+            coordinator = self.group.state.coordinator
+            if coordinator.state != "PREPARING_REBALANCE":
                 return
-            late = [one.id for one in known.members if not one.joining] + list(known.pending_joins)
+            late = [one.id for one in coordinator.members if not one.joining] + list(
+                coordinator.pending_joins
+            )
             if late and not over:
                 raise Diverged(f"the join phase waits for {' '.join(late)}")
             self.group.do("expire", timer="rebalance")
@@ -197,9 +199,9 @@ class CodeSteps:
     def _session(self, step: ReplayStep) -> None:
         if step.event.action == "session expires":
             self._beats_not(step)
-        known = self.group.state.coordinator
-        ids = [one.id for one in known.members if one.client[-1] == step.name]
-        ids += [one for one in known.pending_joins if one[1:2] == step.name]
+        coordinator = self.group.state.coordinator
+        ids = [one.id for one in coordinator.members if one.client[-1] == step.name]
+        ids += [one for one in coordinator.pending_joins if one[1:2] == step.name]
         if not ids:
             raise Diverged(f"the coordinator does not know {step.name}")
         self.group.do("expire", timer="session", member_id=ids[0])

@@ -106,7 +106,7 @@ def _messages(group: SearchedGroup, slot: int) -> Iterator[CodeChoice]:
     queue = [one for one in group.queue(slot) if one.api != FOUND]
     if queue and group.waits(slot) is None:
         first_sent = queue[0]
-        known = group.state.coordinator
+        coordinator = group.state.coordinator
         match first_sent.api:
             case "JoinGroup":
                 event = Event("join request", slot)
@@ -117,8 +117,10 @@ def _messages(group: SearchedGroup, slot: int) -> Iterator[CodeChoice]:
             case api:
                 event = Event("late request arrives", slot, _OTHERS.get(api, api))
         yield CodeChoice("arrive", event)
-        current = known.state == "COMPLETING_REBALANCE" and known.generation == first_sent.generation
-        if first_sent.api == "SyncGroup" and current and first_sent.member_id == known.leader:
+        current = (
+            coordinator.state == "COMPLETING_REBALANCE" and coordinator.generation == first_sent.generation
+        )
+        if first_sent.api == "SyncGroup" and current and first_sent.member_id == coordinator.leader:
             yield CodeChoice("append fails", Event("append fails", slot), True)
 
 
@@ -190,19 +192,19 @@ def _trouble(group: SearchedGroup, slot: int, consumer: ConsumerState) -> Iterat
 
 
 def _coordinator(group: SearchedGroup, faults: Sequence[str]) -> Iterator[CodeChoice]:
-    known = group.state.coordinator
-    if known.state == "PREPARING_REBALANCE":
-        missing = [one.id for one in known.members if not one.joining]
-        yield _phase("join", group, [*missing, *known.pending_joins])
-    elif known.state == "COMPLETING_REBALANCE" and known.pending_syncs:
-        yield _phase("sync", group, known.pending_syncs)
-    for one in (*(member.id for member in known.members), *known.pending_joins):
+    coordinator = group.state.coordinator
+    if coordinator.state == "PREPARING_REBALANCE":
+        missing = [one.id for one in coordinator.members if not one.joining]
+        yield _phase("join", group, [*missing, *coordinator.pending_joins])
+    elif coordinator.state == "COMPLETING_REBALANCE" and coordinator.pending_syncs:
+        yield _phase("sync", group, coordinator.pending_syncs)
+    for one in (*(member.id for member in coordinator.members), *coordinator.pending_joins):
         slot, number = group.slot(one), f"id {group.number(one)}"
         busy = group.at_work(one)
         yield CodeChoice(
             "session", Event("session timeout" if busy else "session expires", slot, number), busy
         )
-    if known.state is not None:
+    if coordinator.state is not None:
         yield CodeChoice("failover", Event("failover"), True)
         if any(one.api == "SyncGroup" for slot in group.setup.slots for one in group.queue(slot)):
             yield CodeChoice("failover", Event("failover", NOBODY, LOADING), True)
