@@ -16,8 +16,9 @@ export PYTHONDONTWRITEBYTECODE :=
 # Worksteal: each worker begins with one part in order, so that what tests share is made once, and no long
 # test is left alone at the end.
 PYTEST := $(BIN)/pytest -n 4 --dist worksteal --durations=10
-# A test that takes this long hangs; it ends with the stack of each thread, and the others go on.
-HANGS := -o timeout=600 -o timeout_method=thread
+# A test that takes this long hangs; it ends with the stack of each thread, and the others go on. A run that takes
+# longer than CI waits ends by itself, so that it still says what failed.
+HANGS := -o timeout=600 -o timeout_method=thread -o session_timeout=4500
 # While types are checked, which takes one processor, the tests are compiled: each worker would do it, at once.
 BEFORE = $(MAKE) --no-print-directory -j 2 lint compiled
 TARGET := cooperative-sticky

@@ -15,7 +15,7 @@ from tests.command import Ran, Rebalance
 from tests.expected import FLAG
 from tests.traces.published import hold_printed
 
-pytest_plugins = ["pytester", "tests.fixtures", "tests.skips"]
+pytest_plugins = ["pytester", "tests.fixtures", "tests.skips", "tests.by_night"]
 
 # A Java of a few seconds spends most of them compiling and collecting in parallel what it never runs again.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")

@@ -1,8 +1,9 @@
 """Discharging obligations: does each goal follow from its hypotheses, in groups of any size?
 
-Each question gets a solver in a context of its own, so that neither an answer nor what it costs depends on
-what was asked before, nor on which process asked. In order of what it costs, until one way succeeds or the
-units of the obligation are used up:
+The questions of one case share a solver for each set of hypotheses: a context for each question, and equal
+hypotheses asserted again, took half of a proof's time. One process asks a case from its first goal to its
+last, so neither an answer nor what it costs depends on other cases, nor on which process asked. In order of
+what it costs, until one way succeeds or the units of the obligation are used up:
 
 1. the facts and what is ``near`` the goal, for most goals the invariant itself before the step;
 2. all hypotheses;
@@ -167,12 +168,45 @@ def discharge(vocabulary: Vocabulary, case: ProofCase, limit: int = LIMIT) -> It
         yield replace(answer, units=budget.used, seconds=time.process_time() - began)
 
 
+class _Solvers:
+    """Solvers of one case, in one context: one for each set of hypotheses and seed."""
+
+    def __init__(self) -> None:
+        keep_freed_memory()
+        self._context = z3.Context()
+        self._solvers: dict[tuple[int, ...], tuple[Sequence[Term], z3.Solver]] = {}
+
+    def shows(
+        self, hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int = 0
+    ) -> ProofVerdict:
+        """Check whether the goal follows from the hypotheses; unknown when the budget is used up."""
+        solver = self._with(tuple(hypotheses.values()), seed)
+        solver.push()  # z3 takes what comes after it as it is, and finds more
+        solver.add(z3.Not(goal).translate(self._context))
+        result = budget.check(solver)
+        solver.pop()
+        if result == z3.unsat:
+            return ProofVerdict.PROVED
+        return ProofVerdict.REFUTED if result == z3.sat else ProofVerdict.UNKNOWN
+
+    def _with(self, formulas: Sequence[Term], seed: int) -> z3.Solver:
+        key = (seed, *(formula.get_id() for formula in formulas))
+        if key not in self._solvers:
+            solver = z3.SimpleSolver(ctx=self._context)
+            solver.set("random_seed", seed)
+            solver.set("ctrl_c", False)  # or Ctrl-C would be an unknown
+            solver.add(*(formula.translate(self._context) for formula in formulas))
+            self._solvers[key] = (formulas, solver)  # the formulas too: an id is theirs while they live
+        return self._solvers[key][1]
+
+
 class _Following:
     """Goals that are to follow from the hypotheses."""
 
     def __init__(self, vocabulary: Vocabulary, case: ProofCase) -> None:
         self.vocabulary = vocabulary
         self.case = case
+        self.shows = _Solvers().shows
         self.facts = case.facts()
         self.every = {**self.facts, **case.given}
         """All hypotheses."""
@@ -182,10 +216,10 @@ class _Following:
         case, goal = self.case, self.case.goals[name]()
         near = {other: case.given[other] for other in case.near.get(name, ()) if other in case.given}
         few = {**self.facts, **near}
-        if near and shows(few, goal, budget.share(SOON)) is ProofVerdict.PROVED:
+        if near and self.shows(few, goal, budget.share(SOON)) is ProofVerdict.PROVED:
             return GoalAnswer(goal=name, verdict=ProofVerdict.PROVED, formula=goal, used=few)
         answer = GoalAnswer(
-            goal=name, verdict=shows(self.every, goal, budget.share(SOON)), formula=goal, used=self.every
+            goal=name, verdict=self.shows(self.every, goal, budget.share(SOON)), formula=goal, used=self.every
         )
         if answer.verdict is ProofVerdict.PROVED:
             return answer
@@ -198,7 +232,7 @@ class _Following:
 
     def _alone(self, goal: Term, budget: Budget) -> ProofVerdict:
         for turn, seed in enumerate(SEEDS):
-            answer = shows(self.every, goal, budget.share(budget.left // (len(SEEDS) - turn)), seed)
+            answer = self.shows(self.every, goal, budget.share(budget.left // (len(SEEDS) - turn)), seed)
             if answer is not ProofVerdict.UNKNOWN:
                 return answer
         return ProofVerdict.UNKNOWN
@@ -223,25 +257,9 @@ class _Possible:
         if finite.possible(budget.share(budget.left // 2)):
             return answer
         # It contradicts them in groups of any size, or nobody knows.
-        shown = shows({**self.every, name: goal}, z3.BoolVal(False), budget)
+        shown = _Solvers().shows({**self.every, name: goal}, z3.BoolVal(False), budget)
         contradicts = shown is ProofVerdict.PROVED
         return replace(answer, verdict=ProofVerdict.REFUTED if contradicts else ProofVerdict.UNKNOWN)
-
-
-def shows(hypotheses: Mapping[str, Term], goal: Term, budget: Budget, seed: int = 0) -> ProofVerdict:
-    """Check whether the goal follows from the hypotheses; unknown when the budget is used up."""
-    keep_freed_memory()
-    context = z3.Context()
-    solver = z3.SimpleSolver(ctx=context)
-    solver.set("random_seed", seed)
-    solver.set("ctrl_c", False)  # or Ctrl-C would be an unknown
-    solver.add(*(formula.translate(context) for formula in hypotheses.values()))
-    solver.push()  # z3 takes what comes after it as it is, and finds more
-    solver.add(z3.Not(goal).translate(context))
-    result = budget.check(solver)
-    if result == z3.unsat:
-        return ProofVerdict.PROVED
-    return ProofVerdict.REFUTED if result == z3.sat else ProofVerdict.UNKNOWN
 
 
 # -- written out ---------------------------------------------------------------------------------------

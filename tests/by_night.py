@@ -1,0 +1,86 @@
+"""Tests of the day's tier that take longest and repeat, larger, what others hold by day: they run at night.
+
+Measured in one run of all tests: a fifth of them by number took three fifths of the time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+BY_NIGHT: Mapping[str, tuple[str, ...]] = {
+    "tests/cli/test_bugs_cli.py": ("test_one_of_an_assignor_is_found_by_the_check",),
+    "tests/cli/test_cli.py": ("test_the_hash_seed_changes_nothing",),
+    "tests/cli/test_explore_spark.py": ("test_a_violation_is_that_of_the_local_engine",),
+    "tests/cli/test_init_cli.py": ("test_the_job_of_a_python_project_runs_as_it_is_written[gitlab]",),
+    "tests/cli/test_upgrade_cli.py": ("test_two_hops_are_one_plan", "test_a_group_of_any_size_has_an_answer"),
+    "tests/explore/groups/test_bugs.py": (
+        "test_found[classic_static_must_leave]",
+        "test_found[no_downgrade_on_replace]",
+        "test_found[upgrade_keeps_target]",
+        "test_found[trust_all_claims]",
+        "test_found[static_downgrade_without_rebalance]",
+        "test_found[previous_epoch_overwritten]",
+        "test_found[unknown_member_admitted]",
+        "test_without_the_switch_its_clause_holds[max_generation_only]",
+        "test_without_the_switch_its_clause_holds[validate_raw_claims]",
+        "test_without_the_switch_its_clause_holds[commit_error_no_rejoin]",
+        "test_without_the_switch_its_clause_holds[commit_any_at_epoch]",
+    ),
+    "tests/explore/groups/test_consumer_scenarios.py": ("test_connections_that_break_do_no_harm",),
+    "tests/explore/groups/test_matrix.py": ("test_what_hides_a_bug_is_said",),
+    "tests/explore/groups/test_migration_scenarios.py": ("test_a_run_is_put_in_words",),
+    "tests/explore/groups/test_named_scenarios.py": (
+        "test_orbits_add_up",
+        "test_the_bound_on_rebalances_is_met[dynamic-2-2-1-6]",
+        *(
+            f"test_as_specified_nothing_breaks[{name}]"
+            for name in (
+                *("migration", "migration-failover", "migration-one-way", "consumer-topics", "failover"),
+                *("static-topics", "static-appends", "growing-eager", "leaving"),
+            )
+        ),
+    ),
+    "tests/explore/groups/test_upgrades.py": (
+        "test_there_is_no_plan_where_one_hop_has_none",
+        "test_what_a_release_claims_wrongly_anyway_is_not_held_against_a_path",
+        "test_two_owners_are_held_against_a_path_although_a_restart_has_them_too",
+        "test_a_group_of_any_size_is_answered_by_one_that_can_be_searched",
+    ),
+    "tests/explore/groups/test_worst_first.py": ("test_walks_go_on_after_a_mild_breach[swarm]",),
+    "tests/explore/random/test_stateful.py": ("test_as_specified_nothing_breaks_in_any_scenario[dynamic]",),
+    "tests/gate/compare/test_compare.py": ("test_the_cells_are_what_playing_shows",),
+    "tests/model/classic/test_protocol_group.py": (
+        "test_a_rolling_upgrade_of_static_members_breaks_nothing",
+        "test_a_group_whose_members_all_hang_settles",
+    ),
+    "tests/pipeline/audit/sources/test_distributed.py": ("test_the_same_events_counts_and_clients[4000]",),
+    "tests/pipeline/audit/test_both_drives.py": ("test_spark_hands_to_tasks_what_they_cannot_open",),
+    "tests/report/test_cases.py": ("test_an_upgrade_says_the_same_in_every_format[argv2-statuses2]",),
+    "tests/specs/classic/refinement/test_sampling.py": (
+        "test_a_wrong_claim_is_none_of_the_logic[claims_of_the_last_generation]",
+    ),
+    "tests/specs/classic/test_boundary.py": (
+        "test_an_older_claim_displaces_an_owner_where_the_gate_does_not_ask_for_the_newest",
+        "test_a_second_round_that_revokes_is_what_the_clauses_of_convergence_forbid",
+    ),
+    "tests/specs/classic/test_instances.py": (
+        "test_an_instance_that_is_known_and_becomes_another_member_is_noticed",
+    ),
+    "tests/specs/logic/test_spec_concrete.py": tuple(
+        f"test_random_formulas_mean_what_z3_says[{number}]" for number in range(2, 8)
+    ),
+    "tests/test_mutants.py": ("test_profile_ci_names_what_hangs[assign/4-NeverComesBack]",),
+    "tests/test_wheel.py": ("test_the_wheel_runs_from_an_index_of_its_own",),
+}
+"""File -> tests, each with all its cases or with one."""
+
+
+@pytest.hookimpl(tryfirst=True)  # before those of the night are left out
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark them."""
+    ids = {f"{path}::{name}" for path, names in BY_NIGHT.items() for name in names}
+    for item in items:
+        if item.nodeid in ids or item.nodeid.partition("[")[0] in ids:
+            item.add_marker(pytest.mark.nightly)
