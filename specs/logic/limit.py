@@ -1,6 +1,6 @@
 """What an answer of the solver may cost, in its own resource units.
 
-z3 counts what it does (``rlimit``), and the same question in a context of its own costs the same units on
+z3 counts what it does (``rlimit``), and equal questions asked in a context in the same order cost as much on
 every machine, however busy: so what is unknown here is unknown everywhere. There is no clock besides; a
 question that is given up is given up by its count alone.
 """

@@ -16,6 +16,7 @@ from rebalance_verifier.specs.classic.member import owns, send_join
 from rebalance_verifier.specs.classic.proof import proof
 from rebalance_verifier.specs.classic.safety import specification
 from rebalance_verifier.specs.classic.vocabulary import P, honest, none
+from rebalance_verifier.specs.logic import prover
 from rebalance_verifier.specs.logic.concrete import Stepper
 from rebalance_verifier.specs.logic.counterexample import (
     PREFER,
@@ -245,7 +246,7 @@ def units(outcomes: Iterable[ProofOutcome]) -> dict[tuple[str, str, str, str], i
     return {(one.theorem, one.kind, one.case, one.goal): one.units for one in outcomes}
 
 
-def test_an_obligation_costs_the_same_alone_in_any_order_and_in_any_process():
+def test_a_case_costs_the_same_alone_in_any_order_and_in_any_process():
     """Refuted ones too, with their groups."""
     among = theorems(locks(guarded=False))
     together, in_two = (
@@ -255,22 +256,38 @@ def test_an_obligation_costs_the_same_alone_in_any_order_and_in_any_process():
     assert max(together.values()) > min(together.values()) > 0
     for theorem in reversed(among):
         for case in reversed(theorem.cases):
-            for goal in reversed([*case.goals]):
-                alone = replace(case, goals={goal: case.goals[goal]})
-                (answer,) = discharge(theorem.vocabulary, alone)
-                assert answer.units == together[theorem.name, case.kind, case.name, goal]
+            for answer in discharge(theorem.vocabulary, case):
+                assert answer.units == together[theorem.name, case.kind, case.name, answer.goal]
 
 
 @pytest.mark.slow
-def test_an_obligation_of_the_protocol_costs_the_same_alone():
-    """The others of its case, and what was asked before them, change nothing."""
-    case = step(specification(), "lead")
-    every = {answer.goal: answer.units for answer in discharge(specification().vocabulary, case)}
+def test_a_case_of_the_protocol_costs_the_same_after_another():
+    def cost(spec: Specification, action: str) -> list[int]:
+        return [answer.units for answer in discharge(spec.vocabulary, step(spec, action))]
+
     spec = specification()
-    case = step(spec, "lead")
-    for goal in [*case.goals][::-4]:
-        (answer,) = discharge(spec.vocabulary, replace(case, goals={goal: case.goals[goal]}))
-        assert answer.units == every[goal], goal
+    cost(spec, "join")
+    assert cost(spec, "lead") == cost(specification(), "lead")
+
+
+def test_what_is_proved_does_not_depend_on_the_goals_before(monkeypatch):
+    """The goals of a case share solvers; also where no more than one is kept."""
+    among = theorems(locks(guarded=False))
+
+    def verdicts() -> list[tuple[str, ProofVerdict]]:
+        return [(one.goal, one.verdict) for case in prove(among) for one in case]
+
+    shared = verdicts()
+    monkeypatch.setattr(prover, "KEPT", 1)
+    assert verdicts() == shared
+    alone = [
+        (answer.goal, answer.verdict)
+        for theorem in among
+        for case in theorem.cases
+        for goal in case.goals
+        for answer in discharge(theorem.vocabulary, replace(case, goals={goal: case.goals[goal]}))
+    ]
+    assert alone == shared
 
 
 # -- written out ---------------------------------------------------------------------------------------
