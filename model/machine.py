@@ -430,22 +430,32 @@ def chain(name: str, first: Action, *then: Action, whole: bool = False) -> Actio
     reads = tuple(dict.fromkeys(n for action in (first, *then) for n in (*action.reads, *action.writes)))
     writes = tuple(dict.fromkeys(n for action in (first, *then) for n in action.writes))
 
-    def go(values: dict[str, Value], rest: tuple[Action, ...]) -> Iterator[Outcome]:
-        if not rest:
-            yield Outcome(tuple(values[name] for name in writes))
+    position = {name: number for number, name in enumerate(reads)}
+    ends = [position[name] for name in writes]
+    parts = [
+        (action, [position[name] for name in action.reads], [position[name] for name in action.writes])
+        for action in (first, *then)
+    ]
+
+    def go(values: Sequence[Value], number: int) -> Iterator[Outcome]:
+        if number == len(parts):
+            yield Outcome(tuple([values[at] for at in ends]))
             return
-        action, later = rest[0], rest[1:]
-        enabled = action.guard is None or action.guard(values[action.reads[0]])
-        outcomes = list(action.run(*(values[name] for name in action.reads))) if enabled else []
-        if not outcomes and action is not first and not whole:
-            yield from go(values, later)
+        action, takes, puts = parts[number]
+        enabled = action.guard is None or action.guard(values[takes[0]])
+        outcomes = list(action.run(*[values[at] for at in takes])) if enabled else []
+        if not outcomes and number and not whole:
+            yield from go(values, number + 1)
         for outcome in outcomes:
-            for end in go({**values, **dict(zip(action.writes, outcome.values, strict=True))}, later):
+            after = list(values)
+            for at, value in zip(puts, outcome.values, strict=True):
+                after[at] = value
+            for end in go(after, number + 1):
                 choice = " ".join(word for word in (outcome.choice, end.choice) if word)
                 yield Outcome(end.values, choice, (*outcome.seen, *end.seen))
 
     def run(*values: Value) -> Iterator[Outcome]:
-        return go(dict(zip(reads, values, strict=True)), (first, *then))
+        return go(values, 0)
 
     return first._replace(name=name, reads=reads, writes=writes, run=run)
 

@@ -76,7 +76,7 @@ class ConsumerConfig:
     leaves: bool = True
     group_protocol: str = CLASSIC
 
-    @property
+    @cached_property
     def eager(self) -> bool:
         """EAGER unless every assignor can do COOPERATIVE (``ConsumerCoordinator``'s constructor).
 
