@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from rebalance_verifier.explore.engine.backtrace import shown_by, unfold
 from rebalance_verifier.explore.engine.memo import Columns, Remark
-from rebalance_verifier.explore.engine.search import DEADLOCK, Graph, ModelTrace
+from rebalance_verifier.explore.engine.search import DEADLOCK, Graph, ModelTrace, OrbitGraph
 from rebalance_verifier.explore.engine.space import BLOCK, Candidates, Space
 from rebalance_verifier.explore.engine.visited import Hashes, Index
 from rebalance_verifier.model.machine import State
@@ -36,17 +36,16 @@ class LevelHistory:
         goal = self.space.hashes([ids[row : row + 1] for ids in self.levels[depth]])
         return self._traces(goal, depth, "")
 
-    def graph(self) -> Graph:
-        """Return the steps that are no faults. Raises ValueError when states are merged by symmetry."""
+    def graph(self) -> OrbitGraph:
+        """Return the steps that are no faults, between the states that stand for their orbits."""
         space = self.space
-        if space.orbits is not None:
-            raise ValueError("no graph: states were merged by symmetry")
         index, total = Index(), 0
         for depth in range(len(self.levels)):
             for _, hashes in self._blocks(depth):
                 index.add(hashes, np.arange(total, total + len(hashes)))
                 total += len(hashes)
         parts: list[tuple[NDArray[np.int64], ...]] = [(np.zeros(0, np.int64),) * 3]
+        stays: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
         numbers = {id(table): number for number, table in enumerate(space.tables)}
         calm = [table for table in space.tables if not table.action.fault]
         base = 0
@@ -60,11 +59,13 @@ class LevelHistory:
                     target[order] = index.find(arrivals[order])
                     actions = np.array([numbers[id(table)] for table in found.tables])
                     parts.append((found.source + base, target, np.repeat(actions, np.diff(found.bounds))))
+                    stays.append(found.hashes == hashes[found.source])
                 base += len(hashes)
         source, target, action = (np.concatenate(part) for part in zip(*parts, strict=True))
         sizes = tuple(len(level[0]) for level in self.levels)
-        return Graph(
-            states=total, source=source, target=target, action=action, sizes=sizes, state=self._state
+        return OrbitGraph(
+            Graph(states=total, source=source, target=target, action=action, sizes=sizes, state=self._state),
+            np.concatenate(stays),
         )
 
     def _state(self, index: int) -> State:

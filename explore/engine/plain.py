@@ -12,7 +12,15 @@ from functools import partial
 import numpy as np
 from rebalance_verifier.explore.engine.backtrace import Shows, shown_by, unfold
 from rebalance_verifier.explore.engine.memory import resident
-from rebalance_verifier.explore.engine.search import DEADLOCK, Exploration, Graph, Limits, ModelTrace, Stop
+from rebalance_verifier.explore.engine.search import (
+    DEADLOCK,
+    Exploration,
+    Graph,
+    Limits,
+    ModelTrace,
+    OrbitGraph,
+    Stop,
+)
 from rebalance_verifier.explore.engine.tally import Tally
 from rebalance_verifier.model.machine import Machine, State
 from rebalance_verifier.properties.group.rules import Rules
@@ -125,8 +133,8 @@ class PlainHistory:
         ways.reverse()
         return unfold(machine, depth, lambda state, here: machine.normal(state) in ways[here], shows)
 
-    def graph(self) -> Graph:
-        """Return the steps that are no faults."""
+    def graph(self) -> OrbitGraph:
+        """Return the steps that are no faults; no states are merged."""
         machine, states = self.machine, [state for level in self.levels for state in level]
         index = {state: origin for origin, state in enumerate(states)}
         number = {(action.name, action.who): index for index, action in enumerate(machine.actions)}
@@ -141,7 +149,7 @@ class PlainHistory:
         ]
         source, target, action = np.array(edges, dtype=np.int64).reshape(-1, 3).T
         sizes = tuple(len(level) for level in self.levels)
-        return Graph(
+        graph = Graph(
             states=len(states),
             source=source,
             target=target,
@@ -149,3 +157,4 @@ class PlainHistory:
             sizes=sizes,
             state=states.__getitem__,
         )
+        return OrbitGraph(graph, source == target)

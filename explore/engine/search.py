@@ -145,6 +145,14 @@ class Graph:
         return bisect_right(list(accumulate(self.sizes)), index)
 
 
+class OrbitGraph(NamedTuple):
+    """Graph of the states that stand for their orbits, all states where none were merged. ``stays``: which
+    edges leave the state as it is; other loops lead to another state of the orbit."""
+
+    graph: Graph
+    stays: NDArray[np.bool_]
+
+
 class SearchHistory(Protocol):
     """Record of a search that an engine keeps, so that questions can be asked afterwards."""
 
@@ -154,8 +162,8 @@ class SearchHistory(Protocol):
     def traces_to(self, index: int) -> Iterator[ModelTrace]:
         """Yield every shortest trace to the state with this index."""
 
-    def graph(self) -> Graph:
-        """Return the steps that are no faults. Raises ValueError when states are merged by symmetry."""
+    def graph(self) -> OrbitGraph:
+        """Return the steps that are no faults, between the states that stand for their orbits."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -278,6 +286,15 @@ class Exploration:
         """Return the steps that are no faults, over all reachable states.
 
         Raises ValueError when the search was not complete, or merged states by symmetry.
+        """
+        if self.unreduced != self.distinct:
+            raise ValueError("no graph: states were merged by symmetry")
+        return self.orbit_graph().graph
+
+    def orbit_graph(self) -> OrbitGraph:
+        """Return the steps that are no faults, between states that stand for all reachable ones.
+
+        Raises ValueError when the search was not complete.
         """
         if len(self.levels) == 0 or self.expanded != self.distinct:
             raise ValueError(f"no graph of all reachable states: the search ended by {self.stop}")

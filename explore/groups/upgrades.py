@@ -175,11 +175,10 @@ def judge(
     (KeyboardInterrupt) passes through, when what was searched is in the ``checkpoint``.
     """
     built, clauses = machine(group), rules(group)
-    search = fast.explore(
-        built, clauses, limits or Limits(go_on=True), progress=report_progress, checkpoint=checkpoint
+    limits = limits or Limits(go_on=True)
+    search = _interruptible(
+        fast.explore(built, clauses, limits, symmetry=True, progress=report_progress, checkpoint=checkpoint)
     )
-    if search.stop is Stop.INTERRUPTED:
-        raise KeyboardInterrupt
     report_stage("counting what it costs")
     rebalances, pauses = cost(built, group) or (None, None)
     outcome = UpgradeOutcome(
@@ -214,8 +213,14 @@ def judge(
             anyway=first.clause in anyway,
         )
     report_stage("asking whether it settles")
-    settling = liveness.judge(built, clauses, search).settling if search.complete else ()
-    lasso = next((one.lasso for one in settling if one.lasso is not None), None)
+    lasso = None
+    if search.complete and not liveness.settles_by_orbits(built, clauses, search):
+        # A run that never settles is told step by step, of all states.
+        whole = _interruptible(fast.explore(built, clauses, limits, progress=report_progress))
+        if not whole.complete:
+            return replace(outcome, verdict=UpgradeVerdict.UNKNOWN)
+        settling = liveness.judge(built, clauses, whole).settling
+        lasso = next((one.lasso for one in settling if one.lasso is not None), None)
     if lasso is None:
         shows = len(group.consumers) >= path.shows_with
         return outcome if shows else replace(outcome, verdict=UpgradeVerdict.UNKNOWN)
@@ -243,11 +248,18 @@ def _anyway(path: Path, group: Setup, clauses: set[str]) -> set[str]:
             break
         consumers = tuple(replace(consumer, stages=(stage, stage)) for consumer in group.consumers)
         same = replace(group, consumers=consumers)
-        search = fast.explore(machine(same), rules(same).about(*left), Limits(go_on=len(left) > 1))
-        if search.stop is Stop.INTERRUPTED:
-            raise KeyboardInterrupt
+        search = _interruptible(
+            fast.explore(machine(same), rules(same).about(*left), Limits(go_on=len(left) > 1), symmetry=True)
+        )
         found |= {breach.clause for breach in search.breaches}
     return found
+
+
+def _interruptible(search: Exploration) -> Exploration:
+    """Return a search that was not interrupted. Raises KeyboardInterrupt for another."""
+    if search.stop is Stop.INTERRUPTED:
+        raise KeyboardInterrupt
+    return search
 
 
 def cost(built: Machine, group: Setup) -> tuple[int, int] | None:

@@ -2,7 +2,8 @@
 
 The graph is that of all reachable states, faults included, with the steps that are no faults: faults may
 stop in any state. All of this needs the whole graph, and no symmetry: a cycle of merged states need not
-be a cycle of states, and fairness tells members apart. ``Exploration.graph`` raises when asked for it.
+be a cycle of states, and fairness tells members apart. ``Exploration.graph`` raises when asked for it. But a
+cycle of states is one of their orbits too: ``settles_by_orbits`` finds out that there is none.
 
 A run may stay in a state for ever when nothing fair is enabled there. So the runs that break ``Finally``
 are those that stay so where the goal fails, and those that go round a fair cycle that leaves the goal.
@@ -95,7 +96,7 @@ def judge(machine: Machine, rules: Rules, search: Exploration, *, effort: int = 
 
     Raises ValueError when the search was not complete or used symmetry.
     """
-    graph = _graph(search)
+    graph = search.graph()
     return Liveness(
         tuple(settles(machine, rule, search, graph=graph, effort=effort) for rule in rules.finally_),
         tuple(counts(machine, rule, search, graph=graph, effort=effort) for rule in rules.bounded),
@@ -116,7 +117,7 @@ def settles(
     ``graph``: that of ``search``, where it has been made already. Raises ValueError when the search was not
     complete or used symmetry.
     """
-    graph = graph or _graph(search)
+    graph = graph or search.graph()
     depth = _depths(graph)
     steps = _steps(machine, graph)
     fair = (steps.weak | steps.strong)[graph.action]
@@ -153,6 +154,29 @@ def settles(
     )
 
 
+def settles_by_orbits(machine: Machine, rules: Rules, search: Exploration) -> bool:
+    """Check whether no run at all can stay in a state, or go round through one, where a goal fails.
+
+    Asked of orbits of states, so of far fewer; goals have to be symmetric, as the other rules of such a
+    search have. False says nothing: a cycle of orbits need not be one of states, nor fair. Raises ValueError
+    when the search was not complete.
+    """
+    graph, stays = search.orbit_graph()
+    steps = _steps(machine, graph)
+    fair = (steps.weak | steps.strong)[graph.action]
+    resting = np.bincount(graph.source[fair], minlength=graph.states) == 0
+    moves = np.flatnonzero(fair | ~stays)
+    steps = steps._replace(source=graph.source[moves], target=graph.target[moves], action=graph.action[moves])
+    cyclic = core(graph.states, steps.source, steps.target)
+    checked = np.flatnonzero(resting | cyclic)
+    for rule in rules.finally_:
+        fails = np.zeros(graph.states, np.bool_)
+        fails[checked] = ~_holds(machine, rule, graph, checked)
+        if (resting & fails).any() or winding(steps, fails, cyclic).any():
+            return False
+    return True
+
+
 def counts(
     machine: Machine,
     rule: Bounded,
@@ -166,7 +190,7 @@ def counts(
     Whether a step counts may depend on its action and member, not on its choice. Raises ValueError when
     the search was not complete or used symmetry, or when a step on the reported run counts otherwise.
     """
-    graph = graph or _graph(search)
+    graph = graph or search.graph()
     counting = np.array([rule.counts(Event(action.name, action.who)) for action in machine.actions])
     part = _parts(graph)
     forever = counting[graph.action] & (part[graph.source] == part[graph.target])
@@ -209,18 +233,12 @@ def dead_ends(
 
     Raises ValueError when the search was not complete or used symmetry.
     """
-    graph = graph or _graph(search)
+    graph = graph or search.graph()
     moves = graph.source != graph.target
     ends = np.flatnonzero(np.bincount(graph.source[moves], minlength=graph.states) == 0)
     if goals:
         ends = ends[~np.logical_and.reduce([_holds(machine, goal, graph, ends) for goal in goals])]
     return DeadEnds(len(ends), next(search.traces_to(int(ends[0]))) if len(ends) else None)
-
-
-def _graph(search: Exploration) -> Graph:
-    if search.unreduced != search.distinct:
-        raise ValueError("states are merged by symmetry: search without it to ask for liveness")
-    return search.graph()
 
 
 def _depths(graph: Graph) -> Ints:

@@ -29,7 +29,14 @@ from pyspark.sql.types import LongType, Row, StructField, StructType
 from rebalance_verifier.explore.engine.fast import Search, collision
 from rebalance_verifier.explore.engine.history import LevelHistory, about, follow, leading
 from rebalance_verifier.explore.engine.memo import Columns
-from rebalance_verifier.explore.engine.search import Exploration, Graph, Limits, ModelTrace, Progress, Stop
+from rebalance_verifier.explore.engine.search import (
+    Exploration,
+    Limits,
+    ModelTrace,
+    OrbitGraph,
+    Progress,
+    Stop,
+)
 from rebalance_verifier.explore.engine.space import Space
 from rebalance_verifier.explore.engine.tables import narrow
 from rebalance_verifier.explore.engine.tally import Tally
@@ -241,9 +248,8 @@ class SparkHistory:
         many."""
         return self._gathered().traces_to(index)
 
-    def graph(self) -> Graph:
-        """Return the steps that are no faults. Raises ValueError when states are merged by symmetry, or too
-        many."""
+    def graph(self) -> OrbitGraph:
+        """Return the steps that are no faults. Raises ValueError when there are too many states."""
         return self._gathered().graph()
 
     def _gathered(self) -> LevelHistory:

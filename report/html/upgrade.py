@@ -50,7 +50,7 @@ def _paths(report: UpgradeReport) -> Markup:
             "; ".join((one.path.sentence, *remarks(one))),
             *(
                 "" if figure is None else f"{figure:,}"
-                for figure in (one.rebalances, one.pauses, one.search.distinct)
+                for figure in (one.rebalances, one.pauses, one.search.unreduced)
             ),
         )
         for one in report.outcomes

@@ -150,7 +150,7 @@ def render(report: UpgradeReport, *, color: bool = False, page: str = "") -> str
 
 
 def _outcome(outcome: UpgradeOutcome, width: int, *, color: bool) -> Iterator[str]:
-    states = f"{count(outcome.search.distinct, 'state')}"
+    states = f"{count(outcome.search.unreduced, 'state')}"
     cost = "a quiet run does not settle"
     if outcome.rebalances is not None and outcome.pauses is not None:
         cost = f"{count(outcome.rebalances, 'rebalance')}, {count(outcome.pauses, 'partition-pause')}"
@@ -203,7 +203,7 @@ def _row(one: JudgedHop, outcome: UpgradeOutcome, report: UpgradeReport) -> dict
         "to": one.hop.new,
         "sentence": outcome.path.sentence,
         "verdict": outcome.verdict.value,
-        "states": outcome.search.distinct,
+        "states": outcome.search.unreduced,
         "rebalances": outcome.rebalances,
         "partition_pauses": outcome.pauses,
         "plan": list(outcome.path.plan),

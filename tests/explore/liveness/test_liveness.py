@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import combinations
+from random import Random
+from typing import cast
 
 import networkx as nx
 import pytest
@@ -14,7 +17,7 @@ from rebalance_verifier.explore.engine.search import Exploration, Limits
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.explore.liveness.lasso import Lasso, confirm
 from rebalance_verifier.explore.liveness.liveness import counts, dead_ends, settles
-from rebalance_verifier.model.machine import Event, Fairness, Machine, State
+from rebalance_verifier.model.machine import Event, Fairness, Machine, Permutation, State
 from rebalance_verifier.properties.group.rules import Bounded, Finally, Rules
 
 from tests.explore.liveness.toys_live import NONE, STRONG, WEAK, Row, random_table, restless, table, until
@@ -146,6 +149,58 @@ def test_symmetry_is_refused():
     for ask in questions:
         with pytest.raises(ValueError, match="symmetry"):
             ask()
+
+
+def mirrored(at: int) -> int:
+    """The other state of its orbit; 0 stands for itself."""
+    return -at
+
+
+MIRROR = (Permutation((0,), lambda at: at), Permutation((0,), lambda at: mirrored(cast(int, at))))
+
+
+def by_orbits(machine: Machine, rule: Finally) -> bool:
+    found = fast.explore(machine, NO_RULES, Limits(go_on=True), symmetry=True)
+    return liveness.settles_by_orbits(machine, Rules(finally_=(rule,)), found)
+
+
+def test_a_step_to_another_state_of_the_orbit_may_go_round_for_ever():
+    # A token goes to and fro. Each may take it out, but neither has it long enough to be obliged to.
+    out = (Row("out A", {1: (0,)}), Row("out B", {-1: (0,)}))
+    to_and_fro = Row("pass", {1: (-1,), -1: (1,)}, NONE)
+    machine = replace(table(*out, to_and_fro, initial=(1, -1)), symmetries=MIRROR)
+    answer = verdict(machine, until(0))
+    assert answer.lasso is not None
+    assert len(answer.lasso.cycle) == 2
+    assert not by_orbits(machine, until(0))
+    assert by_orbits(replace(table(*out, initial=(1, -1)), symmetries=MIRROR), until(0))
+
+
+def test_a_step_that_changes_nothing_and_need_not_be_taken_keeps_no_orbit_from_settling():
+    out = (Row("out A", {1: (0,)}), Row("out B", {-1: (0,)}))
+    nod = Row("nod", {1: (1,), -1: (-1,), 0: (0,)}, NONE)
+    machine = replace(table(*out, nod, initial=(1, -1)), symmetries=MIRROR)
+    assert verdict(machine, until(0)).holds
+    assert by_orbits(machine, until(0))
+
+
+def test_what_settles_by_orbits_settles():
+    said = Counter[tuple[bool, bool]]()
+    for seed in range(300):
+        random = Random(seed)
+        rows = []
+        for number in range(3):
+            drawn = {at: (random.randint(-3, 3),) for at in range(-3, 4) if random.randrange(5) < 2}
+            both = {mirrored(at): tuple(map(mirrored, targets)) for at, targets in drawn.items()}
+            fairness = random.choice((NONE, WEAK, STRONG))
+            rows += [Row(f"a{number}", drawn, fairness), Row(f"b{number}", both, fairness)]
+        machine = replace(table(*rows, initial=(1, -1)), symmetries=MIRROR)
+        goal = [at for at in range(4) if random.randrange(3)]
+        rule = until(*goal, *map(mirrored, goal))
+        said[by_orbits(machine, rule), settles(machine, rule, searched(machine)).holds] += 1
+    assert not said[True, False]
+    assert said[True, True] > 20
+    assert said[False, False] > 20
 
 
 def test_an_unfinished_search_is_refused():

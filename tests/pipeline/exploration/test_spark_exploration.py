@@ -83,7 +83,7 @@ def test_symmetry(apart, tmp_path):
     assert breaches[0]
     same_traces(build()[0], ours.breaches[0].clause, ours, theirs)
     with pytest.raises(ValueError, match="symmetry"):
-        theirs.history.graph()
+        theirs.graph()
 
 
 @pytest.mark.nightly  # by day tests/cli/test_explore_spark.py does so by the command
