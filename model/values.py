@@ -82,7 +82,8 @@ class Subscription:
 
     ``owned_partitions`` exists on the wire since version 1 (KIP-429), ``generation_id`` since 2
     (KIP-792, -1 when absent), ``rack_id`` since 3 (KIP-881). ``group_instance_id`` (KIP-345) comes
-    beside the metadata, in the JoinGroup response. ``version`` is the one the member wrote.
+    beside the metadata, in the JoinGroup response. ``version`` is the one the member wrote; ``short``: and
+    ended before owned partitions all the same (bug Q1).
     """
 
     topics: tuple[str, ...]
@@ -92,6 +93,7 @@ class Subscription:
     rack_id: str | None = None
     group_instance_id: str | None = None
     version: int = NEWEST_VERSION
+    short: bool = False
 
 
 Racks = tuple[str, ...]

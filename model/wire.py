@@ -68,6 +68,8 @@ def encode_subscription(sub: Subscription, version: int | None = None) -> bytes:
         _array("topics", [_string("topics", topic) for topic in sorted(sub.topics)]),
         _nullable_bytes("user_data", sub.user_data),
     ]
+    if sub.short:
+        return b"".join(parts)
     if version >= 1:
         parts.append(_topic_partitions("owned_partitions", sorted(sub.owned_partitions)))
     if version >= 2:

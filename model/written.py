@@ -7,7 +7,7 @@ it, or is held against it by a test.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -15,7 +15,7 @@ from typing import Any
 
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.model import wire
-from rebalance_verifier.model.values import Partitions, Subscription, TopicPartition
+from rebalance_verifier.model.values import NO_GENERATION, Partitions, Subscription, TopicPartition
 
 NAMED = ("c", "e", "a", "d", "b")
 """Topics in the order in which the application names them; each has one partition."""
@@ -23,6 +23,23 @@ TWICE = ("c", "e", "c")
 """Topics of an application that names one twice."""
 ASSIGNED = tuple(TopicPartition(topic, 0) for topic in sorted(NAMED))
 """What the client was assigned, from the second join on."""
+
+
+UserDataFormat = Callable[[Partitions, int], bytes | None]
+KAFKA_PYTHON = b"\0\1"
+"""Version that kafka-python 3 writes before the user data of its sticky assignor."""
+
+FORMATS: tuple[UserDataFormat, ...] = (
+    lambda owned, generation: None,
+    lambda owned, generation: b"",
+    lambda owned, generation: wire.encode_cooperative_user_data(generation),
+    wire.encode_sticky_user_data,
+    lambda owned, generation: KAFKA_PYTHON + wire.encode_sticky_user_data(owned, generation),
+    lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
+    lambda owned, generation: wire.encode_sticky_user_data((), generation),
+    lambda owned, generation: wire.encode_sticky_user_data(owned, None),
+)
+"""What the clients that are known write as user data, of partitions assigned and their generation."""
 
 
 class JoinSituation(StrEnum):
@@ -89,11 +106,14 @@ class WrittenBy:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadMetadata:
-    """Subscription in the bytes of a client. ``short``: it ends before the fields that its version has, of
-    which ``subscription`` has none then."""
+    """Subscription in the bytes of a client."""
 
     subscription: Subscription
-    short: bool = False
+
+    @property
+    def short(self) -> bool:
+        """Check whether it ends before the fields that its version has."""
+        return self.subscription.short
 
     @property
     def order(self) -> str:
@@ -137,8 +157,8 @@ def read_metadata(data: bytes) -> ReadMetadata:
             raise
         version = int.from_bytes(data[:2], "big")
         sub = wire.decode_subscription(b"\0\0" + data[2:])
-        short = Subscription(topics=sub.topics, user_data=sub.user_data, version=version)
-        return ReadMetadata(subscription=short, short=True)
+        short = Subscription(topics=sub.topics, user_data=sub.user_data, version=version, short=True)
+        return ReadMetadata(subscription=short)
 
 
 def extent(partitions: Partitions) -> str:
@@ -171,10 +191,6 @@ def described(data: bytes | None) -> str:
             mine = f"{before.hex()} + " if before else ""
             return f"{mine}{extent(claims) if claims else 'no'} partitions{age}"
     return data.hex()
-
-
-KAFKA_PYTHON = b"\0\1"
-"""Version that kafka-python 3 writes before the user data of its sticky assignor."""
 
 
 @cache
@@ -220,3 +236,126 @@ def written_by(client: str, assignors: str, release: str = "") -> WrittenBy:
     if not rows:
         raise KeyError(client, assignors, release)
     return rows[-1]
+
+
+# -- what a member writes that is played -------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimMade:
+    """Fields of JoinGroup about what a member has: ``owned`` and its ``generation``, user data, and the
+    claim that can be read from all of it, with its age."""
+
+    owned: Partitions
+    generation: int
+    user_data: bytes | None
+    claimed: Partitions
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How members of a client write, as it was observed (``row``)."""
+
+    row: WrittenBy
+
+    @property
+    def name(self) -> str:
+        """Return how it is called in a scenario."""
+        return f"{self.row.client}=={self.row.release}:{self.row.assignors}"
+
+    @property
+    def protocol(self) -> str:
+        """Return the name of its assignor in JoinGroup, the first of a list."""
+        return next(iter(self.row.joins[JoinSituation.FIRST].metadata))
+
+    @property
+    def first(self) -> ReadMetadata:
+        """Return what it writes before it was assigned anything."""
+        return self.row.read(JoinSituation.FIRST)
+
+    @property
+    def keeps(self) -> bool:
+        """Check whether its members join with what they own, so that they are COOPERATIVE."""
+        return self.row.read(JoinSituation.REBALANCED).owned == "all"
+
+    def claim(self, *, owned: Partitions, last: Partitions, joined: int, since: int) -> ClaimMade:
+        """Return what a member writes that owns ``owned``, joined the generation ``joined`` last, -1 where it
+        was removed since, and was assigned ``last`` in the generation ``since``."""
+        lost = self._seen(JoinSituation.FENCED)
+        if self.keeps and joined < 0 and lost.owned == "all":
+            owned = last  # K4
+        held = owned if self.keeps else ()
+        generation = self._generation(joined, since)
+        user_data, age = self._user_data(held, last, joined, since)
+        seen = described(user_data)
+        if self.keeps:
+            known = generation if self.first.subscription.version >= 2 else NO_GENERATION
+            if self.first.subscription.version < 2 and seen.startswith("generation"):
+                known = age
+            return ClaimMade(
+                owned=held, generation=generation, user_data=user_data, claimed=held, since=known
+            )
+        lists = bool(last) and not seen.startswith(("null", "empty", "no", "generation"))
+        known = age if lists and not seen.endswith("generation -1") else NO_GENERATION
+        return ClaimMade(
+            owned=(),
+            generation=generation,
+            user_data=user_data,
+            claimed=last if lists else (),
+            since=known,
+        )
+
+    def _generation(self, joined: int, since: int) -> int:
+        """Return the field for the generation: of the assignment, or of the last JoinGroup answered."""
+        seen = self._seen(JoinSituation.REBALANCED).generation
+        if not seen.isdigit():
+            return NO_GENERATION
+        refused = self._seen(JoinSituation.REFUSED).generation
+        age = since if refused == seen else joined
+        keeps = self._seen(JoinSituation.FENCED).generation.isdigit()
+        return since if age < 0 and keeps else max(age, NO_GENERATION)
+
+    def _user_data(
+        self, held: Partitions, last: Partitions, joined: int, since: int
+    ) -> tuple[bytes | None, int]:
+        """Return the user data, and the generation that can be in it."""
+        if not last and since < 0:
+            return self.first.subscription.user_data, NO_GENERATION
+        refused, fenced = (self._seen(at).user_data for at in (JoinSituation.REFUSED, JoinSituation.FENCED))
+        if joined < 0:
+            age = since if fenced.endswith(str(GENERATION[JoinSituation.FENCED])) else NO_GENERATION
+        else:
+            age = joined if refused.endswith(str(GENERATION[JoinSituation.REFUSED])) else since
+        forgets = self.keeps and fenced.startswith("no partitions")
+        return self._form(held if forgets else last, age), age
+
+    @property
+    def _form(self) -> UserDataFormat:
+        seen = self._seen(JoinSituation.REBALANCED).user_data
+        since = GENERATION[JoinSituation.REBALANCED]
+        return next(form for form in FORMATS if described(form(ASSIGNED, since)) == seen)
+
+    def _seen(self, situation: JoinSituation) -> ReadMetadata:
+        """Return what it writes in a situation; one that it does not survive is like the one before."""
+        order: list[JoinSituation] = list(STORY)
+        at = order.index(situation)
+        return next(self.row.read(one) for one in reversed(order[: at + 1]) if one in self.row.joins)
+
+
+@cache
+def dialect(name: str) -> Dialect:
+    """Return the dialect called ``CLIENT==RELEASE:ASSIGNOR``. Raises ValueError where nobody observed it."""
+    pinned, _, assignor = name.rpartition(":")
+    client, _, release = pinned.partition("==")
+    try:
+        return Dialect(written_by(client, assignor, release))
+    except KeyError:
+        raise ValueError(
+            f"nobody observed what {name!r} writes: `make clients` observes {', '.join(observed_clients())}"
+        ) from None
+
+
+def observed_clients() -> tuple[str, ...]:
+    """Return the clients in the table."""
+    return tuple(dict.fromkeys(row.client for row in written()))

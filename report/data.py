@@ -36,6 +36,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "level": result.level,
         "seed": result.seed,
         "without": list(result.without),
+        "beside": list(result.beside),
         "verdict": result.verdict.value,
         "exit": int(result.exit),
         "interrupted": result.interrupted,

@@ -92,7 +92,7 @@ def headline(result: Result) -> str:
     judged = f" ({clean(result.target.interface)})" if result.target.interface else ""
     also = f"; it is also a {clean(result.target.also)}" if result.target.also else ""
     named = f"{verdict_word(result)}  {label(result.target)}{judged}"
-    return f"{named} {_because(result)}{more}{_unasked(result)}{_left_out(result)}{also}"
+    return f"{named} {_because(result)}{more}{_unasked(result)}{_left_out(result)}{_beside(result)}{also}"
 
 
 def _unasked(result: Result) -> str:
@@ -107,6 +107,11 @@ def _unasked(result: Result) -> str:
 def _left_out(result: Result) -> str:
     """Return what was not played, since its author says that it is not made for it."""
     return f"; without {', '.join(result.without)}, of which nothing was played" if result.without else ""
+
+
+def _beside(result: Result) -> str:
+    """Return whose bytes the members of its groups write, where a command names clients."""
+    return f"; its members write what {', '.join(filter(None, result.beside))} write" if result.beside else ""
 
 
 def undeclared(result: Result) -> str:

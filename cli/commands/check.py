@@ -61,6 +61,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         parser, "--clause", "--protocol", "--level", "--profile", "--seed", "--time-limit", profile="ci"
     )
     add_options(parser, "--without")
+    parser.add_argument("--with", dest="beside", action="append", default=[], metavar="CLIENT[,CLIENT...]",
+                        help="let members write in turn what these clients do, client:NAME[==RELEASE] "
+                        "(client:... and wire only)")  # fmt: skip
     parser.add_argument("--fail-fast", action="store_true", help="stop at the first violation")
     parser.add_argument("--known-failing", action="append", default=[], metavar="PATTERN|@FILE",
                         help="expect these violations; fail on an entry that is not needed")  # fmt: skip
@@ -97,6 +100,7 @@ def run(options: argparse.Namespace) -> int:
     if options.write_known and not options.write_known.parent.is_dir():
         raise UsageError(f"--write-known: no directory {str(options.write_known.parent)!r}")
     target = target_of(options)
+    plan = replace(plan, beside=_beside(target.spec, options.beside))
     with session(target, options) as talk:
         with usage_errors(ValueError, option="--without"):
             refuse_tasks(plan.without, talk.hello.protocols)
@@ -217,6 +221,16 @@ def _without(given: Sequence[str]) -> tuple[str, ...]:
 
     with usage_errors(ValueError, option="--without"):
         return excluded(given)
+
+
+def _beside(spec: str, given: Sequence[str]) -> tuple[str, ...]:
+    if not given:
+        return ()
+    from rebalance_verifier.base.processes.tools import ToolError
+    from rebalance_verifier.live.clients.leaders.targets import beside
+
+    with usage_errors(ToolError, option="--with"):
+        return beside(spec, [name for names in given for name in names.split(",")])
 
 
 def _known(given: list[str], name: str) -> tuple[KnownFailure, ...]:

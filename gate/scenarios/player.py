@@ -24,6 +24,7 @@ from rebalance_verifier.model.values import (
     RebalanceProtocol,
     Subscription,
 )
+from rebalance_verifier.model.written import dialect
 from rebalance_verifier.properties.assignors import oracles, settling
 from rebalance_verifier.properties.assignors.calls import (
     Answer,
@@ -321,6 +322,8 @@ def _join(group: _Group, member: ScenarioMember) -> None:
 def _eager(group: _Group, member: ScenarioMember) -> bool:
     """Check whether it gives up all before joining; so does who cannot even say what it owns (version 0)."""
     protocol = group.scenario.protocol
+    if member.writes:
+        return protocol is EAGER or not dialect(member.writes).keeps
     return protocol is EAGER or (protocol is COOPERATIVE and (member.eager or member.version == 0))
 
 
@@ -415,6 +418,8 @@ def _presented(
     """Return the member's JoinGroup metadata as the leader reads it, and the claim that is in it. ``since``
     is the generation that can be in its ``user_data``."""
     member = state.member
+    if member.writes:
+        return _in_dialect(group, state)
     if group.scenario.protocol in SERVED:  # of the target before, whatever the member has made of that
         held = Subscription(
             topics=member.topics,
@@ -444,6 +449,23 @@ def _presented(
     return sent, StatedClaim(sent.owned_partitions, max(generation, NO_GENERATION))
 
 
+def _in_dialect(group: _Group, state: _State) -> tuple[Subscription, StatedClaim]:
+    """Return the same of a member that writes what its client writes."""
+    member, client = state.member, dialect(state.member.writes)
+    like = client.first.subscription
+    made = client.claim(owned=state.owned, last=state.last, joined=state.joined, since=state.since)
+    sent = replace(
+        like,
+        topics=member.topics,
+        user_data=made.user_data,
+        owned_partitions=made.owned,
+        generation_id=made.generation,
+        rack_id=(member.rack or like.rack_id) if like.version >= 3 else None,
+        group_instance_id=member.instance,
+    )
+    return sent, StatedClaim(made.claimed, made.since)
+
+
 def _user_data(
     group: _Group, joining: Sequence[_State], writer: Writer | None, judge: _Judge
 ) -> Playing[list[tuple[bytes | None, int]]]:
@@ -453,12 +475,14 @@ def _user_data(
         return [(None, NO_GENERATION)] * len(joining)
     sticky_too = writer.sticky_too and (group.scenario.protocol is COOPERATIVE or writer.tells_claims)
     others = tuple(UserData)[1:] if sticky_too else UNREADABLE
-    own = [state for state in joining if state.member.user_data not in others]
+    own = [state for state in joining if state.member.user_data not in others and not state.member.writes]
     answers = iter((yield from _written(own, judge, writer.one_process)) if own else ())
     found: list[tuple[bytes | None, int]] = []
     for state in joining:
         kind, since = state.member.user_data, state.since
-        if kind not in others:
+        if state.member.writes:
+            found.append((None, NO_GENERATION))  # its dialect has it
+        elif kind not in others:
             found.append((next(answers), since))
         elif kind in UNREADABLE:
             whole = wire.encode_sticky_user_data(state.last, since)

@@ -333,6 +333,10 @@ TABLE: tuple[Ablation, ...] = (  # the least real first: what goes first is what
         without=_members(lambda m: _with(m, user_data=UserData.OWN)),
     ),
     Ablation(
+        name="clients", sentence="a member writes what another client writes", realism=Realism.MIXED,
+        without=_members(lambda m: _with(m, writes="")),
+    ),
+    Ablation(
         name="eager", sentence="an EAGER member is beside COOPERATIVE ones", realism=Realism.MIXED,
         without=_members(lambda m: _with(m, eager=False)),
     ),

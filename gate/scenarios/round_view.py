@@ -364,6 +364,7 @@ def joins(member: ScenarioMember, alike: bool = True, served: bool = False) -> s
         "eager" if member.eager else "",
         f"metadata version {member.version}" if member.version != NEWEST_VERSION else "",
         f"user data {member.user_data}" if member.user_data is not UserData.OWN else "",
+        f"writes as {member.writes}" if member.writes else "",
     ]
     facts = ", ".join(filter(None, apart))
     return f"{member.id} {arrives}{topics}{claims}" + (f" [{facts}]" if facts else "")

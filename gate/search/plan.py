@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
+from itertools import cycle
 
 from rebalance_verifier.base.draws import Draw, Seeded
 from rebalance_verifier.base.verdict import Level
@@ -15,7 +16,7 @@ from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause
 from rebalance_verifier.properties.assignors.clauses import TABLE
 from rebalance_verifier.properties.assignors.played import AnyScenario
-from rebalance_verifier.properties.assignors.scenarios import Scenario
+from rebalance_verifier.properties.assignors.scenarios import AddMember, Scenario
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +63,8 @@ class CheckPlan:
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
     without: tuple[str, ...] = ()
     """Dimensions that the assignor is not made for: nothing of their kind is played."""
+    beside: tuple[str, ...] = ()
+    """Clients whose bytes the members write, in turn; the first is the leader's. None: of no client."""
     causes: int = MAX_CAUSES
     """So many causes of one clause are made small and shown, the most real ones."""
     repeatable: bool = False
@@ -69,7 +72,11 @@ class CheckPlan:
 
     def plays(self, scenario: AnyScenario) -> bool:
         """Check whether a scenario has nothing in it that the search is without."""
-        return not self.without or _without(self, scenario) == scenario
+        return (
+            not self.without
+            or not isinstance(scenario, Scenario)
+            or without(scenario, self.without) == scenario
+        )
 
 
 FLOORS_FROM = 20
@@ -121,8 +128,26 @@ def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> AnyScenario:
 
 
 def _without(plan: CheckPlan, scenario: AnyScenario) -> AnyScenario:
-    """Return a scenario without what the search leaves out, which is of partitions."""
-    return without(scenario, plan.without) if isinstance(scenario, Scenario) else scenario
+    """Return a scenario without what the search leaves out, which is of partitions, with members of the
+    clients that it names."""
+    if not isinstance(scenario, Scenario):
+        return scenario
+    left = without(scenario, plan.without)
+    return beside(left, plan.beside) if plan.beside else left
+
+
+def beside(scenario: Scenario, clients: Sequence[str]) -> Scenario:
+    """Return a scenario whose members write what these clients write, in turn."""
+    turn = cycle(clients)
+    members = tuple(replace(member, writes=next(turn)) for member in scenario.members)
+    rounds = tuple(
+        tuple(
+            AddMember(replace(event.member, writes=next(turn))) if isinstance(event, AddMember) else event
+            for event in events
+        )
+        for events in scenario.rounds
+    )
+    return replace(scenario, members=members, rounds=rounds)
 
 
 def _along(draw: Seeded, protocol: RebalanceProtocol, at: int) -> AnyScenario:

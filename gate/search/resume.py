@@ -40,6 +40,7 @@ def key(target: TargetInfo, plan: CheckPlan) -> str:
         [str(p) for p in plan.protocols or ()],
         [c.id for c in plan.clauses],
         *([plan.without] if plan.without else []),
+        *([plan.beside] if plan.beside else []),
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 

@@ -320,6 +320,7 @@ def check(
         interrupted=interrupted,
         assumed=session.hello.promises_assumed,
         without=plan.without,
+        beside=plan.beside,
     )
     return judge(result)
 

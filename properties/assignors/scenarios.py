@@ -24,6 +24,7 @@ from rebalance_verifier.model.values import (
     RebalanceProtocol,
     TopicPartition,
 )
+from rebalance_verifier.model.written import dialect
 
 
 class UserData(StrEnum):
@@ -57,6 +58,8 @@ class ScenarioMember:
     instance: str | None = None
     eager: bool = False
     user_data: UserData = UserData.OWN
+    writes: str = ""
+    """Client whose bytes it writes, CLIENT==RELEASE:ASSIGNOR; "": what its other fields say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -371,6 +374,11 @@ def _member_in(data: Mapping[str, Any]) -> ScenarioMember:
             raise ValueError(f"scenario: member {member.id!r}: field {name!r} cannot be {value!r}")
     if not 0 <= member.version <= NEWEST_VERSION:
         raise ValueError(f"scenario: member {member.id!r}: field 'version' is 0 to {NEWEST_VERSION}")
+    if member.writes:
+        try:
+            dialect(member.writes)
+        except ValueError as error:
+            raise ValueError(f"scenario: member {member.id!r}: {error}") from None
     return member
 
 
@@ -381,6 +389,7 @@ _PLAIN: dict[str, Any] = {
     "rack": str | None,
     "instance": str | None,
     "eager": bool,
+    "writes": str,
 }
 
 

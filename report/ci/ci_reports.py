@@ -56,6 +56,7 @@ def result(checked: Result) -> CiReport:
             ("profile", checked.profile),
             ("seed", str(checked.seed)),
             *([("without", ", ".join(checked.without))] if checked.without else []),
+            *([("members", ", ".join(checked.beside))] if checked.beside else []),
             ("played", f"{count(checked.scenarios, 'scenario')}, {checked.seconds:.1f} s"),
         ),
         properties=(
@@ -66,6 +67,7 @@ def result(checked: Result) -> CiReport:
             ("level", checked.level),
             ("seed", str(checked.seed)),
             *([("without", ", ".join(checked.without))] if checked.without else []),
+            *([("members", ", ".join(checked.beside))] if checked.beside else []),
         ),
         stale=checked.stale_known,
         missed=checked.doubts,

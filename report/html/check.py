@@ -142,6 +142,7 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("promises", undeclared(result) or ", ".join(target.promises)),
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
         ("without", ", ".join(result.without)),
+        ("members", ", ".join(result.beside)),
         ("ran", played(result)),
         (
             f"{kept_noun(result)} kept",

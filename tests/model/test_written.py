@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rebalance_verifier.live.clients.leaders.user_data import FORMATS
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.bugs import catalogue
 from rebalance_verifier.model.bugs.profiles import CLIENTS, client
@@ -16,10 +16,12 @@ from rebalance_verifier.model.bugs.releases import parse, version
 from rebalance_verifier.model.values import NO_GENERATION
 from rebalance_verifier.model.written import (
     ASSIGNED,
+    FORMATS,
     GENERATION,
     JoinSituation,
     WrittenBy,
     described,
+    dialect,
     from_table,
     written,
     written_by,
@@ -111,6 +113,58 @@ def test_user_data_is_of_a_known_format(row: WrittenBy) -> None:
         data = row.read(REBALANCED, name).subscription.user_data
         eager = (ASSIGNED, GENERATION[REBALANCED]), ((), NO_GENERATION)  # of a list, the one not chosen
         assert described(data) in {described(form(*told)) for form in FORMATS for told in eager}
+
+
+# -- members that are played -------------------------------------------------------------------------------
+
+LIVED = {
+    FIRST: {"owned": (), "last": (), "joined": -1, "since": -1},
+    REBALANCED: {"owned": ASSIGNED, "last": ASSIGNED, "joined": 6, "since": 6},
+    REFUSED: {"owned": ASSIGNED, "last": ASSIGNED, "joined": 7, "since": 6},
+    FENCED: {"owned": (), "last": ASSIGNED, "joined": -1, "since": 8},
+    EXPELLED: {"owned": (), "last": ASSIGNED, "joined": -1, "since": 9},
+}
+"""What a member that is played has lived through in each situation."""
+
+
+@every_row
+def test_a_member_that_is_played_writes_what_its_client_wrote(row: WrittenBy) -> None:
+    """Byte for byte, but for orders that are no sorted one."""
+    client = dialect(f"{row.client}=={row.release}:{row.assignors}")
+    for situation, state in LIVED.items():
+        if situation not in row.joins:
+            continue
+        read, made = row.read(situation), client.claim(**state)  # type: ignore[arg-type]
+        sent = replace(
+            client.first.subscription,
+            topics=read.subscription.topics,
+            user_data=made.user_data,
+            owned_partitions=made.owned,
+            generation_id=made.generation,
+        )
+        if read.order == "sorted":
+            assert wire.encode_subscription(sent) == row.joins[situation].metadata[client.protocol], situation
+        assert (sent.owned_partitions == ASSIGNED) is (read.owned == "all")
+        assert described(sent.user_data) == read.user_data
+        assert sent.generation_id == read.subscription.generation_id
+
+
+def test_the_claim_of_a_member_is_what_can_be_read_from_its_bytes() -> None:
+    """A leader of Java reads it so: the field, user data before version 2, and the list of StickyAssignor."""
+    lived = {"owned": ASSIGNED, "last": ASSIGNED, "joined": 7, "since": 6}
+    lost = {"owned": (), "last": ASSIGNED, "joined": -1, "since": 8}
+    for name, told, after in (
+        ("kafka-clients==4.4.0:cooperative-sticky", (ASSIGNED, 7), ((), -1)),
+        ("confluent-kafka==2.16.1:cooperative-sticky", (ASSIGNED, 6), ((), 8)),
+        ("sarama==1.61.1:cooperative-sticky", (ASSIGNED, 6), ((), 8)),
+        ("kafka-python==3.0.12:cooperative-sticky", (ASSIGNED, -1), (ASSIGNED, -1)),
+        ("kafka-clients==4.4.0:sticky", (ASSIGNED, 6), (ASSIGNED, 8)),
+        ("aiokafka==0.14.0:sticky", (ASSIGNED, -1), (ASSIGNED, -1)),
+        ("franz-go==1.22.3:sticky", ((), -1), ((), -1)),
+        ("kafka-go==0.4.51:range", ((), -1), ((), -1)),
+    ):
+        claims = [dialect(name).claim(**state) for state in (lived, lost)]  # type: ignore[arg-type]
+        assert [(claim.claimed, claim.since) for claim in claims] == [told, after], name
 
 
 # -- catalogue and profiles --------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from rebalance_verifier.live.clients.leaders.clients import (
 from rebalance_verifier.live.clients.leaders.leader import OWN_TOPIC
 from rebalance_verifier.live.clients.leaders.starting import FORKING
 from rebalance_verifier.live.clients.leaders.user_data import LEARN, remembered
+from rebalance_verifier.model.written import dialect, written
 
 LEARN_SECONDS = 120
 """How long a client may take to be assigned partitions and to join again; a JVM on a busy machine."""
@@ -39,6 +40,47 @@ def command(spec: str) -> tuple[str, ...]:
     if spec.startswith(CLIENT):
         return tuple(client_command(spec))
     return tuple(program_command(shlex.split(spec.removeprefix(f"{WIRE} -- "))))
+
+
+def beside(spec: str, others: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of clients whose bytes the members of a group write, in turn (`model.written`).
+
+    The first is that of the target, "" where it is a program that nobody knows. Raises ToolError.
+    """
+    if not spec.startswith((CLIENT, f"{WIRE} -- ")):
+        raise ToolError(f"{spec} is no client", f"--with goes with {' and '.join(NAMES)}")
+    own = dialect(_observed(spec, "")) if spec.startswith(CLIENT) else None
+    found = [own.name if own else ""]
+    for other in others:
+        if not other.startswith(CLIENT):
+            raise ToolError(f"{other!r} names no client", f"write {CLIENT}NAME, of {', '.join(LEADING)}")
+        one = dialect(_observed(other, own.row.assignors if own else ""))
+        if own and (alike := own.protocol) != one.protocol:
+            raise ToolError(
+                f"{other}: its JoinGroup calls the assignor {one.protocol!r}, that of {spec} {alike!r}",
+                "a broker refuses such a group",
+            )
+        found.append(one.name)
+    return tuple(found)
+
+
+def _observed(spec: str, assignor: str) -> str:
+    """Return the name of the dialect of a spec, whose assignor may be left out. Raises ToolError."""
+    pinned, _, own = spec.removeprefix(CLIENT).partition(":")
+    name, _, release = pinned.partition("==")
+    if name not in LEADING:
+        raise ToolError(f"{spec!r}: {unknown('client', name, LEADING)}")
+    wanted = own or assignor
+    rows = [row for row in written() if row.client == name and row.assignors == wanted]
+    if not rows:
+        known = dict.fromkeys(row.assignors for row in written() if row.client == name)
+        raise ToolError(f"{spec}: {unknown(f'assignor of {name}', wanted, known)}")
+    releases = [row.release for row in rows]
+    if release and release not in releases and not assignor:
+        release = ""  # the target itself, of which another release was observed
+    if release and release not in releases:
+        raise ToolError(f"{spec}: {unknown(f'release of {name} that was observed', release, releases)}")
+    return f"{name}=={release or releases[-1]}:{wanted}"
 
 
 def client_command(spec: str) -> list[str]:

@@ -17,19 +17,8 @@ from rebalance_verifier.base.processes.tools import cache, key
 from rebalance_verifier.live.clients.leaders.leader import LeaderClient, LeaderLost, LossKind
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.values import NO_GENERATION, Partitions, TopicPartition
+from rebalance_verifier.model.written import FORMATS, UserDataFormat
 
-Format = Callable[[Partitions, int], bytes | None]
-
-FORMATS: tuple[Format, ...] = (
-    lambda owned, generation: None,
-    lambda owned, generation: b"",
-    lambda owned, generation: wire.encode_cooperative_user_data(generation),
-    wire.encode_sticky_user_data,
-    lambda owned, generation: b"\0\1" + wire.encode_sticky_user_data(owned, generation),  # kafka-python 3
-    lambda owned, generation: wire.encode_sticky_user_data(owned, NO_GENERATION),
-    lambda owned, generation: wire.encode_sticky_user_data((), generation),
-    lambda owned, generation: wire.encode_sticky_user_data(owned, None),
-)
 LEARNT_FROM = ((1, 6), (3, 9))
 """Partitions of the one topic that the client is assigned, and the generation."""
 SHORT = (
@@ -58,7 +47,7 @@ class LearntUserData:
 
     assignor: str
     first: bytes | None
-    format: Format | None
+    format: UserDataFormat | None
     keeps: bool
     short: bool = False
 

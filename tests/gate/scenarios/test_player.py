@@ -813,3 +813,45 @@ def test_no_false_alarm_for_the_references(name: str):
                 assignor.promises,
             )
             assert record.found == (), (protocol, seed)
+
+
+# --- members that write what a client writes ------------------------------------------------------------
+
+
+def of(name: str, client: str, topics: tuple[str, ...] = ("t",)) -> ScenarioMember:
+    return ScenarioMember(id=name, topics=topics, writes=client)
+
+
+def test_a_member_writes_what_its_client_writes() -> None:
+    """Version, rack, fields and user data are the client's; the claim is what its bytes say."""
+    java = of("A", "kafka-clients==4.4.0:cooperative-sticky")
+    python = of("B", "kafka-python==3.0.12:cooperative-sticky")
+    rdkafka = of("C", "confluent-kafka==2.16.1:cooperative-sticky")
+    plan = {"A": "t-0", "B": "t-1", "C": "t-2"}
+    first, second = calls([java, python, rdkafka], [(), ()], plan)[:2]
+    written = {name: (s.version, s.rack_id, s.generation_id) for name, s in second.group.items()}
+    assert written == {"A": (3, None, 1), "B": (1, None, -1), "C": (3, "", 1)}
+    assert [s.user_data for s in first.group.values()] == [b"\xff" * 4, b"", b""]
+    assert second.group["C"].user_data == wire.encode_sticky_user_data(tps("t-2"), 1)
+    assert [(text(claim.partitions), claim.generation) for claim in second.claims.values()] == [
+        ("t-0", 1),
+        ("t-1", -1),
+        ("t-2", 1),
+    ]
+
+
+def test_a_member_of_kafka_python_claims_what_it_lost() -> None:
+    """K4: it was removed, and the owner claims the same; one of another client claims nothing."""
+    plan = {"A": "t-0 t-1", "B": "t-2 t-3"}
+    for client, claimed in (("kafka-python==3.0.12", "t-0 t-1"), ("kafka-clients==4.4.0", "")):
+        members = [of(name, f"{client}:cooperative-sticky") for name in "AB"]
+        found = calls(members, [(), (Fault(SILENT, "A"),), ()], plan, {"B": "t-0 t-1"}, plan)
+        assert text(found[2].claims["A"].partitions) == claimed
+
+
+def test_a_member_of_kafka_go_ends_its_subscription_early() -> None:
+    (first, *_) = calls([of("A", "kafka-go==0.4.51:range")], [()], {"A": "t-0"}, protocol=EAGER)
+    data = wire.encode_subscription(first.group["A"])
+    assert data == b"\0\1" + wire.encode_subscription(replace(first.group["A"], short=False), 0)[2:]
+    with pytest.raises(wire.WireError):
+        wire.decode_subscription(data)

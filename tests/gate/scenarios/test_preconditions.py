@@ -62,6 +62,7 @@ ONLY = {
     "shrinking": group(*FRESH, rounds=((), (SetTopic("t0", ((),)),))),
     "ghosts": group(*FRESH, rounds=((), (Fault(FaultKind.GHOST, "A"),))),
     "user-data": group(replace(FRESH[0], user_data=UserData.STICKY_V1)),
+    "clients": group(replace(FRESH[0], writes="kafka-python==3.0.12:cooperative-sticky")),
     "eager": group(replace(FRESH[0], eager=True)),
     "versions": group(replace(FRESH[0], version=1)),
     "stale": group(member("A", "t0-0"), member("B", "t0-0", 4)),

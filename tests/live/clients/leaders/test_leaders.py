@@ -15,10 +15,11 @@ from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.resolve import resolve
 from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.live.clients.leaders.clients import LEADING
-from rebalance_verifier.live.clients.leaders.user_data import FORMATS, LearntUserData
+from rebalance_verifier.live.clients.leaders.user_data import LearntUserData
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import Cluster, RebalanceProtocol, Subscription, TopicPartition
+from rebalance_verifier.model.written import FORMATS
 from rebalance_verifier.properties.assignors.calls import Answer, AssignQuestion, Failure, Reply
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, uniform
