@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rebalance_verifier.api.judgement import JudgedFinding, Judgement, judging, one_of, several
+from rebalance_verifier.api.judgement import JudgedFinding, Judgement, judgement_of, judging, one_of, several
 from rebalance_verifier.base.files import scratch
 from rebalance_verifier.base.verdict import Level
 
@@ -93,8 +93,6 @@ def audit(
         keep_apart(None if out is None else str(out), logs)
         plan.out.mkdir(parents=True, exist_ok=True)
         found = run_audit(plan)
-    if found.interrupted:
-        raise KeyboardInterrupt
     return _judgement(found)
 
 
@@ -103,14 +101,9 @@ def _judgement(audit: Audited) -> Judgement:
     from rebalance_verifier.report.html import audit as page
     from rebalance_verifier.report.terminal import audit as text
 
-    return Judgement(
-        verdict=audit.verdict,
-        exit_code=int(audit.exit),
-        headline=text.headline(audit),
-        findings=tuple(_finding(audit, one) for one in audit.findings),
-        _json=text.data(audit),
-        _text=partial(text.render, audit),
-        _html=partial(page.render, audit),
+    findings = (_finding(audit, finding) for finding in audit.findings)
+    return judgement_of(
+        audit, findings, text.headline, document=text.data, text=text.render, page=page.render
     )
 
 

@@ -8,7 +8,15 @@ from datetime import date
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rebalance_verifier.api.judgement import CannotJudge, JudgedFinding, Judgement, judging, one_of, several
+from rebalance_verifier.api.judgement import (
+    CannotJudge,
+    JudgedFinding,
+    Judgement,
+    judgement_of,
+    judging,
+    one_of,
+    several,
+)
 from rebalance_verifier.base.verdict import Level
 
 if TYPE_CHECKING:
@@ -150,14 +158,13 @@ def judgement(result: Result) -> Judgement:
     from rebalance_verifier.report.terminal import check as text
 
     identified = counterexamples.identified(result)
-    return Judgement(
-        verdict=result.verdict,
-        exit_code=int(result.exit),
-        headline=headline(result),
-        findings=tuple(_findings(result)),
-        _json=data.to_json(identified),
-        _text=partial(text.render, result),
-        _html=partial(page.render, identified),
+    return judgement_of(
+        identified,
+        _findings(result),
+        headline,
+        document=data.to_json,
+        text=lambda _: text.render(result),  # of findings without ids: none is saved, so none can be replayed
+        page=page.render,
     )
 
 

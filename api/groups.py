@@ -10,7 +10,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
-from rebalance_verifier.api.judgement import CannotJudge, JudgedFinding, Judgement, judging, one_of, several
+from rebalance_verifier.api.judgement import (
+    CannotJudge,
+    JudgedFinding,
+    Judgement,
+    judgement_of,
+    judging,
+    one_of,
+    several,
+)
 
 if TYPE_CHECKING:
     from hypothesis.stateful import RuleBasedStateMachine
@@ -187,8 +195,6 @@ def explore(
     )
     with judging(own.InvariantError, UserDataError):
         exploration = run_exploration(plan)
-    if exploration.interrupted:
-        raise KeyboardInterrupt
     return _judgement(exploration)
 
 
@@ -197,14 +203,13 @@ def _judgement(exploration: Explored) -> Judgement:
     from rebalance_verifier.report.html import exploration as page
     from rebalance_verifier.report.terminal import exploration as text
 
-    return Judgement(
-        verdict=exploration.verdict,
-        exit_code=int(exploration.exit),
-        headline=text.headline(exploration),
-        findings=tuple(map(_finding, exploration.violations)),
-        _json=text.data(exploration, {}),
-        _text=partial(text.render, exploration, {}),
-        _html=partial(page.render, exploration, {}),
+    return judgement_of(
+        exploration,
+        map(_finding, exploration.violations),
+        text.headline,
+        document=partial(text.data, paths={}),
+        text=partial(text.render, paths={}),
+        page=partial(page.render, paths={}),
     )
 
 

@@ -7,13 +7,19 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rebalance_verifier.base.installation import OF_EXTRAS, how_to_get
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.reading import reason
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
+
+if TYPE_CHECKING:
+    from rebalance_verifier.explore.groups.exploration import Explored
+    from rebalance_verifier.gate.search.result import Result
+    from rebalance_verifier.pipeline.audit.result import Audited
 
 
 class CannotJudge(ValueError):
@@ -97,6 +103,35 @@ class Judgement:
     def to_html(self) -> str:
         """Return the report as one page of HTML, with a chart of each finding."""
         return self._html()
+
+
+_T = TypeVar("_T", "Result", "Explored", "Audited")
+
+
+def judgement_of(
+    judged: _T,
+    findings: Iterable[JudgedFinding],
+    headline: Callable[[_T], str],
+    *,
+    document: Callable[[_T], dict[str, Any]],
+    text: Callable[[_T], str],
+    page: Callable[[_T], str],
+) -> Judgement:
+    """Return the answer that a finished check, exploration or audit gives, by what reports it.
+
+    Raises KeyboardInterrupt where it was interrupted: Ctrl-C ends a function of the API as it ends any.
+    """
+    if judged.interrupted:
+        raise KeyboardInterrupt
+    return Judgement(
+        verdict=judged.verdict,
+        exit_code=int(judged.exit),
+        headline=headline(judged),
+        findings=tuple(findings),
+        _json=document(judged),
+        _text=partial(text, judged),
+        _html=partial(page, judged),
+    )
 
 
 def several(given: str | Sequence[str]) -> tuple[str, ...]:
