@@ -110,8 +110,8 @@ tlc: $(STAMP) ## TLC and our own search count the states of finite groups (TLA2T
 	@$(NEED) java >/dev/null
 	$(BIN)/python -m tools.tlc
 
-nightly: $(BIN)/python java $(STAMP) ## every test, the nightly ones too
-	$(PYTEST)
+nightly: $(BIN)/python java $(STAMP) ## the tests of the night, into tests/nightly.md; it goes on where it stopped (hours)
+	$(BIN)/python -m tools.nightly
 
 format: $(STAMP) ## format the code and repair what ruff can
 	$(BIN)/ruff format
