@@ -41,7 +41,7 @@ class Path:
     """One way to upgrade: the configurations one after the other, and what to do in each round.
 
     ``rollout``: when members are stopped and started (``Setup``). ``shows_with``: a group of fewer members
-    cannot show what is known to break this way.
+    or partitions cannot show what is known to break this way.
     """
 
     name: str
@@ -49,7 +49,11 @@ class Path:
     stages: tuple[ConsumerConfig, ...]
     plan: tuple[str, ...]
     rollout: str = "any"
-    shows_with: int = 1
+    shows_with: tuple[int, int] = (1, 1)
+
+    def shown_by(self, members: int, partitions: int) -> bool:
+        """Check whether a group of this size can show what is known to break this way."""
+        return members >= self.shows_with[0] and partitions >= self.shows_with[1]
 
     @property
     def converts(self) -> bool:
@@ -291,7 +295,8 @@ def _first_cooperative(old: str, first: Version, last: Version, *, specified: bo
             sentence="every instance goes to the new release at once, without upgrade.from",
             stages=(eager, new),
             plan=(f"restart the instances one by one with Kafka Streams {dotted(last)}",),
-            shows_with=3,  # an old leader that does not withhold, and two new ones to take from
+            # An old leader that does not withhold, two new members, and of one of them a partition to take.
+            shows_with=(3, 3),
         ),
     )
     return Hop(old=old, new=f"{STREAMS}-{dotted(last)}", paths=paths)

@@ -222,7 +222,7 @@ def judge(
         settling = liveness.judge(built, clauses, whole).settling
         lasso = next((one.lasso for one in settling if one.lasso is not None), None)
     if lasso is None:
-        shows = len(group.consumers) >= path.shows_with
+        shows = path.shown_by(len(group.consumers), group.exist.bit_count())
         return outcome if shows else replace(outcome, verdict=UpgradeVerdict.UNKNOWN)
     return replace(
         outcome,

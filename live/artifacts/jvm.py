@@ -50,7 +50,12 @@ def compiled(package: str, sources: Sequence[str], jars: Sequence[str], *, share
     """
     files = [resources.files(package) / name for name in sources]
     files += [resources.files(__package__) / name for name in shared]
-    return _compiled(program(), {file.name: file.read_text("utf-8") for file in files}, jars)
+    return compiled_texts({file.name: file.read_text("utf-8") for file in files}, jars)
+
+
+def compiled_texts(texts: Mapping[str, str], jars: Sequence[str]) -> str:
+    """Return the directory of the classes of these sources, texts by file name. Raises ToolError."""
+    return _compiled(program(), texts, jars)
 
 
 def program() -> str:

@@ -168,8 +168,10 @@ def remarks(outcome: UpgradeOutcome) -> Iterator[str]:
         yield f"breaks {', '.join(outcome.besides)}, as a restart that changes nothing does"
     if outcome.anyway:
         yield "a restart that changes nothing breaks it too"
-    if len(outcome.setup.consumers) < outcome.path.shows_with:
-        yield f"known to break with more members: --members {outcome.path.shows_with}"
+    group, path = outcome.setup, outcome.path
+    if not path.shown_by(len(group.consumers), group.exist.bit_count()):
+        members, partitions = path.shows_with
+        yield f"known to break in a larger group: --members {members} --partitions {partitions}"
 
 
 def _paint(word: str, safe: bool, painted: bool) -> str:

@@ -284,6 +284,20 @@ def test_two_instances_are_too_few_to_show_what_breaks() -> None:
     assert judge(path, setup(path)).verdict is UpgradeVerdict.UNKNOWN
 
 
+def test_so_are_two_partitions() -> None:
+    """Three instances with two partitions were called SAFE: nobody has one to give away."""
+    path = path_of("streams-2.3", "streams-3.9", "single-bounce")
+    shown = [(m, p) for m in (2, 3, 4) for p in (2, 3, 4) if path.shown_by(m, p)]
+    assert shown == [(3, 3), (3, 4), (4, 3), (4, 4)]
+    assert path_of("range", "cooperative-sticky", "double-bounce").shown_by(1, 1)
+
+
+@pytest.mark.nightly
+def test_three_instances_with_two_partitions_are_inconclusive() -> None:
+    path = path_of("streams-2.3", "streams-3.9", "single-bounce")
+    assert judge(path, setup(path, 3, 2)).verdict is UpgradeVerdict.UNKNOWN
+
+
 @pytest.mark.parametrize(
     ("old", "new", "says"),
     [

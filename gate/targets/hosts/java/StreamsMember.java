@@ -17,7 +17,6 @@ import org.apache.kafka.clients.admin.ListOffsetsResult;
 import org.apache.kafka.clients.consumer.Consumer;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.GroupSubscription;
-import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.RebalanceProtocol;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.common.Cluster;
@@ -48,6 +47,7 @@ public final class StreamsMember {
     public final Set<TaskId> active = new HashSet<>();
     public final Map<TaskId, Long> standby = new HashMap<>();
     private final StreamsPartitionAssignor assignor = new StreamsPartitionAssignor();
+    private final ReferenceContainer container = new ReferenceContainer();
     private final Optional<String> rack;
 
     /** What an assignment tells a member. */
@@ -126,7 +126,6 @@ public final class StreamsMember {
             Optional<String> rack, Map<String, Long> ends) throws ReflectiveOperationException {
         this.id = id;
         this.rack = rack;
-        ReferenceContainer container = new ReferenceContainer();
         container.time = Time.SYSTEM;
         container.clientTags = tags;
         container.streamsMetadataState = state(shape.metadata);
@@ -148,6 +147,10 @@ public final class StreamsMember {
 
             @Override
             void handleRebalanceStart(Set<String> topics) { }
+
+            @Override
+            public void handleAssignment(
+                Map<TaskId, Set<TopicPartition>> active, Map<TaskId, Set<TopicPartition>> standby) { }
         };
         Map<String, Object> own = usual();
         own.putAll(config);
@@ -190,8 +193,15 @@ public final class StreamsMember {
             last == String.class ? "" : last.getConstructor().newInstance());
     }
 
-    public List<RebalanceProtocol> protocols() {
-        return assignor.supportedProtocols();
+    public StreamsPartitionAssignor assignor() {
+        return assignor;
+    }
+
+    /** Tell it its assignment; whether it wants another rebalance. */
+    public boolean take(Assignment assignment) {
+        container.nextScheduledRebalanceMs.set(Long.MAX_VALUE);
+        assignor.onAssignment(assignment, null);
+        return container.nextScheduledRebalanceMs.get() != Long.MAX_VALUE;
     }
 
     /** What it sends with JoinGroup. */
