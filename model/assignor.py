@@ -41,6 +41,19 @@ class Promise(StrEnum):
 LESSER = (Promise.PARTIAL, Promise.GRADUAL, Promise.WEIGHTED, Promise.STOP_THE_WORLD)
 """The promises of less than others give."""
 
+TASK_PROMISES = (
+    *(Promise.BALANCED, Promise.STICKY, Promise.STANDBYS, Promise.HIGH_AVAILABILITY),
+    *(Promise.TAGS, Promise.RACK_AWARE, Promise.LEAST_MOVES, Promise.FALLBACK),
+)
+"""Those of an assignor of tasks."""
+
+PARTITION_PROMISES = tuple(
+    one
+    for one in Promise
+    if one not in TASK_PROMISES or one in (Promise.BALANCED, Promise.STICKY, Promise.RACK_AWARE)
+)
+"""Those of an assignor of partitions."""
+
 LIMITED = (Promise.PARTIAL, Promise.GRADUAL)
 """The promises that come with a limit."""
 

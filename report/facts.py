@@ -9,8 +9,8 @@ from rebalance_verifier.base.text import clean, count, cut
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
 from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result, Status, TargetInfo
-from rebalance_verifier.model.assignor import LESSER, Promise
-from rebalance_verifier.model.values import SERVED, RebalanceProtocol
+from rebalance_verifier.model.assignor import LESSER, PARTITION_PROMISES, TASK_PROMISES
+from rebalance_verifier.model.values import OF_TASKS, SERVED, RebalanceProtocol
 from rebalance_verifier.properties.assignors.wording import terms_of
 
 LEVELS = tuple(Level)
@@ -119,9 +119,10 @@ def undeclared(result: Result) -> str:
     if not result.assumed:
         return ""
     held = " and ".join(result.target.promises)
+    known = TASK_PROMISES if set(OF_TASKS) & set(result.target.protocols) else PARTITION_PROMISES
     return (
         f"none declared, so it is held to {held}, the strictest; promises = (...) declares them: any of "
-        f"{', '.join(Promise)}, or () for none"
+        f"{', '.join(known)}, or () for none"
     )
 
 

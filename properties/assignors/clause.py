@@ -126,6 +126,8 @@ class Clause:
     """A situation that a search has to reach, or nothing was asked: without it nothing breaks the clause."""
     served: ServedText | None = None
     """Its source in groups whose broker assigns, where leaders, claims and generations mean nothing."""
+    level_of_shares: Level | None = None
+    """Its level in share groups, where that is another."""
 
     def under(self, protocol: RebalanceProtocol) -> Clause:
         """Return the clause as it is said of ``protocol``."""
@@ -135,7 +137,8 @@ class Clause:
         sentence, rule, link = served.sentence or self.sentence, served.rule, served.link
         for name, of_shares in OF_SHARES if protocol is SHARE else ():
             rule, link = rule.replace(name, of_shares), link.replace(name, of_shares)
-        return replace(self, sentence=sentence, rule=rule, link=link)
+        level = (self.level_of_shares if protocol is SHARE else None) or self.level
+        return replace(self, sentence=sentence, rule=rule, link=link, level=level)
 
     def applies(self, protocol: RebalanceProtocol, promises: Iterable[Promise]) -> bool:
         """Check whether a target with these promises is asked for this clause under ``protocol``."""

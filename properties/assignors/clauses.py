@@ -96,7 +96,9 @@ TABLE: tuple[Clause, ...] = (
         id="assign/2", level=Level.SAFETY, scope=Scope.CALL,
         sentence="a partition is assigned only to a member of the group that subscribes to its topic",
         rule="ConsumerPartitionAssignor.assign", link=ASSIGNOR, check=only_to_subscribers, protocols=EVERY,
-        served=SERVER_SIDE,
+        # Since 4.2.0 a coordinator sends no member of a share group what it does not subscribe to
+        # (KAFKA-19431: ShareGroupAssignmentBuilder.filterAssignedPartitions). Up to 4.1 it does.
+        served=SERVER_SIDE, level_of_shares=Level.LIVENESS,
     ),
     Clause(
         id="assign/3", level=Level.LIVENESS, scope=Scope.CALL,

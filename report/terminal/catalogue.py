@@ -36,4 +36,6 @@ def _protocols(clause: Clause) -> str:
 def _targets(clause: Clause) -> str:
     promised = " and ".join(sorted(clause.promises))
     targets = f"targets that promise {promised}" if promised else "every target"
+    if clause.level_of_shares:
+        targets += f" ({clause.level_of_shares} in share groups)"
     return targets + (f", but not {' or '.join(sorted(clause.unless))}" if clause.unless else "")

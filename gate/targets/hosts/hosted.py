@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from rebalance_verifier.base.names import meant
 from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.gate.targets.hosts.messages import Hello
-from rebalance_verifier.model.assignor import Promise, stated
+from rebalance_verifier.model.assignor import PARTITION_PROMISES, TASK_PROMISES, Promise, stated
 from rebalance_verifier.model.values import (
     CLASSIC,
     OF_PARTITIONS,
@@ -71,6 +71,7 @@ def describe(assignor: Any) -> Hello:
     name = getattr(assignor, "name", None) or type(assignor).__module__.rpartition(".")[2]
     of_tasks = callable(getattr(assignor, "assign_tasks", None))
     usual = (RebalanceProtocol.TASKS,) if of_tasks else tuple(reversed(CLASSIC))
+    mine, known = (OF_TASKS, TASK_PROMISES) if of_tasks else (OF_PARTITIONS, PARTITION_PROMISES)
     assumed = [Promise.BALANCED, Promise.STICKY, *([Promise.STANDBYS] if of_tasks else [])]
     try:
         protocols = tuple(RebalanceProtocol(p) for p in getattr(assignor, "protocols", usual))
@@ -79,9 +80,8 @@ def describe(assignor: Any) -> Hello:
     except (TypeError, ValueError) as error:
         raise TargetError(
             f"{name}: wrong protocols or promises: {error}",
-            f"protocols are of {', '.join(RebalanceProtocol)}; promises of {', '.join(Promise)}",
+            f"protocols are of {', '.join(mine)}; promises of {', '.join(known)}",
         ) from error
-    mine = OF_TASKS if of_tasks else OF_PARTITIONS
     if not protocols:
         raise TargetError(f"{name}: protocols is empty", f"name some of {', '.join(mine)}")
     if other := [protocol for protocol in protocols if protocol not in mine]:

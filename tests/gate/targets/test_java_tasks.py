@@ -40,14 +40,17 @@ def jars(artifact: str, release: str) -> Sequence[str]:
         pytest.skip(str(error))
 
 
+def compiled(source: str, found: Sequence[str], classes: Path) -> Path:
+    compiler = [jvm.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
+    file = Path(__file__).with_name(source)
+    subprocess.run([*compiler, "-cp", os.pathsep.join(found), "-d", classes, file], check=True, timeout=120)
+    return classes
+
+
 @pytest.fixture(scope="module")
 def own(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The spec of the user's assignor, compiled here; add ``?mode=...``."""
-    found = jars(STREAMS, NEWEST)
-    classes = tmp_path_factory.mktemp("tasks")
-    compiler = [jvm.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
-    source = Path(__file__).with_name("Tasks.java")
-    subprocess.run([*compiler, "-cp", os.pathsep.join(found), "-d", classes, source], check=True, timeout=120)
+    classes = compiled("Tasks.java", jars(STREAMS, NEWEST), tmp_path_factory.mktemp("tasks"))
     return f"java:acme.Tasks@{STREAMS}:{NEWEST},{classes}"
 
 
@@ -143,3 +146,11 @@ def test_the_two_mistakes_are_found_in_ten_seconds(own: str) -> None:
             result = check(plan, session, describe("own", session.hello), fresh=session.close)
         assert broken(result)
         assert time.process_time() - began < 10
+
+
+@pytest.mark.nightly
+def test_a_null_of_an_assignor_of_4_1_is_no_error_of_the_harness(tmp_path: Path) -> None:
+    """It was a NullPointerException in the harness, which nobody could place."""
+    classes = compiled("Nulls41.java", jars(BROKER, "4.1.0"), tmp_path)
+    found = broken(judged(f"java:acme.Nulls41@{BROKER}:4.1.0,{classes}"))
+    assert found["task/5"].breach.summary.endswith("assign returned null")

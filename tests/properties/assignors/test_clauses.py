@@ -970,3 +970,10 @@ def test_violations_of_two_clauses_are_two_types():
         f"  rule     {one.sentence}",
         "  because  assign() returned A: {t-0, t-0}",
     ]
+
+
+def test_a_partition_of_a_topic_that_is_not_subscribed_is_no_question_of_safety_in_a_share_group():
+    """The coordinator does not send it since 4.2.0 (KAFKA-19431), and several members may have it anyway."""
+    levels = {str(protocol): CLAUSES["assign/2"].under(protocol).level for protocol in RebalanceProtocol}
+    assert levels.pop("share") is Level.LIVENESS
+    assert set(levels.values()) == {Level.SAFETY}

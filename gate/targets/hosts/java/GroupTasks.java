@@ -171,6 +171,22 @@ abstract class GroupTasks implements Function<Map<String, Object>, Map<String, O
         }
     }
 
+    /** An answer as maps, which nothing of it may be null for. */
+    static <T> Map<String, List<Map<String, Set<Integer>>>> collected(Object answer, Map<String, T> members,
+            Function<T, Map<String, Set<Integer>>> active, Function<T, Map<String, Set<Integer>>> standby) {
+        if (members == null) {
+            throw new Bridge.Garbage("assign returned " + answer);
+        }
+        Map<String, List<Map<String, Set<Integer>>>> found = new HashMap<>();
+        members.forEach((member, own) -> {
+            if (member == null || own == null) {
+                throw new Bridge.Garbage("assign returned an assignment of " + own + " for the member " + member);
+            }
+            found.put(member, List.of(given(active.apply(own), member), given(standby.apply(own), member)));
+        });
+        return found;
+    }
+
     /** Of one of the maps of Kafka that an answer is made of, which must not be null. */
     static Map<String, Set<Integer>> given(Map<String, Set<Integer>> tasks, String member) {
         if (tasks == null) {

@@ -7,6 +7,7 @@ import java.util.function.Supplier;
 import org.apache.kafka.coordinator.group.streams.assignor.AssignmentMemberSpec;
 import org.apache.kafka.coordinator.group.streams.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.streams.assignor.GroupSpecImpl;
+import org.apache.kafka.coordinator.group.streams.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.streams.assignor.TaskAssignor;
 import org.apache.kafka.coordinator.group.streams.assignor.TaskId;
 import org.apache.kafka.coordinator.group.streams.assignor.TopologyDescriber;
@@ -38,10 +39,8 @@ final class GroupTasks41 extends GroupTasks {
             flat(member.offsets), flat(member.ends))));
         Map<String, String> configs = Map.of("num.standby.replicas", String.valueOf(group.standbys));
         GroupAssignment answer = assignor.assign(new GroupSpecImpl(members, configs), new Topology(group));
-        Map<String, List<Map<String, Set<Integer>>>> found = new HashMap<>();
-        answer.members().forEach((member, own) ->
-            found.put(member, List.of(given(own.activeTasks(), member), given(own.standbyTasks(), member))));
-        return found;
+        return collected(answer, answer == null ? null : answer.members(), MemberAssignment::activeTasks,
+            MemberAssignment::standbyTasks);
     }
 
     private static Map<TaskId, Long> flat(Map<String, Map<Integer, Long>> offsets) {

@@ -1,6 +1,5 @@
 import java.util.Collection;
 import java.util.Collections;
-import java.util.HashMap;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
@@ -9,6 +8,7 @@ import java.util.function.Supplier;
 import org.apache.kafka.coordinator.group.api.streams.assignor.AssignmentConfigs;
 import org.apache.kafka.coordinator.group.api.streams.assignor.GroupAssignment;
 import org.apache.kafka.coordinator.group.api.streams.assignor.GroupSpec;
+import org.apache.kafka.coordinator.group.api.streams.assignor.MemberAssignment;
 import org.apache.kafka.coordinator.group.api.streams.assignor.MemberAssignmentMetadata;
 import org.apache.kafka.coordinator.group.api.streams.assignor.MemberAssignmentState;
 import org.apache.kafka.coordinator.group.api.streams.assignor.TaskAssignor;
@@ -36,17 +36,8 @@ final class GroupTasks44 extends GroupTasks {
     @Override
     Map<String, List<Map<String, Set<Integer>>>> ask(Group group) throws Exception {
         GroupAssignment answer = assignor.assign(new Spec(group), new Topology(group));
-        if (answer == null || answer.members() == null) {
-            throw new Bridge.Garbage("assign returned " + answer);
-        }
-        Map<String, List<Map<String, Set<Integer>>>> found = new HashMap<>();
-        answer.members().forEach((member, own) -> {
-            if (member == null || own == null) {
-                throw new Bridge.Garbage("assign returned an assignment of " + own + " for the member " + member);
-            }
-            found.put(member, List.of(given(own.activeTasks(), member), given(own.standbyTasks(), member)));
-        });
-        return found;
+        return collected(answer, answer == null ? null : answer.members(), MemberAssignment::activeTasks,
+            MemberAssignment::standbyTasks);
     }
 
     private static final class Spec implements GroupSpec {

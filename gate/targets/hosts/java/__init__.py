@@ -23,7 +23,7 @@ from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.gate.targets.hosts.java.interfaces import RUNTIME_CLASS, chosen, kind_named
 from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.live.artifacts.maven import CLIENTS
-from rebalance_verifier.model.assignor import Promise
+from rebalance_verifier.model.assignor import PARTITION_PROMISES, TASK_PROMISES, Promise
 from rebalance_verifier.model.assignors.promises import JAVA as JAVA_PROMISES
 
 JAVA = "java:"
@@ -192,4 +192,6 @@ def _promises(names: Iterable[str], where: str) -> tuple[Promise, ...]:
     try:
         return tuple(Promise(name) for name in names)
     except ValueError as error:
-        raise ToolError(f"{where}: {error}", f"promises are of {', '.join(Promise)}") from error
+        partitions, tasks = ", ".join(PARTITION_PROMISES), ", ".join(TASK_PROMISES)
+        known = (f"of an assignor of partitions: {partitions}", f"of one of tasks: {tasks}")
+        raise ToolError(f"{where}: {error}", *known) from error

@@ -85,18 +85,22 @@ def class_bytes(name: str, where: Iterable[Path]) -> bytes | None:
 
 def supertypes(name: str, path: ClassPath) -> frozenset[str] | None:
     """Return the classes and interfaces above a class, with dots, as far as the class path has them; None
-    where it does not have the class. Those of a class that cannot be read are not followed."""
-    found: set[str] = set()
+    where it does not have the class. Those of a class above it that cannot be read are not followed. Raises
+    ValueError where the class itself cannot be read."""
     first = path.bytes_of(name)
     if first is None:
         return None
-    left = [first]
+    try:
+        left = _parents(first)
+    except (struct.error, IndexError, KeyError) as error:
+        raise ValueError("this is no class file") from error
+    found: set[str] = set()
     while left:
-        with suppress(struct.error, IndexError, KeyError, ValueError):
-            for above in _parents(left.pop()):
-                if above not in found:
-                    found.add(above)
-                    left += filter(None, [path.bytes_of(above)])
+        above = left.pop()
+        if above not in found:
+            found.add(above)
+            with suppress(struct.error, IndexError, KeyError, ValueError):
+                left += _parents(path.bytes_of(above) or b"")
     return frozenset(found)
 
 

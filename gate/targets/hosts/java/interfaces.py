@@ -137,9 +137,15 @@ def kind_named(name: str) -> AssignorInterface:
 
 def interfaces_of(class_name: str, jars: Sequence[str]) -> list[AssignorInterface] | None:
     """Return those that a class implements, in their order; None where that cannot be known, since it or a
-    class above it is not on the class path."""
+    class above it is not on the class path. Raises ToolError for what is no class file."""
     with ClassPath(map(Path, jars)) as path:
-        above = supertypes(class_name, path)
+        try:
+            above = supertypes(class_name, path)
+        except ValueError as error:
+            file = class_file(class_name)
+            raise ToolError(
+                f"{file} on the class path is no class file, or not all of it: build it anew"
+            ) from error
         if above is None:
             return None
         found = [one for one in INTERFACES if not above.isdisjoint(one.names)]

@@ -101,8 +101,11 @@ def test_a_class_that_is_none_gets_the_list(jars: list[str], own: str) -> None:
         chosen("acme.Other", "sharing", [*jars, own])
 
 
-def test_a_class_file_that_is_none_is_no_assignor(tmp_path: Path) -> None:
+def test_a_class_file_that_is_none_is_told_from_a_class_that_is_no_assignor(tmp_path: Path) -> None:
     (tmp_path / "acme").mkdir()
     for name, data in (("Empty", b""), ("Text", b"no class"), ("Cut", b"\xca\xfe\xba\xbe\0\0\0\x37\0\x09\7")):
         (tmp_path / "acme" / f"{name}.class").write_bytes(data)
-        assert interfaces_of(f"acme.{name}", [str(tmp_path)]) == []
+        with pytest.raises(
+            ToolError, match=rf"acme/{name}\.class on the class path is no class file, or not all"
+        ):
+            interfaces_of(f"acme.{name}", [str(tmp_path)])

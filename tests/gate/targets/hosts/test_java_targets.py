@@ -105,7 +105,7 @@ def test_specs_that_are_wrong(spec, texts, tmp_path, monkeypatch):
         (["java:Own", "--maven", "kafka-clients"], "expected GROUP:ARTIFACT:VERSION"),
         (["java:Own", "--classpath", "a.jar", "--config", "x"], "expected KEY=VALUE"),
         (["java:Own", "--classpath", "a,b.jar"], "cannot be named"),
-        (["java:Own", "--classpath", "a.jar", "--promise", "fair"], "promises are of balanced"),
+        (["java:Own", "--classpath", "a.jar", "--promise", "fair"], "of an assignor of partitions: balanced"),
         (["range", "--maven", CLIENTS], "go with java:CLASS and streams:RELEASE, not 'range'"),
         (["--config", "a=b"], "go with java:CLASS and streams:RELEASE, not None"),
     ],
