@@ -72,7 +72,7 @@ TASK_CLAUSES: tuple[Clause, ...] = (
     ),
     Clause(
         id="task/6", level=Level.QUALITY, scope=Scope.REPEAT,
-        sentence="the same input gives the same assignment, whoever leads and in whatever order processes "
+        sentence="the same input gives the same assignment, on every leader and in whatever order processes "
         "are iterated",
         rule="TaskAssignor.assign", link=KIP_924, check=one_answer, protocols=OF_TASKS,
     ),

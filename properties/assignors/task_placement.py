@@ -155,7 +155,7 @@ def one_answer(call: TaskCall) -> TaskAsking:
         kind=kind,
         summary=f"another process gives {listed(actives or moved)} to another client, asked the same",
         because=(f"once {everything(call.assignment)}", f"once {everything(again.assignment)}"),
-        expected="the same answer, whoever leads and in whatever order processes are iterated",
+        expected="the same answer, on every leader and in whatever order processes are iterated",
         actual=f"{counted(len(moved), 'task')} with other copies",
         partitions=tuple(moved),
     )
