@@ -8,7 +8,7 @@ it, or is held against it by a test.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from typing import Any
@@ -278,6 +278,21 @@ class Dialect:
     def keeps(self) -> bool:
         """Check whether its members join with what they own, so that they are COOPERATIVE."""
         return self.row.read(JoinSituation.REBALANCED).owned == "all"
+
+    def subscription(
+        self, topics: tuple[str, ...], made: ClaimMade, rack: str | None = None, instance: str | None = None
+    ) -> Subscription:
+        """Return what a member writes that makes this claim."""
+        like = self.first.subscription
+        return replace(
+            like,
+            topics=topics,
+            user_data=made.user_data,
+            owned_partitions=made.owned,
+            generation_id=made.generation,
+            rack_id=(rack or like.rack_id) if like.version >= 3 else None,
+            group_instance_id=instance,
+        )
 
     def claim(self, *, owned: Partitions, last: Partitions, joined: int, since: int) -> ClaimMade:
         """Return what a member writes that owns ``owned``, joined the generation ``joined`` last, -1 where it

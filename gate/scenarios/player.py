@@ -452,17 +452,8 @@ def _presented(
 def _in_dialect(group: _Group, state: _State) -> tuple[Subscription, StatedClaim]:
     """Return the same of a member that writes what its client writes."""
     member, client = state.member, dialect(state.member.writes)
-    like = client.first.subscription
     made = client.claim(owned=state.owned, last=state.last, joined=state.joined, since=state.since)
-    sent = replace(
-        like,
-        topics=member.topics,
-        user_data=made.user_data,
-        owned_partitions=made.owned,
-        generation_id=made.generation,
-        rack_id=(member.rack or like.rack_id) if like.version >= 3 else None,
-        group_instance_id=member.instance,
-    )
+    sent = client.subscription(member.topics, made, member.rack, member.instance)
     return sent, StatedClaim(made.claimed, made.since)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -135,13 +134,7 @@ def test_a_member_that_is_played_writes_what_its_client_wrote(row: WrittenBy) ->
         if situation not in row.joins:
             continue
         read, made = row.read(situation), client.claim(**state)  # type: ignore[arg-type]
-        sent = replace(
-            client.first.subscription,
-            topics=read.subscription.topics,
-            user_data=made.user_data,
-            owned_partitions=made.owned,
-            generation_id=made.generation,
-        )
+        sent = client.subscription(read.subscription.topics, made)
         if read.order == "sorted":
             assert wire.encode_subscription(sent) == row.joins[situation].metadata[client.protocol], situation
         assert (sent.owned_partitions == ASSIGNED) is (read.owned == "all")
