@@ -17,7 +17,12 @@ _COLOURS = {
 
 
 def labelled(name: str, text: str, most: int = 20, width: int = 9) -> list[str]:
-    """``text``, folded into at most ``most`` lines, beside its name, which takes ``width`` columns."""
+    """``text``, folded into at most ``most`` lines, beside its name, which takes ``width`` columns, or more.
+
+    >>> labelled("not shown", "no group has it")
+    ['  not shown no group has it']
+    """
+    width = max(width, len(name) + 1)
     first, *rest = fold(clean(text), page_width() - 2 - width, most)
     return [f"  {name:<{width}}{first}".rstrip(), *(" " * (2 + width) + line for line in rest)]
 

@@ -25,6 +25,7 @@ VARIABLE = [
     (re.compile(r"\d+(\.\d+){2,}"), "<version>"),
     (re.compile(r"\.rebalance/\d{8}T\d{6}Z(-\d+)?"), ".rebalance/<time>"),
     (re.compile(r"\b\d+\.\d+s\b"), "<seconds>"),  # as pytest writes it
+    (re.compile(r"\b\d+ releases of the\b"), "<releases> of the"),  # each new one is one more
     (re.compile(r"[ \t]+$", re.M), ""),
 ]
 

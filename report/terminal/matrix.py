@@ -104,7 +104,7 @@ def tally(cells: Sequence[Cell]) -> str:
     differing = [cell for cell in cells if not cell.agrees]
     explained = sum(bool(cell.why) for cell in differing)
     tail = f", {explained} of them explained" if explained else ""
-    return f"{len(cells)} cells, {len(differing)} differ from the catalogue{tail}"
+    return f"{count(len(cells), 'cell')}: {len(differing)} differ from the catalogue{tail}"
 
 
 def _grids(cells: Sequence[Cell], observed: Observed, markdown: bool) -> Iterator[str]:

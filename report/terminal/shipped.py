@@ -41,10 +41,10 @@ def render(report: ShippedProof, *, verbose: int = 0, color: bool = False) -> st
 def headline(report: ShippedProof) -> str:
     """Return the verdict, the releases, and how much is proved in which groups."""
     begun = " interrupted," if report.interrupted else ""
-    number = count(max(len(findings.theorems) for findings in report.findings), "theorem")
+    total = max(len(findings.theorems) for findings in report.findings)
     proved = ", ".join(
-        f"{sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)} of {number} with {title}"
-        for title, findings in report.groups
+        f"{sum(one.verdict is ProofVerdict.PROVED for one in findings.theorems)} of {noun} with {title}"
+        for noun, (title, findings) in zip((count(total, "theorem"), f"{total}"), report.groups, strict=False)
     )
     names = " with ".join(report.releases)
     return f"{verdict_text(report.verdict).upper()}  {names}:{begun} proved {proved}"

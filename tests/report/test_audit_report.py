@@ -172,7 +172,7 @@ def test_the_first_line_is_the_verdict(found, verdict, line):
     assert json.loads(json.dumps(data(found)))["verdict"] == verdict.lower()
 
 
-def test_text_says_what_was_read_and_what_was_found(tmp_path):
+def test_text_says_what_was_read_and_what_was_found(expected):
     bad = (Malformed("a.log", 7, "[2026-11-21 18:00", "no time"),)
     found = audited(
         finding(),
@@ -181,24 +181,7 @@ def test_text_says_what_was_read_and_what_was_found(tmp_path):
         first_malformed=bad,
         traces={f"{0:012x}": "out/traces/000000000000.json"},
     )
-    text = render(found)
-    for expected in (
-        "read       2 files, 100 lines, 120 events",
-        "java: 80 lines in 2 files, 120 events",
-        "17 lines about other things",
-        "malformed  3 lines, kept in out/malformed",
-        "a.log:7: no time: [2026-11-21 18:00",
-        "and 2 more",
-        "owned-twice: No partition is owned by two members of the group at a time. [safety;",
-        "  orders-1 of group orders  7.9 s from 2026-11-21 18:00:00.000  certain  000000000000",
-        "and it goes on  within clock skew of 800 ms",
-        "    orders-1  generation 7  assigned 18:00:00.000  orders-1.log:7",
-        "hand-overs",
-        "a 250 ms behind, give or take 10 ms (12 samples)",
-        "traces     out/traces (the first 1 of 2)",
-        "show       rebalance show out/traces/000000000000.json",
-    ):
-        assert re.sub(" +", " ", expected) in re.sub(" +", " ", text), expected
+    expected(render(found))
 
 
 def test_where_nothing_could_be_read_it_says_why():
