@@ -25,6 +25,7 @@ from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.live.artifacts.maven import CLIENTS
 from rebalance_verifier.model.assignor import PARTITION_PROMISES, TASK_PROMISES, Promise
 from rebalance_verifier.model.assignors.promises import JAVA as JAVA_PROMISES
+from rebalance_verifier.model.bugs.releases import NEWEST
 
 JAVA = "java:"
 """How the spec of a Java assignor begins."""
@@ -159,7 +160,8 @@ def _parsed(spec: str) -> JavaTarget:
         release, mark, rest = re.match(r"streams:([^?#]*)([?#]?)(.*)", spec, re.DOTALL).groups()  # type: ignore[union-attr]
         if not re.fullmatch(r"\d+(\.\d+)+[\w.-]*", release):
             raise ToolError(
-                f"{spec!r}: {release!r} is no release of kafka-streams", "write streams:4.4.0, for example"
+                f"{spec!r}: {release!r} is no release of kafka-streams",
+                f"write streams:{NEWEST}, for example",
             )
         spec = f"{JAVA}{RUNTIME_CLASS}@{KAFKA_STREAMS}:{release}{mark}{rest}"
     text, _, promises = spec.removeprefix(JAVA).partition("#")
