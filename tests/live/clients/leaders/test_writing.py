@@ -3,6 +3,7 @@ by `make clients`."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 
 import pytest
@@ -12,6 +13,24 @@ from rebalance_verifier.live.clients.leaders.writing import joins_of
 from rebalance_verifier.model.written import WrittenBy, written
 
 from tools.client_bytes import HEAD, MIXED, OLDER, to_toml
+
+
+def said_of(row: WrittenBy) -> dict[str, object]:
+    """All that the bytes of a client say. Those of sarama's sticky strategy list topics in the order of a Go
+    map, another one at each join."""
+    return {
+        f"{situation} {name}": (
+            join.version,
+            join.reason,
+            replace(read.subscription, user_data=None, owned_partitions=()),
+            read.owned,
+            read.user_data,
+        )
+        for situation, join in row.joins.items()
+        for name in join.metadata
+        for read in [row.read(situation, name)]
+    } | {situation.value: why for situation, why in row.missing.items()}
+
 
 RELEASES = [(key, [*rows]) for key, rows in groupby(written(), key=lambda row: (row.client, row.release))]
 
@@ -37,7 +56,7 @@ def test_the_file_is_as_the_tool_writes_it() -> None:
 def test_a_client_is_brought_into_each_situation() -> None:
     """kafka-python takes a second: one row, by day."""
     row = next(row for row in reversed(written()) if row.client == "kafka-python")
-    assert joins_of(LEADING["kafka-python"], row.release, row.assignors) == row
+    assert said_of(joins_of(LEADING["kafka-python"], row.release, row.assignors)) == said_of(row)
 
 
 @pytest.mark.nightly
@@ -45,7 +64,7 @@ def test_a_client_is_brought_into_each_situation() -> None:
 def test_a_client_writes_what_the_table_says(release: tuple[str, str], rows: list[WrittenBy]) -> None:
     for row in rows:
         now = joins_of(LEADING[row.client], row.release, row.assignors)
-        assert now.to_table() == row.to_table(), f"{' '.join(release)} {row.assignors}: make clients"
+        assert said_of(now) == said_of(row), f"{' '.join(release)} {row.assignors}: make clients"
 
 
 @pytest.mark.nightly
