@@ -247,7 +247,7 @@ class CodeGroup(RunNames):
             requests = (
                 one for one in events if isinstance(one, SimulationRequest) and one.api == "OffsetCommit"
             )
-            self.members[arguments["member"]].asked_for.update(one.id for one in requests)
+            self.members[arguments["member"]].commit_numbers.update(one.id for one in requests)
         self.seen += self.watch.sees(name, arguments, before, self.state.coordinator, events)
         return events
 
