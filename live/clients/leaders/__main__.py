@@ -107,7 +107,12 @@ class WireTarget:
             TopicPartition(topic, index) for topic, indexes in request["owned"] for index in indexes
         )
         topics = tuple(dict.fromkeys(topic for topic, _ in owned))
-        data = self.learn().written(lambda: self._pool.leader(topics), owned, request["generation"])
+        try:
+            data = self.learn().written(lambda: self._pool.leader(topics), owned, request["generation"])
+        except LeaderLost as lost:
+            if lost.kind is LossKind.STALE:  # the client was not asked what it should have been
+                raise Declined(lost.message) from None
+            raise
         return None if data is None else data.hex()
 
     def _assign(self, request: Json) -> dict[str, str]:

@@ -26,13 +26,15 @@ SHORT = (
     "partitions should follow (bug Q1, `rebalance bugs Q1`: which leaders cope with that)"
 )
 MEMBER = "member"
+LEARNT = "2"
+"""Changes where something else is learnt than before, so that what was remembered is not taken."""
 LEARN = "learn"
 """Argument upon which the program of a client learns what it writes, for later processes, and ends."""
 
 
 def remembered(settings: str) -> Path:
     """Return where it lies what the client of these settings was seen to write."""
-    return cache() / "leaders" / f"{key(settings, str(len(FORMATS)))}.json"
+    return cache() / "leaders" / f"{key(settings, str(len(FORMATS)), LEARNT)}.json"
 
 
 class Unwritable(Exception):
@@ -61,7 +63,8 @@ class LearntUserData:
         for count, generation in LEARNT_FROM:
             joined, _ = client.rejoined({topic: ((),) * count}, MEMBER, generation)
             owned = tuple(TopicPartition(topic, index) for index in range(count))
-            seen.append((owned, generation, joined.user_data))
+            # On a busy machine it may have joined once more in between, for metadata.
+            seen.append((owned, client.generation, joined.user_data))
             keeps = keeps and sorted(joined.owned_partitions) == list(owned)
         fits = (one for one in FORMATS if all(one(owned, since) == data for owned, since, data in seen))
         return cls(

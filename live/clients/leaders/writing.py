@@ -33,8 +33,9 @@ TRIES = 3
 """Times that a client lives through the story, where it joins once more in between."""
 _MEMBER = "member"
 _TOPICS = dict.fromkeys(NAMED, ((),))
-_HASHES = {"PYTHONHASHSEED": "0"}
-"""Some write topics in the order of a set, which differs from process to process."""
+_AS_USED = {"PYTHONHASHSEED": "0", "DEFAULT_VERSION": "1"}
+"""Some write topics in the order of a set, which differs from process to process. What sarama writes follows
+from its Version, whose default people have."""
 _Lived = tuple[dict[JoinSituation, WrittenJoin], dict[JoinSituation, str]]
 
 
@@ -45,7 +46,7 @@ def joins_of(client: Leading, release: str, assignors: str) -> WrittenBy:
     """
     started = client.start(release)
     command = (*started.program, ADDRESS, GROUP, TOPICS, assignors)
-    start = by_command({**started.environment, **_HASHES})
+    start = by_command({**started.environment, **_AS_USED})
 
     def live(topics: Sequence[str]) -> LeaderClient:
         return LeaderClient(Network(), start, command, topics, steady=not client.fetches)

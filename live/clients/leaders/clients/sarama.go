@@ -46,6 +46,9 @@ func main() {
 
 	config := sarama.NewConfig()
 	config.ClientID = "leader"
+	if os.Getenv("DEFAULT_VERSION") == "" {
+		config.Version = sarama.MaxVersion // with the default one its leader hangs on topics that it does not know yet (1.61.1)
+	}
 	config.ApiVersionsRequest = true
 	config.Consumer.Group.Rebalance.GroupStrategies = wanted
 	config.Consumer.Group.Session.Timeout = time.Hour

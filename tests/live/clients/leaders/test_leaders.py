@@ -77,6 +77,25 @@ def test_what_a_client_writes_is_read_as_it_was_saved():
     assert sticky.written(pytest.fail, owned, 4) == wire.encode_sticky_user_data(owned, 4)
 
 
+class JoinsOnceMore:
+    """A client that finds other metadata each time, so that the group is a generation further."""
+
+    first = Subscription(topics=("t",), user_data=None)
+    assignor, short, generation = "sticky", False, 0
+
+    def rejoined(self, topics, member: str, generation: int) -> tuple[Subscription, bytes]:
+        self.generation = generation + 1
+        owned = tuple(TopicPartition("t", index) for index in range(len(topics["t"])))
+        return Subscription(
+            topics=("t",), user_data=wire.encode_sticky_user_data(owned, self.generation)
+        ), b""
+
+
+def test_a_format_is_learnt_from_a_client_that_joins_once_more():
+    learnt = LearntUserData.of(JoinsOnceMore(), "t")  # type: ignore[arg-type]
+    assert learnt.format is wire.encode_sticky_user_data
+
+
 # --- a program that nobody knows -------------------------------------------------------------------------
 
 
