@@ -33,17 +33,23 @@ placed AS (
     LEFT JOIN epochal USING ("group")
     LEFT JOIN unnumbered AS ua ON ua."group" = pairs."group" AND ua.consumer = a.consumer
     LEFT JOIN unnumbered AS ub ON ub."group" = pairs."group" AND ub.consumer = b.consumer
+    -- Of all others nothing is found.
+    WHERE overlap OR (proved AND next)
 ),
 -- What the older owner was told last by then, and first after that.
+owners AS (SELECT DISTINCT "group", elder AS consumer FROM placed),
+told_owners AS (SELECT * FROM told SEMI JOIN owners USING ("group", consumer)),
 before AS (
     SELECT pair, kind
     FROM placed
-    ASOF JOIN told ON told."group" = placed."group" AND told.consumer = placed.elder AND told.moment <= placed."at"
+    ASOF JOIN told_owners AS told
+        ON told."group" = placed."group" AND told.consumer = placed.elder AND told.moment <= placed."at"
 ),
 after AS (
     SELECT pair, kind, moment
     FROM placed
-    ASOF JOIN told ON told."group" = placed."group" AND told.consumer = placed.elder AND told.moment > placed."at"
+    ASOF JOIN told_owners AS told
+        ON told."group" = placed."group" AND told.consumer = placed.elder AND told.moment > placed."at"
 ),
 -- A member of a generation until it is removed from it.
 removed AS (SELECT "group", consumer, min(moment) AS moment FROM told WHERE kind = 'removed' GROUP BY "group", consumer),

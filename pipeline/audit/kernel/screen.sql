@@ -13,6 +13,12 @@ WITH changes AS (
         -- One number to sort by: the time, and in its last bit what begins after what ends.
         2 * moment + (kind = 'assigned')::BIGINT AS time,
         hash(consumer) AS consumer,
+        -- Up to which generation it had it. Without a number it gives away what it had before its first.
+        CASE kind
+            WHEN 'revoked' THEN coalesce(generation, -2147483648)
+            WHEN 'lost' THEN coalesce(generation, 2147483647)
+            ELSE 2147483647
+        END AS held,
         generation
     FROM timed
     -- A callback without partitions changes nothing.
@@ -39,7 +45,7 @@ compared AS (
 ),
 judged AS (
     SELECT
-        key, family, consumer, generation, revoked_in, last, begins,
+        key, family, consumer, generation, revoked_in, held, last, begins,
         time >> 1 AS moment,
         CASE WHEN begins AND NOT began_before THEN apart END AS pause,
         coalesce(begins AND NOT began_before AND NOT same, false) AS moved,
@@ -53,7 +59,10 @@ judged AS (
         ) AS odd
     FROM compared
 )
-SELECT * FROM judged WHERE pause IS NOT NULL OR odd OR last;
+SELECT *
+FROM judged
+-- What was kept over several generations may have been given to another in one of them.
+WHERE pause IS NOT NULL OR odd OR last OR (NOT begins AND coalesce(revoked_in < held, true));
 
 -- Whom leaders gave what, as far as they log it.
 CREATE TEMP TABLE plans AS
@@ -108,8 +117,17 @@ JOIN (
 ) USING (key, generation)
 WHERE member IS DISTINCT FROM other
 UNION
-SELECT key
-FROM screened
-JOIN plans USING (key)
-WHERE last AND (begins OR screened.generation > plans.generation)
-    AND (screened.generation IS NULL OR screened.generation <> plans.generation);
+-- Or a plan after the grant gives it to another member of a generation in which its owner is one.
+SELECT intervals.key
+FROM (
+    SELECT
+        key, consumer, held,
+        coalesce(CASE WHEN begins THEN generation ELSE revoked_in END, -2147483648) AS granted
+    FROM screened
+    WHERE CASE WHEN begins THEN last ELSE coalesce(revoked_in < held, true) END
+) AS intervals
+JOIN plans ON plans.key = intervals.key AND plans.generation > granted AND plans.generation <= held
+JOIN participants
+    ON participants."group" = plans."group" AND participants.generation = plans.generation
+    AND hash(participants.consumer) = intervals.consumer
+WHERE participants.member <> plans.member;
