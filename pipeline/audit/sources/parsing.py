@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from rebalance_verifier.pipeline.audit.sources import jsonl
@@ -12,6 +12,7 @@ from rebalance_verifier.pipeline.audit.sources.assignments import listed, planne
 from rebalance_verifier.pipeline.audit.sources.envelopes import COLOURS, Wrapped, lines_of, taken_off, unwrap
 from rebalance_verifier.pipeline.audit.sources.events import Kind
 from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
+from rebalance_verifier.pipeline.audit.sources.heads import Heads
 from rebalance_verifier.pipeline.audit.sources.loggers import (
     EXCHANGED,
     KAFKAJS,
@@ -20,7 +21,13 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     RUNNING,
     TARGETED,
 )
-from rebalance_verifier.pipeline.audit.sources.patterns import Source, UnrecognisedTail
+from rebalance_verifier.pipeline.audit.sources.patterns import (
+    KnownLine,
+    Source,
+    UnrecognisedTail,
+    bare,
+    captures,
+)
 from rebalance_verifier.pipeline.audit.sources.rows import (
     EventPart,
     LineRow,
@@ -102,6 +109,65 @@ NOTHING = Meaning()
 KNOWN = 1 << 15
 """Messages that are looked up, before they are forgotten."""
 
+_TELLING = ('"', "\x1b", "\ufffd", "msg=", "message=")
+"""In a line with one of these the parts are not read each by itself: JSON, logfmt, CSV, a colour."""
+
+_IN_TWO = frozenset({TARGETED, EXCHANGED})
+"""Events that are several."""
+
+_new: Any = tuple.__new__
+"""Make a record of all of its fields: the class itself takes three times as long."""
+
+
+class QuickSource:
+    """A source whose lines are read part by part: the head, the name of the client, the message.
+
+    ``earlier``: the marks of the sources that a line is held against before. What has been said by now is in
+    ``said``, None for a message that takes more than itself.
+    """
+
+    def __init__(self, source: Source, earlier: Sequence[str]) -> None:
+        self.name, self.client, self.head, self.match = source.name, source.client, source.head, source.match
+        self.source, self.earlier = source, earlier
+        self.openings = tuple(dict.fromkeys(f"{mark.partition(' ')[0]} " for mark in source.marks))
+        self.telling = (*_TELLING, *earlier)
+        self.said: dict[str, Meaning | None] = {}
+
+
+class Speaker(NamedTuple):
+    """Who says a message."""
+
+    source: QuickSource
+    group: str | None
+    client: str | None
+    instance: str | None
+
+
+def _quick_sources(sources: Sequence[Source | FieldSource]) -> list[QuickSource]:
+    """Return the sources whose lines all have the name of a client in brackets before the message."""
+    found, earlier = [], list[str]()
+    for one in sources:
+        if isinstance(one, Source) and not one.loose and one.prefix.startswith(r"(?P<head>.*?)\["):
+            found.append(QuickSource(one, tuple(earlier)))
+        earlier += one.marks
+    return found
+
+
+def _meaning_of_message(source: QuickSource, message: str) -> Meaning | None:
+    """Return what a message says, whoever says it, and note it; None where that takes more than it."""
+    if len(source.said) >= KNOWN:
+        source.said.clear()
+    meaning = None
+    telling = message[-1:] in (" ", "\r", "\n") or message.endswith(_UNFINISHED)
+    if not telling and not any(map(message.__contains__, source.telling)):
+        text = bare(message)
+        try:
+            meaning = _said(source.source, {}, *source.match(text), text)
+        except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
+            meaning = None  # what is wrong with it is said where the whole line is read
+    source.said[message] = meaning
+    return meaning
+
 
 class LineParser:
     """Reads lines and keeps what they say: ``rows``, ``malformed``, ``counts``, ``until``.
@@ -130,6 +196,10 @@ class LineParser:
         self._below = 0
         self._line_before = ""
         self._known: dict[str, Meaning] = {}
+        self._quick_sources = _quick_sources(self._sources)
+        earlier = {mark for one in self._quick_sources for mark in one.earlier}
+        self._heads = Heads(zone, self._at, sorted(earlier))
+        self._speakers: dict[str, Speaker | None] = {}
         self._idle: deque[str] = deque(maxlen=50)
         self._passed = 0
 
@@ -138,7 +208,17 @@ class LineParser:
         it."""
         stream = stream_of(file, self.parent)
         before, self.until = self.until, None
+        openings = [opening for one in self._quick_sources for opening in one.openings]
         for number, one in lines:
+            if type(one) is str:
+                for opening in openings:
+                    begins = one.find(opening)
+                    if begins > 0:
+                        break
+                else:
+                    begins = 0
+                if begins and self._quick(file, stream, number, one, begins):
+                    continue
             self._guarded(file, stream, number, one)
         if self._above is not None:
             self._guarded(file, stream, self._above[0], None)
@@ -147,6 +227,77 @@ class LineParser:
         if self.until is not None:
             self.ends[file] = max(self.until, self.ends.get(file, self.until))
         self._reach(before)
+
+    def _quick(self, file: str, stream: str, number: int, text: str, begins: int) -> bool:
+        """Read a line of which each part has been there before. False: it has to be taken apart."""
+        if self._above is not None or file in self._open:
+            return False
+        ends = text.find(" ", text.find("]", begins)) + 1
+        try:
+            speaker = self._speakers[text[begins:ends]]
+        except KeyError:
+            speaker = self._speaker(text[begins:ends])
+        if speaker is None:
+            return False
+        message, source = text[ends:], speaker.source
+        try:
+            meaning = source.said[message]
+        except KeyError:
+            meaning = _meaning_of_message(source, message)
+        if meaning is None or (read := self._heads.read(text, begins)) is None:
+            return False
+        (name, host, _, _), at = read
+        self._line_before = text
+        counted = self.counts.setdefault((file, source.name), [0, 0])
+        counted[0] += 1
+        if self.until is None or at > self.until:
+            self.until = at
+        kind, group, client, member, instance, generation, detail, assignor, protocol, members, parts = (
+            meaning
+        )
+        group = group or speaker.group
+        if kind is None or group == "null":  # see `_logged`
+            return True
+        counted[1] += 1
+        before = at, kind, group, client or speaker.client
+        instance = instance or speaker.instance
+        where = (
+            detail,
+            assignor,
+            name,
+            stream,
+            host or name or stream,
+            source.name,
+            file,
+            number,
+            protocol,
+            members,
+        )
+        if kind in _IN_TWO:
+            self._add(_new(LineRow, (*before, member, instance, generation, None, None, *where)), parts)
+        elif not parts:
+            self.rows.append(_new(LineRow, (*before, member, instance, generation, None, None, *where)))
+        else:
+            self.rows += [
+                _new(LineRow, (*before, who or member, instance, generation, topic, partition, *where))
+                for topic, partition, who in parts
+            ]
+        return True
+
+    def _speaker(self, text: str) -> Speaker | None:
+        """Return who says a message by what stands directly before it, and note it; None: that does not end
+        there, or tells more."""
+        if len(self._speakers) >= KNOWN:
+            self._speakers.clear()
+        source = next((one for one in self._quick_sources if text.startswith(one.openings)), None)
+        found = source.head.match(text) if source else None
+        self._speakers[text] = None
+        telling = source is None or any(map(text.__contains__, source.telling))
+        if source and not telling and found and not found["head"] and found.end() == len(text):
+            head = captures(found)
+            client = head.get("client") or source.client or None
+            self._speakers[text] = Speaker(source, head.get("group"), client, head.get("instance"))
+        return self._speakers[text]
 
     def _guarded(
         self, file: str, stream: str, number: int, one: str | dict[str, Any] | list[Any] | None
@@ -435,9 +586,19 @@ def _understood(source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Me
             raise UnrecognisedTail
         return "", None
     head, line, caught, message = reading
-    before = head.get("head", "")
+    return head.get("head", ""), _said(source, head, line, caught, message)
+
+
+def _said(
+    source: Source | FieldSource,
+    head: Mapping[str, str],
+    line: KnownLine | None,
+    caught: Mapping[str, str],
+    message: str,
+) -> Meaning:
+    """Return the meaning of a message that a row of a table takes. Raises NotRead and NoPartition."""
     if line is None or line.kind is None:
-        return before, NOTHING
+        return NOTHING
     generation = small(caught["generation"]) if "generation" in caught else None
     if generation is None and "generation" in caught:
         raise NotRead("the generation is no number")
@@ -446,18 +607,19 @@ def _understood(source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Me
         "\ufffd" in message[:SHOWN] or any("\ufffd" in f"{one.topic}{one.member}" for one in parts)
     ):
         raise NotRead(BROKEN)
-    return before, Meaning(
-        kind=line.kind,
-        group=caught.get("group") or head.get("group"),
-        client=caught.get("client") or head.get("client") or source.client or None,
-        member=caught.get("member"),
-        instance=caught.get("instance") or head.get("instance"),
-        generation=generation,
-        detail=caught.get("detail"),
-        assignor=caught.get("assignor"),
-        protocol=line.protocol,
-        members=small(caught["count"]) if "count" in caught else None,
-        parts=parts,
+    get = caught.get
+    return Meaning(
+        line.kind,
+        get("group") or head.get("group"),
+        get("client") or head.get("client") or source.client or None,
+        get("member"),
+        get("instance") or head.get("instance"),
+        generation,
+        get("detail"),
+        get("assignor"),
+        line.protocol,
+        small(caught["count"]) if "count" in caught else None,
+        parts,
     )
 
 

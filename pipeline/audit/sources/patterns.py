@@ -134,8 +134,8 @@ class Source:
         return size, found
 
     @cached_property
-    def _starts(self) -> frozenset[str]:
-        return frozenset(line.start for line in self.lines)
+    def _alone(self) -> frozenset[str]:
+        return frozenset(line.start[:-1] for line in self.lines if line.start.endswith(" "))
 
     def claims(self, text: str) -> bool:
         """Check whether a line may be of this source: cheap, for every line."""
@@ -147,7 +147,7 @@ class Source:
         Raises UnrecognisedTail where one does, and the message goes on otherwise.
         """
         size, rows = self._by_start
-        if f"{message} " in self._starts:  # nothing follows it, and blanks at the end of a line are nobody's
+        if message in self._alone:  # nothing follows it, and blanks at the end of a line are nobody's
             message += " "
         begun = [line for line in rows.get(message[:size], ()) if message.startswith(line.start)]
         for line in begun:
