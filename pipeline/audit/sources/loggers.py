@@ -101,6 +101,7 @@ def _source(name: str) -> Source:
         client=logged.get("client", ""),
         level=logged.get("level", ""),
         loose=logged.get("loose", False),
+        open_ended=logged.get("open_ended", False),
     )
 
 

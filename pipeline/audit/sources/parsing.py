@@ -22,6 +22,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     TARGETED,
 )
 from rebalance_verifier.pipeline.audit.sources.patterns import (
+    BEHIND,
     KnownLine,
     Source,
     UnrecognisedTail,
@@ -615,12 +616,17 @@ def _said(
         get("member"),
         get("instance") or head.get("instance"),
         generation,
-        get("detail"),
+        get("detail") or (get(BEHIND) if _ends_names(source, line.kind) else None),
         get("assignor"),
         line.protocol,
         small(caught["count"]) if "count" in caught else None,
         parts,
     )
+
+
+def _ends_names(source: Source | FieldSource, kind: str) -> bool:
+    """Check whether what stands behind a message tells where names of groups end (``settling``)."""
+    return kind == Kind.JOINED and isinstance(source, Source) and source.open_ended
 
 
 def _ends_in_its_head(source: Source | FieldSource, text: str) -> bool:

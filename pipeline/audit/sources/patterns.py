@@ -19,6 +19,9 @@ CAPTURES = (
 )
 """What a line can hold besides its kind: the names of groups, a digit after them aside."""
 
+BEHIND = "behind"
+"""Among what is caught: what a layout writes behind a message."""
+
 HEADS = ("head", "client", "group", "instance")
 
 LOGGER = re.compile(
@@ -95,6 +98,8 @@ class Source:
     """Where a user says that the client logs who owns what."""
     loose: bool = False
     """A mark alone says nothing: a line that is none of these is nobody's."""
+    open_ended: bool = False
+    """Messages end with the name of a group, and nothing says where that ends."""
 
     def __post_init__(self) -> None:
         for number, line in enumerate(self.lines):
@@ -156,7 +161,7 @@ class Source:
         # Of a message with something behind it a row that takes the rest of any line would make nothing.
         for line in begun:
             if not line.takes_all and (found := line.first.match(message)):
-                return line, captures(found)
+                return line, {BEHIND: message[found.end() :], **captures(found)}
         for line in begun:
             if line.takes_all and line.regex.fullmatch(message):
                 return line, {}

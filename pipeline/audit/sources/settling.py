@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from operator import itemgetter
 from typing import NamedTuple
@@ -21,19 +21,18 @@ from rebalance_verifier.pipeline.audit.sources.holdings import CHANGES, spelled_
 from rebalance_verifier.pipeline.audit.sources.loggers import (
     EPOCH,
     HOLDS,
-    KAFKA_GO,
+    LOGGED,
     LOSES,
     LOSING,
     NAMED,
     OVERDUE,
-    PYTHON,
     REBOOTSTRAPPING,
     REJOINS,
     RELEASE,
     SHARED,
     TASKS,
 )
-from rebalance_verifier.pipeline.audit.sources.patterns import FOLLOWED
+from rebalance_verifier.pipeline.audit.sources.patterns import FOLLOWED, Source
 from rebalance_verifier.pipeline.audit.sources.rows import LineRow
 
 MIXED = "mixed"
@@ -145,19 +144,50 @@ def _same_names(rows: list[LineRow]) -> list[LineRow]:
     """Return rows without what a layout writes behind a group's name where that ends a message.
 
     ``(Re-)joining group orders    coordinator.py:391``: nothing on this line says where the name ends. Who
-    joins a generation says the name in the middle of its message.
+    joins a generation says the name in the middle of its message, and ``detail`` is what stands behind that.
+    Where nothing does, ``orders dlq`` is another group.
     """
     if not rows or rows[0].client not in _OPEN_ENDED:
         return rows
-    names = sorted({row.group for row in rows if row.kind == Kind.JOINED and row.group}, key=len)
-    named = {
-        group: next((name for name in names if _goes_on_after(group, name)), group)
-        for group in {row.group for row in rows if row.group} - {*names}
-    }
-    return [row._replace(group=named.get(row.group, row.group)) if row.group else row for row in rows]
+    joins = [row for row in rows if row.kind == Kind.JOINED and row.group]
+    names = sorted({row.group for row in joins if row.group}, key=len)
+    behind: dict[str, set[str]] = defaultdict(set)
+    for row in joins:
+        behind[row.file].add(row.detail or "")
+    anywhere = set().union(*behind.values())
+    found = []
+    for row in rows:
+        if row.group and row.group not in names:
+            row = row._replace(group=_bare_name(row.group, names, behind.get(row.file, anywhere)))
+        found.append(row._replace(detail=None) if row.kind == Kind.JOINED else row)
+    return found
 
 
-_OPEN_ENDED = (PYTHON.client, KAFKA_GO.client)
+def _bare_name(text: str, names: Sequence[str], behind: Collection[str]) -> str:
+    """Return the name of a group that ends a message. ``behind``: what stands behind others, "" for nothing.
+
+    >>> _bare_name("orders dlq  a.py:7", ["orders"], ["  main.py:19"])
+    'orders dlq'
+    >>> _bare_name("orders dlq", ["orders"], [""]), _bare_name("orders  {x}", ["orders"], ["  {}"])
+    ('orders dlq', 'orders')
+    """
+    for tail in filter(None, sorted(behind)):
+        # Of one shape: with other words and numbers, or aligned to the right.
+        if found := re.fullmatch("(.+?)" + "".join(map(_shape, _PIECES.findall(tail))), text):
+            return found[1]
+    if not any(behind):
+        return text
+    return next((name for name in names if _goes_on_after(text, name)), text)
+
+
+_PIECES = re.compile(r"\w+|\s+|[^\w\s]")
+
+
+def _shape(piece: str) -> str:
+    return r"\s+" if piece.isspace() else r"\w+" if re.match(r"\w", piece) else re.escape(piece)
+
+
+_OPEN_ENDED = tuple(one.client for one in LOGGED if isinstance(one, Source) and one.open_ended)
 
 
 def _goes_on_after(text: str, name: str) -> bool:

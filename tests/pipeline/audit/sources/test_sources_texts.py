@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 from rebalance_verifier.pipeline.audit.sources.events import Kind
 from rebalance_verifier.pipeline.audit.sources.loggers import BROKER, JAVA, LIBRDKAFKA
+from rebalance_verifier.pipeline.audit.sources.parsing import LineParser
 from rebalance_verifier.pipeline.audit.sources.patterns import Line, Source
+from rebalance_verifier.pipeline.audit.sources.settling import settle
 
 from tests.pipeline.audit.sources.matching import match
 
@@ -188,3 +190,26 @@ def test_of_rows_that_begin_alike_the_first_that_fits_is_taken():
     assert match(source, "a 7") == (first, {"member": "7"})
     assert match(source, "a b") == (second, {"detail": "b"})
     assert match(source, "b") is None
+
+
+@pytest.mark.parametrize(
+    "behind", ["", " MainThread", "    coordinator.py:391", " [consumer-1]", "  {'a': 1}"]
+)
+def test_a_name_with_a_blank_is_another_group_whatever_a_layout_writes_behind_messages(behind):
+    """``orders dlq`` was taken for ``orders`` with something behind it."""
+    member = "m-0e1f2a3b-0000-4111-8222-000000000001"
+    messages = (
+        "(Re-)joining group orders",
+        f"Joined group 'orders' (generation 3) with member_id {member}",
+        "(Re-)joining group orders dlq",
+    )
+    parser = LineParser()
+    lines = [f"2026-03-02 10:00:0{number},000 INFO {text}{behind}" for number, text in enumerate(messages)]
+    parser.content("a.log", list(enumerate(lines, 1)))
+    found = sorted(settle(parser.rows).events)
+    assert [(one.kind, one.group, one.detail) for one in found] == [
+        ("joining", "orders", None),
+        ("joined", "orders", None),
+        ("joining", "orders dlq", None),
+    ]
+    assert {one.member for one in found} == {None, member}
