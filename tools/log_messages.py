@@ -37,7 +37,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     PYTHON,
     SARAMA,
 )
-from rebalance_verifier.pipeline.audit.sources.patterns import KnownLine, Source, UnrecognisedTail
+from rebalance_verifier.pipeline.audit.sources.patterns import SHORTEST, KnownLine, Source, UnrecognisedTail
 
 from tools.arguments import writable
 
@@ -50,6 +50,7 @@ HOLE = re.compile(r"\{\}|\x01|%(?:\.\*|-?[\d.]*)?(?:l{0,2}|z|h)[sdiruxf]|%\(\w+\
 SAMPLES = (
     *(
         "7",
+        "0",
         "m-1",
         "t-0, t-1",
         "[t-0]",
@@ -61,12 +62,14 @@ SAMPLES = (
         "and member id ",
     ),
     "Generation{generationId=7, memberId='m', protocol='range'}",
+    # Rows with these words come before one that takes any others.
+    "cached metadata has changed from (version7: {t=1}) to (version8: {t=2})",
     *("[TopicPartition(topic='t', partition=0)]", "<Generation 7 (member_id: m, protocol: range)>"),
-    "Broker: Unknown member",
+    *("Broker: Unknown member", "b:9092 (id: 7 rack: null)"),
 )
 MAX_HOLES = 3
-"""Of a format with more, a row that begins as it does is taken to read it: what stands in it is too much to
-try."""
+"""Of a format with more, each has the same sample; or else a row that begins as it does is taken to read it:
+what stands in it is too much to try."""
 
 LEAD = re.compile(r'(?:[^\s"]+: )?(?:Group "[^"]*":? )?')
 """What librdkafka writes before a message, which the tables take for its prefix."""
@@ -213,17 +216,21 @@ def readings(name: str, text: str) -> tuple[KnownLine, ...]:
         except UnrecognisedTail:
             return ()
         return (line,) if line is not None and line.kind is not None else ()
-    if len(HOLE.findall(text)) > MAX_HOLES:
-        bare = LEAD.sub("", HOLE.sub("x", text), count=1)
-        return tuple(one for one in source.lines if one.kind is not None and bare.startswith(one.start))[:1]
-    for message in filled(text):
+    many = len(HOLE.findall(text)) > MAX_HOLES
+    for message in (HOLE.sub(lambda _, one=one: one, text) for one in SAMPLES) if many else filled(text):  # type: ignore[misc]
         for one in {message, LEAD.sub("", message, count=1)}:
             try:
                 line, _ = source.match(one.replace("%%", "%"))
             except UnrecognisedTail:
                 continue
-            if line is not None and line.kind is not None:
+            # What ends in the middle of a message is read of one that a layout goes on after.
+            whole = line is not None and (not line.rest or any(map(line.regex.fullmatch, (one, f"{one} "))))
+            if line is not None and line.kind is not None and whole:
                 found[line.start + line.rest] = line
+    if many and not found:
+        bare = LEAD.sub("", HOLE.sub("x", text), count=1)
+        events = (one for one in source.lines if one.kind is not None and len(one.start) >= SHORTEST)
+        return tuple(one for one in events if bare.startswith(one.start))[:1]
     return tuple(found.values())
 
 

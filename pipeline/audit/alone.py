@@ -4,9 +4,8 @@ Java."""
 from __future__ import annotations
 
 import contextlib
-import gc
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +63,7 @@ class Alone:
         """Read the logs of the plan into ``events``."""
         plan = self.plan
         logs, files, unread = local.listed(plan.absolute)
-        with _unswept():
+        with local.unswept():
             parser = local.parsed(logs, plan.kind, zone=plan.zone, date=plan.date, unread=unread)
             self._ends = parser.ends
             settled = settle(parser.rows)
@@ -138,18 +137,6 @@ class Alone:
             database.save(self.connection, query, absolute(self.plan.table(name)))
         except duckdb.IOException as error:
             raise OSError(database.reason(error)) from error
-
-
-@contextlib.contextmanager
-def _unswept() -> Iterator[None]:
-    """Without looking for cycles meanwhile: among millions of rows, which have none, that takes a third."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def fits(plan: AuditPlan, most: int) -> bool:

@@ -139,7 +139,7 @@ def _gap(plan: AuditPlan, there: batches.SeenGroups) -> str:
     if silent := sum(there.silent.get(name, 0) for name in wanted):
         return silent_text(silent)
     misread = sum(count for name, count in there.misread.items() if not name or name in wanted)
-    return misread_text(f"{misread:,}") if misread else ""
+    return misread_text(misread) if misread else ""
 
 
 def _settle(plan: AuditPlan, path: str) -> None:

@@ -71,7 +71,7 @@ class AuditPlan:
 
     ``out`` is a local directory for reports and traces, ``data`` the directory or URL that Spark writes its
     tables to (``out`` where empty). ``kind``, ``zone`` and ``date`` are those of
-    ``pipeline.audit.sources.distributed.read``. ``groups`` and ``checks``: only these, empty for all.
+    ``pipeline.audit.sources.local.read``. ``groups`` and ``checks``: only these, empty for all.
     ``level``: the weakest that fails a run. ``known``: what it may find.
     ``master``: of Spark; empty for one process, where the logs fit. ``memory``: of Spark's driver or of the
     database in one process, such as ``4g``; empty for what each needs.
@@ -308,7 +308,7 @@ class Audited:
             return lacks + (self._levels if lacks == NO_OWNERS else "")
         if self.silent:
             return silent_text(self.silent) + self._levels
-        return misread_text(f"{self.not_understood:,} of {self.lines:,}") if self.not_understood else ""
+        return misread_text(self.not_understood, self.lines) if self.not_understood else ""
 
     @property
     def _levels(self) -> str:
@@ -359,9 +359,16 @@ def silent_text(consumers: int) -> str:
     return f"of {consumers:,} of its consumers {NO_OWNERS}"
 
 
-def misread_text(count: str) -> str:
-    """Say that so many lines are not understood."""
-    return f"{count} lines begin like those of a client, and are not understood"
+def misread_text(count: int, lines: int | None = None) -> str:
+    """Say that so many lines are not understood, of all, where that is known.
+
+    >>> misread_text(1), misread_text(1200, 5000)[:33]
+    ('1 line begins like one of a client, and is not understood', '1,200 of 5,000 lines begin like t')
+    """
+    named = f"{count:,} line{'s' * (count != 1)}" if lines is None else f"{count:,} of {lines:,} lines"
+    if count == 1:
+        return f"{named} begins like one of a client, and is not understood"
+    return f"{named} begin like those of a client, and are not understood"
 
 
 def absolute(path: str) -> str:

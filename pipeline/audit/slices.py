@@ -11,6 +11,7 @@ import contextlib
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
@@ -19,8 +20,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rebalance_verifier.base.files import scratch
 from rebalance_verifier.pipeline.audit import kernel
-from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, broken, stored
+from rebalance_verifier.pipeline.audit.kernel.events import COLUMNS, EVERYTHING, REQUIRED, broken, stored
 from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
+from rebalance_verifier.pipeline.audit.sources import lines
+from rebalance_verifier.pipeline.audit.sources.reading import Unread
+from rebalance_verifier.pipeline.audit.sources.schema import EVENTS
 from rebalance_verifier.pipeline.database import literal
 
 if TYPE_CHECKING:
@@ -145,6 +149,34 @@ def _parts(file: str, size: int) -> list[tuple[int, int]]:
 
 def _bytes(group: pq.RowGroupMetaData) -> Iterator[int]:
     return (group.column(i).total_compressed_size for i in range(group.num_columns))
+
+
+def stored_far(spark: SparkSession, files: Sequence[str], unread: list[Unread]) -> DataFrame:
+    """Return the events in Parquet at URLs, as ``EVENTS``; files that cannot be read are passed over."""
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for file in files:
+        try:
+            names = tuple(spark.read.parquet(lines.literal(file)).columns)
+        except Exception as error:  # Spark's, of whatever kind: the file is named
+            why = str(error).splitlines()[0][:200]
+            unread.append(Unread(file, f"no Parquet that can be read: {why}"))
+            continue
+        if missing := [name for name in REQUIRED if name not in names]:
+            unread.append(Unread(file, f"not a table of events, without {', '.join(missing)}"))
+        else:
+            alike.setdefault(names, []).append(file)
+    parts = [spark.createDataFrame([], EVENTS)]
+    for names, several in alike.items():
+        frame = spark.read.parquet(*map(lines.literal, several))
+        parts.append(
+            frame.select(
+                *(
+                    (F.col(f"`{f.name}`") if f.name in names else F.lit(None)).cast(f.dataType).alias(f.name)
+                    for f in EVENTS
+                )
+            )
+        )
+    return reduce(DataFrame.unionByName, parts[1:] or parts)
 
 
 # -- tasks ---------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rebalance_verifier.base.files import scratch
 from rebalance_verifier.pipeline import database
-from rebalance_verifier.pipeline.audit import kernel, tables
+from rebalance_verifier.pipeline.audit import kernel, tables, texts
 from rebalance_verifier.pipeline.audit.engine import Input, groups_in, load
 from rebalance_verifier.pipeline.audit.kernel.events import stored
 from rebalance_verifier.pipeline.audit.kernel.findings import Thresholds
@@ -45,11 +45,12 @@ from rebalance_verifier.pipeline.audit.slices import (
     payloads,
     payloads_of,
     pieces_of,
+    stored_far,
     surveyed,
     unpacked,
 )
-from rebalance_verifier.pipeline.audit.sources import distributed, lines, local
-from rebalance_verifier.pipeline.audit.sources.reading import TABLE, Unread
+from rebalance_verifier.pipeline.audit.sources import lines, local
+from rebalance_verifier.pipeline.audit.sources.reading import TABLE, NoInput, Unread
 from rebalance_verifier.pipeline.session import LOCAL, cores, session
 
 if TYPE_CHECKING:
@@ -110,67 +111,82 @@ class OnSpark:
         self.pieces: list[Piece] = []
         self.frame: DataFrame | None = None
         connection.execute(SURVEY)
-        read = self._parsed(logs, far, unread) if logs or far else None
+        urls, stored = self._far(far, unread)
+        read = self._parsed(logs, urls, unread) if logs or urls else None
         self._ends = {} if read is None else read.ends
         connection.execute("DELETE FROM rows")  # their lines have been counted
+        if stored is not None:
+            self._hand(stored.where(F.col("group").isin(list(plan.groups))) if plan.groups else stored)
         self._open(files, unread, plan.groups)
-        counted = () if read is None else read.lines.select(*LINES).toLocalIterator()
-        malformed = () if read is None else self._table("malformed").toLocalIterator()
-        load(connection, lines=map(tuple, counted), malformed=map(tuple, malformed))
+        load(
+            connection,
+            lines=() if read is None else read.lines,
+            malformed=() if read is None else read.malformed,
+        )
         # A row of a table is a line of its log.
         connection.execute("INSERT INTO lines SELECT file, source, lines, lines FROM rows")
-        if read is None:
-            self.save("malformed", "FROM malformed")
+        self.save("malformed", "FROM malformed")
         ((last,),) = connection.execute("SELECT max(last) FROM sizes").fetchall()
-        ends = [last, None if read is None or read.until is None else tables.micros(read.until)]
         by_source = "SELECT source, sum(events)::BIGINT FROM sizes GROUP BY source"
-        groups = self._groups(None if read is None else read.events, files)
         return Input(
             events=dict(connection.execute(by_source).fetchall()),
-            until=max((end for end in ends if end is not None), default=None),
+            until=max((end for end in (last, *self._ends.values()) if end is not None), default=None),
             unread=(*unread, *(() if read is None else read.unread)),
             notes=() if read is None else read.notes,
             clients=() if read is None else read.clients,
-            groups=groups,
+            groups=self._groups(frozenset() if read is None else read.groups, stored, files),
         )
 
-    def _groups(self, events: DataFrame | None, files: Sequence[str]) -> tuple[str, ...]:
+    def _groups(
+        self, parsed: frozenset[str], stored_far: DataFrame | None, files: Sequence[str]
+    ) -> tuple[str, ...]:
         """All groups of the logs and the tables, where one that the plan names has no event."""
         names = self.plan.groups
         if not names or set(names) <= set(groups_in(self.connection, "sizes")):
             return ()
         stored(self.connection, files, "stored")
-        there = set(groups_in(self.connection, "stored"))
-        if events is not None:
-            there |= {row["group"] for row in events.select("group").distinct().collect()} - {None}
+        there = {*parsed, *groups_in(self.connection, "stored")}
+        if stored_far is not None:
+            there |= {row["group"] for row in stored_far.select("group").distinct().collect()} - {None}
         return tuple(sorted(there))
 
-    def _parsed(self, logs: Sequence[str], far: Sequence[str], unread: list[Unread]) -> distributed.Read:
-        """Read what is no table of events on disks that all tasks see."""
+    def _far(self, paths: Sequence[str], unread: list[Unread]) -> tuple[list[str], DataFrame | None]:
+        """Return the URLs of text, and the events of those that are tables. Raises NoInput."""
+        urls, found = [], []
+        for path in paths:
+            names = lines.files(self.spark, path)
+            of_tables = [name for name in names if name.endswith(TABLE)]
+            if 0 < len(of_tables) < len(names):
+                raise NoInput(f"{path}: Parquet and other files in one directory; name them apart, by globs")
+            if of_tables:
+                found += of_tables
+            else:
+                urls.append(path)
+        return urls, stored_far(self.spark, found, unread) if found else None
+
+    def _parsed(self, logs: Sequence[str], urls: Sequence[str], unread: list[Unread]) -> texts.Read:
+        """Read text into the table of events that is saved."""
         plan, where = self.plan, absolute(self.plan.table("events"))
-        read = distributed.read(
+        ours = "://" not in where
+        read = texts.read(
             self.spark,
-            [*logs, *far],
-            plan.kind,
-            zone=plan.zone,
-            date=plan.date,
-            staging=absolute(plan.table("staging")),
+            logs,
+            urls,
+            texts.How(plan.kind, plan.zone, plan.date),
+            groups=plan.groups,
+            into=where if ours else "",
         )
-        events = read.events
-        if plan.groups:
-            events = events.where(F.col("group").isin(list(plan.groups)))
-        written = logs or not all(
-            name.endswith(TABLE) for url in far for name in lines.files(self.spark, url)
-        )
-        if written:
-            events = self._kept(events, "events")
-        if written and "://" not in where:
+        if read.events is None:
             self._open(local.listed([where])[1], unread)
         else:
-            self.frame = events
-            load_payloads(self.connection, self._found(events, surveyed))
-        self._kept(read.malformed, "malformed")
+            read.events.write.mode("overwrite").parquet(where)
+            self._hand(self.spark.read.parquet(literal(where)))
         return read
+
+    def _hand(self, events: DataFrame) -> None:
+        """Have tasks look at events that they cannot open themselves, too."""
+        self.frame = events if self.frame is None else self.frame.unionByName(events)
+        load_payloads(self.connection, self._found(events, surveyed))
 
     def _open(self, files: Sequence[str], unread: list[Unread], groups: tuple[str, ...] = ()) -> None:
         """Those of these files that are tables of events, as more pieces; the others are ``unread``."""
@@ -189,14 +205,6 @@ class OnSpark:
 
     def _found(self, source: Source, work: Any) -> Iterator[Payload]:
         return collected(over(self.spark, source, work, PAYLOAD, self.plan.thresholds))
-
-    def _kept(self, frame: DataFrame, name: str) -> DataFrame:
-        """Return the rows again, from the table that they are written to."""
-        frame.write.mode("overwrite").parquet(absolute(self.plan.table(name)))
-        return self._table(name)
-
-    def _table(self, name: str) -> DataFrame:
-        return self.spark.read.parquet(literal(absolute(self.plan.table(name))))
 
     def judge(self, end: int) -> None:
         """Judge each group in the task of its bucket; leave the tables of ``kernel.FOUND``."""
@@ -233,8 +241,6 @@ class OnSpark:
         found = self.connection.sql(query).to_arrow_table()
         self.spark.createDataFrame(found).coalesce(1).write.mode("overwrite").parquet(path)
 
-
-LINES = ("file", "source", "lines", "recognised")
 
 SURVEY = """
     CREATE TEMP TABLE sizes (piece INTEGER, "group" VARCHAR, source VARCHAR, events BIGINT, last BIGINT);

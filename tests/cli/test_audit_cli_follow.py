@@ -163,7 +163,7 @@ CUT = LINE.format("00:03", "a", TOLD.format("synced group", 1, "a")) + GIVEN + G
     ("text", "says"),
     [
         (WITHOUT_ITS_LOGGER, "not judged: of 1 of its consumers no line says who owns which partition\n"),
-        (CUT, "not judged: 1 lines begin like those of a client, and are not understood\n"),
+        (CUT, "not judged: 1 line begins like one of a client, and is not understood\n"),
     ],
     ids=["a logger is off", "a line is cut off"],
 )

@@ -65,6 +65,7 @@ PODS = (
     *("kubernetes.pod_name", "kubernetes.pod.name", "k8s.pod.name", "kubernetes.podName", "pod_name"),
     *(
         "podName",
+        "PodName",
         "pod",
         "pod.name",
         "k8s_pod_name",
@@ -77,12 +78,28 @@ PODS = (
 )
 CONTAINERS = (
     *("kubernetes.container_name", "kubernetes.container.name", "k8s.container.name", "container.name"),
-    *("container_name", "containerName", "container", "CONTAINER_NAME", "docker.name", "labels.container"),
+    *(
+        "container_name",
+        "containerName",
+        "ContainerName",
+        "container",
+        "CONTAINER_NAME",
+        "docker.name",
+        "labels.container",
+    ),
     *("resource.labels.container_name",),
 )
 HOSTS = (
     *("host.name", "host.hostname", "hostname", "HOSTNAME", "host", "Host", "_HOSTNAME", "agent.hostname"),
-    *("beat.hostname", "kubernetes.host", "kubernetes.node.name", "nodeName", "source_host", "hostName"),
+    *(
+        "beat.hostname",
+        "kubernetes.host",
+        "kubernetes.node.name",
+        "nodeName",
+        "source_host",
+        "hostName",
+        "Computer",
+    ),
 )
 PROCESSES = ("process.pid", "_PID", "SYSLOG_PID", "pid", "process_id")
 """Where the fields are, the best first. A dot is a level, or stands in the name."""
@@ -391,10 +408,13 @@ def header(cells: Sequence[str]) -> tuple[str, ...] | None:
 
     >>> header(["@timestamp", "kubernetes.pod.name", "message"])
     ('@timestamp', 'kubernetes.pod.name', 'message')
+    >>> header(["TimeGenerated [UTC]", "PodName", "LogMessage"])
+    ('TimeGenerated', 'PodName', 'LogMessage')
     >>> header(["an", "ordinary", "line"]) is None
     True
     """
-    names = tuple(cell.strip().lstrip("\ufeff").removeprefix("_source.") for cell in cells)
+    bare = (cell.strip().lstrip("\ufeff").removeprefix("_source.") for cell in cells)
+    names = tuple(cell.removesuffix(" [UTC]") for cell in bare)  # Azure's
     known = [set(names) & set(wanted) for wanted in (MESSAGES, TIMES)]
     return names if len(names) > 1 and all(known) else None
 

@@ -49,7 +49,10 @@ BEFORE = 400
 """Characters before the message in which the time is looked for, the last ones."""
 
 UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
-ANY_ORDER = "a date whose order of day, month and year nobody knows: write it as YYYY-MM-DD"
+ANY_ORDER = (
+    "a date whose order of day, month and year nobody knows: write it as YYYY-MM-DD "
+    "(Azure: project tostring(TimeGenerated))"
+)
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
 NO_TIME = "no date and time that we understand"
 _OF_JUL = ("INFO: ", "WARNING: ", "SEVERE: ", "CONFIG: ", "FINE: ")
@@ -587,6 +590,7 @@ def _understood(source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Me
             raise UnrecognisedTail
         return "", None
     head, line, caught, message = reading
+    head.setdefault("client", source.client)
     return head.get("head", ""), _said(source, head, line, caught, message)
 
 
@@ -612,7 +616,7 @@ def _said(
     return Meaning(
         line.kind,
         get("group") or head.get("group"),
-        get("client") or head.get("client") or source.client or None,
+        get("client") or head.get("client") or None,
         get("member"),
         get("instance") or head.get("instance"),
         generation,

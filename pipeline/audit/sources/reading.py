@@ -112,26 +112,69 @@ def _unlisted(error: OSError) -> Unread:
     return Unread(str(error.filename), _why(error))
 
 
+class Stretch(NamedTuple):
+    """Some whole lines of a plain file: bytes from ``begin`` up to ``end``, after so many lines; or all."""
+
+    file: str
+    begin: int = 0
+    end: int | None = None
+    lines: int = 0
+
+
+def stretches(file: str, size: int) -> list[Stretch]:
+    """Return a file of lines in stretches of about so many bytes; none where it is no such file."""
+    found: list[Stretch] = []
+    try:
+        if not lines_only(file):
+            return []
+        begin = lines = 0
+        with open(file, "rb", buffering=0) as raw:
+            while begin < (whole := os.fstat(raw.fileno()).st_size):
+                end, counted = begin, 0
+                while end < whole and (block := raw.read(min(BLOCK, max(size - (end - begin), 1 << 12)))):
+                    last = block.find(b"\n") + 1 if end - begin >= size else 0
+                    counted += block.count(b"\n", 0, last or None)
+                    end += last or len(block)
+                    if last:
+                        break
+                found.append(Stretch(file, begin, end, lines))
+                begin, lines = raw.seek(end), lines + counted
+    except OSError:  # whoever reads it says why
+        return []
+    return found
+
+
 class Content:
     """A file, to be iterated once: ``(number, text)`` for lines, or ``(number, value)`` for JSON values that
     go over several lines and rows of CSV. What went wrong is in ``unread`` afterwards."""
 
-    def __init__(self, file: str) -> None:
+    def __init__(self, file: str, stretch: Stretch | None = None) -> None:
         self.file = file
+        self._stretch = stretch
         self.unread: list[Unread] = []
         self.lines = 0
         self._damaged = self._cut = 0
 
     def __iter__(self) -> Iterator[tuple[int, str | dict[str, Any] | list[Any]]]:
+        stretch = self._stretch
         try:
+            if stretch is not None and stretch.end is not None:
+                with open(self.file, "rb") as raw:
+                    self.lines = stretch.lines
+                    raw.seek(stretch.begin)
+                    part = io.BufferedReader(_Part(raw, stretch.end - stretch.begin))
+                    yield from self._rest(part) if stretch.begin else self._of(part)
+                return
             with _open(self.file) as stream:
                 yield from self._of(stream)
         except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             self.unread.append(Unread(self.file, _why(error), self.lines))
-        if self._damaged:
-            self.unread.append(Unread(self.file, DAMAGED, self._damaged))
-        if self._cut:
-            self.unread.append(Unread(self.file, f"lines longer than {LONGEST:,} bytes, cut off", self._cut))
+        finally:
+            if self._damaged:
+                self.unread.append(Unread(self.file, DAMAGED, self._damaged))
+            if self._cut:
+                why = f"lines longer than {LONGEST:,} bytes, cut off"
+                self.unread.append(Unread(self.file, why, self._cut))
 
     def _of(self, stream: IO[bytes]) -> Iterator[tuple[int, str | dict[str, Any] | list[Any]]]:
         start = self._line(stream)
@@ -340,6 +383,22 @@ def _open(file: str) -> IO[bytes]:
     if magic.startswith(_UTF16):
         return _Recoded(file)  # type: ignore[return-value]
     return open(file, "rb")
+
+
+class _Part(io.RawIOBase):
+    """So many bytes of a file, from where it is."""
+
+    def __init__(self, raw: IO[bytes], size: int) -> None:
+        self._raw, self._left = raw, size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        data = self._raw.read(min(len(buffer), self._left))
+        self._left -= len(data)
+        buffer[: len(data)] = data
+        return len(data)
 
 
 class _Unpacked(io.RawIOBase):

@@ -79,9 +79,9 @@ def test_spark_names_the_same_groups(spark, folder, tmp_path):
 @pytest.mark.slow
 def test_one_process_and_spark_find_the_same(spark, folder, tmp_path, monkeypatch):
     """Also where Spark parses, and the largest groups are parted."""
-    from rebalance_verifier.pipeline.audit.sources import distributed
+    from rebalance_verifier.pipeline.audit import texts
 
-    monkeypatch.setattr(distributed, "SMALL", 1000)
+    monkeypatch.setattr(texts, "SMALL", 1000)
     monkeypatch.setattr(spread, "BUCKET", 1500)
     monkeypatch.setattr(spread, "WHOLE", 36)
 

@@ -51,6 +51,9 @@ MESSAGES = (
     "[GroupCoordinator 0]: Group g with generation 3 is now empty (__consumer_offsets-1)",
     "[GroupCoordinator 0]: [Consumer clientId=a, groupId=g] (Re-)joining group",
     "[Worker clientId=connect-1, groupId=c] Rebalance started",
+    "[Worker clientId=connect-1, groupId=c] Joined group at generation 1 with protocol version 2 and got "
+    "assignment: Assignment{error=0, leader='x', leaderUrl='http://x/', offset=5, connectorIds=[orders], "
+    "taskIds=[orders-0], revokedConnectorIds=[], delay=0} with rebalance delay: 0",
 )
 
 

@@ -1,0 +1,94 @@
+"""Spark reads what this process reads: the same rows by the same code, of whole files, stretches and URLs."""
+
+from __future__ import annotations
+
+from datetime import UTC
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("pyspark")
+
+import pyarrow.parquet as pq
+from rebalance_verifier.pipeline.audit import texts
+from rebalance_verifier.pipeline.audit.slices import stored_far
+from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.events import EventRow
+from rebalance_verifier.pipeline.audit.sources.reading import Content, Stretch, Unread, stretches
+
+LOGS = str(Path(__file__).parent / "logs" / "*.log*")
+
+
+def rows(table):
+    """As ``EventRow``, in order."""
+    found = []
+    for row in table:
+        at = row["at"].replace(tzinfo=UTC)
+        micros = int(at.replace(microsecond=0).timestamp()) * 1_000_000 + at.microsecond
+        found.append(EventRow(*{**row, "at": micros}.values()))
+    return sorted(found, key=str)
+
+
+@pytest.mark.slow
+def test_the_same_events_counts_and_clients(spark, tmp_path, monkeypatch):
+    """Read in this process; by tasks, the larger of the plain files cut; and as URLs, by Spark."""
+    here = local.read([LOGS], date="2026-11-21")
+    logs = local.listed([LOGS])[0]
+    how = texts.How(date="2026-11-21")
+    into = str(tmp_path / "events")
+    small = texts.read(spark, logs, how=how, into=into)
+    written = [rows(pq.read_table(into).to_pylist())]
+    monkeypatch.setattr(texts, "SMALL", 1000)
+    monkeypatch.setattr(texts, "STRETCH", 4000)
+    assert any(len(piece) == 1 and piece[0].begin for piece in texts.pieces_of(logs, 4)), "nothing is cut"
+    large = texts.read(spark, logs, how=how, into=into)
+    written.append(rows(pq.read_table(into).to_pylist()))
+    far = texts.read(spark, [], [f"file://{LOGS}"], how)
+    assert far.events
+    written.append(rows(one.asDict() for one in far.events.collect()))
+    assert written == [sorted(here.events, key=str)] * 3
+    for there in (small, large, far):
+        assert there.lines == sorted(map(tuple, here.lines), key=str)
+        assert there.malformed == here.malformed == []
+        assert [*there.clients] == here.clients
+        assert [*there.notes] == here.notes == []
+        assert max(there.ends.values()) == here.until
+
+
+def test_stretches_of_a_file_are_its_lines(tmp_path):
+    """Each line once, with its number, whatever the blocks and where they end."""
+    log = tmp_path / "a.log"
+    lines = [f"{number} {'x' * (number * 37 % 500)}" for number in range(900)]
+    for end in ("\n", ""):
+        log.write_text("\ufeff" + "\n".join(lines) + end)
+        for size in (1, 300, 5000, 1 << 20):
+            parts = stretches(str(log), size)
+            assert [one for part in parts for one in Content(str(log), part)] == [*enumerate(lines, 1)]
+            assert size > 5000 or len(parts) > 10
+    log.write_text('[\n{"message": "a"},\n{"message": "b"}\n]\n')
+    assert stretches(str(log), 1) == [], "JSON over many lines is not cut"
+    assert texts.pieces_of([str(log)], 1) == [[Stretch(str(log))]]
+
+
+@pytest.mark.slow
+def test_tables_at_urls_and_what_is_no_table(spark, tmp_path):
+    log = tmp_path / "a.log"
+    log.write_text('{"at": 1, "event": "joined", "group": "g", "consumer": "c", "generation": 7}\noops\n')
+    texts.read(spark, [str(log)], how=texts.How("events"), into=str(tmp_path / "table"))
+    spark.createDataFrame([(1,)], "x int").coalesce(1).write.parquet(str(tmp_path / "other"))
+    (tmp_path / "broken.parquet").write_bytes(b"PAR1 and no more")
+    files = [
+        f"file://{path}"
+        for path in (
+            tmp_path / "table" / "part-00000.parquet",
+            tmp_path / "broken.parquet",
+            tmp_path / "other",
+        )
+    ]
+    unread: list[Unread] = []
+    (event,) = stored_far(spark, files, unread).collect()
+    assert (event.group, event.generation) == ("g", 7)
+    assert [(one.file.split("/")[-1], one.why[:30]) for one in unread] == [
+        ("broken.parquet", "no Parquet that can be read: ["),
+        ("other", "not a table of events, without"),
+    ]
