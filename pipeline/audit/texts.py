@@ -31,10 +31,10 @@ from rebalance_verifier.pipeline.audit.sources.parsing import KINDS, LineParser
 from rebalance_verifier.pipeline.audit.sources.reading import (
     DAMAGED,
     Content,
-    Stretch,
+    LineRange,
     Unread,
     decoded,
-    stretches,
+    line_ranges,
 )
 from rebalance_verifier.pipeline.audit.sources.rows import LineRow, MalformedLine
 from rebalance_verifier.pipeline.audit.sources.schema import EVENTS
@@ -215,17 +215,17 @@ def _put_together(asides: Sequence[_Aside], frame: DataFrame | None) -> Read:
 # -- pieces --------------------------------------------------------------------------------------------
 
 
-def pieces_of(files: Sequence[str], least: int) -> list[list[Stretch]]:
+def pieces_of(files: Sequence[str], least: int) -> list[list[LineRange]]:
     """Return files put together or cut between lines, at least so many pieces where that makes sense."""
     size = min(STRETCH, max(STRETCH // 16, sum(map(_size, files)) // least))
-    found: list[list[Stretch]] = []
-    some: list[Stretch] = []
+    found: list[list[LineRange]] = []
+    some: list[LineRange] = []
     weight = 0
     for file in files:
-        if _size(file) > 2 * size and (parts := stretches(file, size)):
+        if _size(file) > 2 * size and (parts := line_ranges(file, size)):
             found += ([part] for part in parts)
             continue
-        some.append(Stretch(file))
+        some.append(LineRange(file))
         weight += _size(file)
         if weight >= size:
             found.append(some)
@@ -236,7 +236,7 @@ def pieces_of(files: Sequence[str], least: int) -> list[list[Stretch]]:
 # -- tasks ---------------------------------------------------------------------------------------------
 
 
-def _reading_files(pieces: Sequence[Sequence[Stretch]], how: How, buckets: int) -> Task:
+def _reading_files(pieces: Sequence[Sequence[LineRange]], how: How, buckets: int) -> Task:
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         with local.unswept():
             for stretch in (

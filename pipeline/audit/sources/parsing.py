@@ -127,7 +127,7 @@ class QuickSource:
     """A source whose lines are read part by part: the head, the name of the client, the message.
 
     ``earlier``: the marks of the sources that a line is held against before. What has been said by now is in
-    ``said``, None for a message that takes more than itself.
+    ``meanings``, None for a message that takes more than itself.
     """
 
     def __init__(self, source: Source, earlier: Sequence[str]) -> None:
@@ -135,7 +135,7 @@ class QuickSource:
         self.source, self.earlier = source, earlier
         self.openings = tuple(dict.fromkeys(f"{mark.partition(' ')[0]} " for mark in source.marks))
         self.telling = (*_TELLING, *earlier)
-        self.said: dict[str, Meaning | None] = {}
+        self.meanings: dict[str, Meaning | None] = {}
 
 
 class Speaker(NamedTuple):
@@ -159,17 +159,17 @@ def _quick_sources(sources: Sequence[Source | FieldSource]) -> list[QuickSource]
 
 def _meaning_of_message(source: QuickSource, message: str) -> Meaning | None:
     """Return what a message says, whoever says it, and note it; None where that takes more than it."""
-    if len(source.said) >= KNOWN:
-        source.said.clear()
+    if len(source.meanings) >= KNOWN:
+        source.meanings.clear()
     meaning = None
     telling = message[-1:] in (" ", "\r", "\n") or message.endswith(_UNFINISHED)
     if not telling and not any(map(message.__contains__, source.telling)):
         text = bare(message)
         try:
-            meaning = _said(source.source, {}, *source.match(text), text)
+            meaning = _meaning(source.source, {}, *source.match(text), text)
         except (ArithmeticError, LookupError, RecursionError, TypeError, ValueError):
             meaning = None  # what is wrong with it is said where the whole line is read
-    source.said[message] = meaning
+    source.meanings[message] = meaning
     return meaning
 
 
@@ -245,7 +245,7 @@ class LineParser:
             return False
         message, source = text[ends:], speaker.source
         try:
-            meaning = source.said[message]
+            meaning = source.meanings[message]
         except KeyError:
             meaning = _meaning_of_message(source, message)
         if meaning is None or (read := self._heads.read(text, begins)) is None:
@@ -591,10 +591,10 @@ def _understood(source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Me
         return "", None
     head, line, caught, message = reading
     head.setdefault("client", source.client)
-    return head.get("head", ""), _said(source, head, line, caught, message)
+    return head.get("head", ""), _meaning(source, head, line, caught, message)
 
 
-def _said(
+def _meaning(
     source: Source | FieldSource,
     head: Mapping[str, str],
     line: KnownLine | None,

@@ -112,7 +112,7 @@ def _unlisted(error: OSError) -> Unread:
     return Unread(str(error.filename), _why(error))
 
 
-class Stretch(NamedTuple):
+class LineRange(NamedTuple):
     """Some whole lines of a plain file: bytes from ``begin`` up to ``end``, after so many lines; or all."""
 
     file: str
@@ -121,9 +121,9 @@ class Stretch(NamedTuple):
     lines: int = 0
 
 
-def stretches(file: str, size: int) -> list[Stretch]:
+def line_ranges(file: str, size: int) -> list[LineRange]:
     """Return a file of lines in stretches of about so many bytes; none where it is no such file."""
-    found: list[Stretch] = []
+    found: list[LineRange] = []
     try:
         if not lines_only(file):
             return []
@@ -137,7 +137,7 @@ def stretches(file: str, size: int) -> list[Stretch]:
                     end += last or len(block)
                     if last:
                         break
-                found.append(Stretch(file, begin, end, lines))
+                found.append(LineRange(file, begin, end, lines))
                 begin, lines = raw.seek(end), lines + counted
     except OSError:  # whoever reads it says why
         return []
@@ -148,7 +148,7 @@ class Content:
     """A file, to be iterated once: ``(number, text)`` for lines, or ``(number, value)`` for JSON values that
     go over several lines and rows of CSV. What went wrong is in ``unread`` afterwards."""
 
-    def __init__(self, file: str, stretch: Stretch | None = None) -> None:
+    def __init__(self, file: str, stretch: LineRange | None = None) -> None:
         self.file = file
         self._stretch = stretch
         self.unread: list[Unread] = []

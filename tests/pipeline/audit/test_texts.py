@@ -14,7 +14,7 @@ from rebalance_verifier.pipeline.audit import texts
 from rebalance_verifier.pipeline.audit.slices import stored_far
 from rebalance_verifier.pipeline.audit.sources import local
 from rebalance_verifier.pipeline.audit.sources.events import EventRow
-from rebalance_verifier.pipeline.audit.sources.reading import Content, Stretch, Unread, stretches
+from rebalance_verifier.pipeline.audit.sources.reading import Content, LineRange, Unread, line_ranges
 
 LOGS = str(Path(__file__).parent / "logs" / "*.log*")
 
@@ -62,12 +62,12 @@ def test_stretches_of_a_file_are_its_lines(tmp_path):
     for end in ("\n", ""):
         log.write_text("\ufeff" + "\n".join(lines) + end)
         for size in (1, 300, 5000, 1 << 20):
-            parts = stretches(str(log), size)
+            parts = line_ranges(str(log), size)
             assert [one for part in parts for one in Content(str(log), part)] == [*enumerate(lines, 1)]
             assert size > 5000 or len(parts) > 10
     log.write_text('[\n{"message": "a"},\n{"message": "b"}\n]\n')
-    assert stretches(str(log), 1) == [], "JSON over many lines is not cut"
-    assert texts.pieces_of([str(log)], 1) == [[Stretch(str(log))]]
+    assert line_ranges(str(log), 1) == [], "JSON over many lines is not cut"
+    assert texts.pieces_of([str(log)], 1) == [[LineRange(str(log))]]
 
 
 @pytest.mark.slow
@@ -88,7 +88,7 @@ def test_tables_at_urls_and_what_is_no_table(spark, tmp_path):
     unread: list[Unread] = []
     (event,) = stored_far(spark, files, unread).collect()
     assert (event.group, event.generation) == ("g", 7)
-    assert [(one.file.split("/")[-1], one.why[:30]) for one in unread] == [
-        ("broken.parquet", "no Parquet that can be read: ["),
-        ("other", "not a table of events, without"),
+    assert [(one.file.split("/")[-1], one.why[:28]) for one in unread] == [
+        ("broken.parquet", "no Parquet that can be read:"),
+        ("other", "not a table of events, witho"),
     ]

@@ -13,6 +13,11 @@ from rebalance_verifier.pipeline.audit.sources.reading import Content, files
 LOGS = str(Path(__file__).parents[1] / "logs")
 
 JOINED = "[Consumer clientId=a, groupId=g] Successfully joined group with generation 7"
+GIVEN = (
+    "Joined group at generation 1 with protocol version 2 and got assignment: Assignment{error=0, "
+    "leader='x', leaderUrl='http://x/', offset=5, connectorIds=[orders], taskIds=[orders-0], "
+    "revokedConnectorIds=[], delay=0} with rebalance delay: 0"
+)
 AT = "2026-03-02 10:00:0"
 HEADS = (
     f"[{AT}%s,123] INFO ",
@@ -51,9 +56,7 @@ MESSAGES = (
     "[GroupCoordinator 0]: Group g with generation 3 is now empty (__consumer_offsets-1)",
     "[GroupCoordinator 0]: [Consumer clientId=a, groupId=g] (Re-)joining group",
     "[Worker clientId=connect-1, groupId=c] Rebalance started",
-    "[Worker clientId=connect-1, groupId=c] Joined group at generation 1 with protocol version 2 and got "
-    "assignment: Assignment{error=0, leader='x', leaderUrl='http://x/', offset=5, connectorIds=[orders], "
-    "taskIds=[orders-0], revokedConnectorIds=[], delay=0} with rebalance delay: 0",
+    f"[Worker clientId=connect-1, groupId=c] {GIVEN}",
 )
 
 

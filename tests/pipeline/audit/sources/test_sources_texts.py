@@ -213,3 +213,13 @@ def test_a_name_with_a_blank_is_another_group_whatever_a_layout_writes_behind_me
         ("joining", "orders dlq", None),
     ]
     assert {one.member for one in found} == {None, member}
+
+
+def test_a_partition_that_a_pattern_does_not_match_is_unwanted():
+    """Who subscribes to a pattern says it in other words."""
+    line, caught = JAVA.match(
+        "Assigned partition other-0 for non-subscribed topic regex pattern; subscription pattern is orders.*"
+    )
+    assert line
+    assert line.kind == Kind.UNWANTED
+    assert (caught["topic"], caught["number"]) == ("other", "0")
