@@ -3,7 +3,8 @@
 #
 # sarama writes a subscription of version 1, as its default Version has it: owned partitions, and the generation in
 # four bytes of user data, as Java wrote both before 3.4.0. kafka-python and @platformatic/kafka write version 1 too.
-# Guess before the run: a member that owns 0 and 3 of four keeps them, and a new one gets 1 and 2, whoever leads.
+# No guess stood before it: it came out of a matrix of leaders and members. One expects that a member which owns 0
+# and 3 of four keeps them, and that a new one gets 1 and 2, whoever leads.
 # Seen: franz-go's leader takes the member of version 1 for a new one. It deals it 1 and 2, withholds 0 and 3 until it
 # has given them up, and the newcomer has nothing until the next rebalance: everything moves. Nobody owns a partition
 # twice, since what it withholds it does read from the owned partitions. In version 2, where the generation is a field,

@@ -3,8 +3,9 @@
 #
 # Partitions whose leader is in a rack of no member are dealt at the end, in the order of a Go map of racks, which
 # differs from call to call.
-# Guess before the run: a plan follows from members and partitions; a rebalance in which nothing changed moves nothing.
-# Seen: two members and two partitions have two plans, and of a hundred rebalances about half swap both partitions.
+# No guess stood before it: a judge of assignors met it. One expects that a plan follows from members and partitions, so
+# that a rebalance in which nothing changed moves nothing.
+# Seen: in a hundred calls two members and two partitions have both plans that there are, so equal rebalances swap them.
 # With a member in each rack there is one plan. RangeGroupBalancer and RoundRobinGroupBalancer have one in any case.
 set -eu
 work=$(mktemp -d)

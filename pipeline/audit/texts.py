@@ -75,7 +75,7 @@ class How(NamedTuple):
 
 
 class _Aside(NamedTuple):
-    """What tasks find beside rows and events."""
+    """Findings of tasks beside rows and events."""
 
     counts: Mapping[tuple[str, str | None], Sequence[int]] = {}
     malformed: Sequence[MalformedLine] = ()

@@ -36,7 +36,7 @@ _PROBE = str.maketrans("0123456789", "1111111111")
 
 
 class Head(NamedTuple):
-    """What all heads of one layout say. ``minutes``: the beginnings of times by now, in microseconds."""
+    """Facts that all heads of a layout share. ``minutes``: beginnings of times by now, in microseconds."""
 
     name: str
     host: str

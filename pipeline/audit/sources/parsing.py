@@ -139,7 +139,7 @@ class QuickSource:
 
 
 class Speaker(NamedTuple):
-    """Who says a message."""
+    """Sender of a message."""
 
     source: QuickSource
     group: str | None
