@@ -247,8 +247,10 @@ def _reading_files(pieces: Sequence[Sequence[LineRange]], how: How, buckets: int
             ):
                 parser, content = how.parser(), Content(stretch.file, stretch)
                 for chunk in batched(content, CHUNK):
-                    parser.content(stretch.file, chunk)
+                    parser.content(stretch.file, chunk, goes_on=True)
                     yield from _handed_over(parser, buckets)
+                parser.content(stretch.file, ())
+                yield from _handed_over(parser, buckets)
                 yield _slice("aside", None, _aside_of(parser, content.unread))
 
     return task

@@ -207,9 +207,15 @@ class LineParser:
         self._idle: deque[str] = deque(maxlen=50)
         self._passed = 0
 
-    def content(self, file: str, lines: Iterable[tuple[int, str | dict[str, Any] | list[Any]]]) -> None:
+    def content(
+        self,
+        file: str,
+        lines: Iterable[tuple[int, str | dict[str, Any] | list[Any]]],
+        *,
+        goes_on: bool = False,
+    ) -> None:
         """Read a file: its lines with their numbers, in order, or the values of JSON and rows of CSV in
-        it."""
+        it. ``goes_on``: more of it follows, so what its last lines begin is not ended."""
         stream = stream_of(file, self.parent)
         before, self.until = self.until, None
         openings = [opening for one in self._quick_sources for opening in one.openings]
@@ -224,10 +230,11 @@ class LineParser:
                 if begins and self._quick(file, stream, number, one, begins):
                     continue
             self._guarded(file, stream, number, one)
-        if self._above is not None:
-            self._guarded(file, stream, self._above[0], None)
+        if not goes_on:
+            if self._above is not None:
+                self._guarded(file, stream, self._above[0], None)
+            self._open.pop(file, None)
         self._catch_up()
-        self._open.pop(file, None)
         if self.until is not None:
             self.ends[file] = max(self.until, self.ends.get(file, self.until))
         self._reach(before)

@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import IO, Any, NamedTuple
 
 from rebalance_verifier.base.reading import unparsed
-from rebalance_verifier.pipeline.audit.sources.envelopes import has_message, header, parsed
+from rebalance_verifier.pipeline.audit.sources.envelopes import has_message, header, parsed, taken_off
+from rebalance_verifier.pipeline.audit.sources.times import stamp
 
 LONGEST = 4 << 20
 """Bytes of a line that are read; of a longer one the rest is passed over."""
@@ -121,6 +122,20 @@ class LineRange(NamedTuple):
     lines: int = 0
 
 
+def _cut(block: bytes) -> int:
+    """Return where a block of lines is cut: before one with a time of its own, so that a message of several
+    lines stays together; before any, where none has."""
+    first = at = block.find(b"\n") + 1
+    before = None  # a block begins anywhere in a line
+    while at and (end := block.find(b"\n", at)) >= 0:
+        text = block[at:end].decode("utf-8", "replace")
+        begins = not text[:1].isspace() and stamp(text) is not None
+        if begins and before is not None and not taken_off(before).partial:
+            return at
+        before, at = text, end + 1
+    return first
+
+
 def line_ranges(file: str, size: int) -> list[LineRange]:
     """Return a file of lines in stretches of about so many bytes; none where it is no such file."""
     found: list[LineRange] = []
@@ -132,7 +147,7 @@ def line_ranges(file: str, size: int) -> list[LineRange]:
             while begin < (whole := os.fstat(raw.fileno()).st_size):
                 end, counted = begin, 0
                 while end < whole and (block := raw.read(min(BLOCK, max(size - (end - begin), 1 << 12)))):
-                    last = block.find(b"\n") + 1 if end - begin >= size else 0
+                    last = _cut(block) if end - begin >= size else 0
                     counted += block.count(b"\n", 0, last or None)
                     end += last or len(block)
                     if last:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from datetime import UTC
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 pytest.importorskip("pyspark")
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from rebalance_verifier.pipeline.audit import texts
 from rebalance_verifier.pipeline.audit.slices import stored_far
@@ -68,6 +70,46 @@ def test_stretches_of_a_file_are_its_lines(tmp_path):
     log.write_text('[\n{"message": "a"},\n{"message": "b"}\n]\n')
     assert line_ranges(str(log), 1) == [], "JSON over many lines is not cut"
     assert texts.pieces_of([str(log)], 1) == [[LineRange(str(log))]]
+
+
+def _joined(number):
+    group = "[Consumer clientId=c, groupId=g] Successfully joined group with generation Generation"
+    return f"{group}{{generationId={number}, memberId='c-1', protocol='range'}}"
+
+
+def _by_java(number):
+    clock = f"3:{number // 60:02}:{number % 60:02} AM"
+    return f"Jan 02, 2026 {clock} org.apache.kafka.Coordinator joined\nINFO: {_joined(number)}\n"
+
+
+def _cut_off(number):
+    clock = f"2026-01-02T03:{number // 60:02}:{number % 60:02}"
+    half, rest = _joined(number)[:50], _joined(number)[50:]
+    return f"{clock}.000000000Z stdout P {half}\n{clock}.000000001Z stdout F {rest}\n"
+
+
+@pytest.mark.parametrize("layout", [_by_java, _cut_off])
+def test_what_takes_several_lines_is_in_one_stretch_and_in_one_chunk(layout, tmp_path, monkeypatch):
+    log = tmp_path / "a.log"
+    log.write_text("".join(map(layout, range(600))))
+    whole = local.parsed([str(log)], unread=[])
+    assert len(whole.rows) >= 600
+    assert not whole.malformed
+    monkeypatch.setattr(texts, "CHUNK", 1)
+    for size in (1, 5000, 9000):
+        pieces = [[part] for part in line_ranges(str(log), size)]
+        task = texts._reading_files(pieces, texts.How(parent=f"{tmp_path}/"), 1)
+        numbers = pa.RecordBatch.from_pydict({"n": [*range(len(pieces))]})
+        said = [
+            (what, pickle.loads(data))
+            for batch in task(iter([numbers]))
+            for what, _, data in zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        ]
+        asides = [value for what, value in said if what == "aside"]
+        assert len(asides) == len(pieces) > 5
+        assert not [line for aside in asides for line in aside.malformed]
+        rows = [row for what, some in said if what == "row" for row in some]
+        assert sorted(rows, key=str) == sorted(map(tuple, whole.rows), key=str)
 
 
 @pytest.mark.slow
