@@ -61,7 +61,10 @@ def send(number: int, pids: list[int]) -> None:
 
 
 def end_below(pid: int) -> None:
-    """Stop all descendants of this process, which is ``pid``, until none is new; then kill and reap them."""
+    """Stop all descendants of this process, which is ``pid``, until none is new; then kill and reap them.
+
+    The kernel's lists miss a process now and then that gets another parent meanwhile; it is found again.
+    """
     for _ in range(ROUNDS):
         stopped: set[int] = set()
         while new := [one for one in below(pid) if one not in stopped]:
@@ -69,14 +72,21 @@ def end_below(pid: int) -> None:
             stopped.update(new)
             if len(stopped) > 100_000:
                 break
-        if not stopped:
-            return
         send(signal.SIGKILL, [*stopped])
-        try:
-            while os.waitpid(-1, 0)[0]:
-                pass
-        except ChildProcessError:
+        if reaped():
             return
+
+
+def reaped() -> bool:
+    """Wait for all children of this process, but not for long for one that goes on. Return whether all have
+    ended."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return True
+        if not pid and signal.sigtimedwait({signal.SIGCHLD}, POLL_SECONDS) is None:
+            return False
 
 
 def stopped(pid: int) -> bool:

@@ -266,6 +266,42 @@ def test_what_a_program_leaves_goes_with_it(tmp_path):
     assert (tmp_path / "precious").read_text() == "kept"
 
 
+MISSED = """
+import os, signal, time
+from rebalance_verifier.base.confine import keeper
+
+signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+children = []
+for _ in range(3):
+    child = os.fork()
+    if not child:
+        time.sleep(600)
+    children.append(child)
+real, looks = keeper.below, []
+
+
+def below(pid):
+    looks.append(pid)
+    return real(pid)[:-1] if len(looks) < 3 else real(pid)
+
+
+keeper.below = below
+keeper.end_below(os.getpid())
+try:
+    os.waitpid(-1, os.WNOHANG)
+except ChildProcessError:
+    print("none is left")
+"""
+
+
+def test_what_the_lists_of_the_kernel_miss_is_ended_too():
+    """A process that gets another parent while they are read."""
+    ran = subprocess.run(
+        [sys.executable, "-c", MISSED], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert ran.stdout == "none is left\n", ran.stderr
+
+
 def test_a_link_in_place_of_its_directory_is_removed_and_what_it_leads_to_stays(tmp_path):
     (tmp_path / "precious").write_text("kept")
     child = Child(["sh", "-c", f"rmdir $TMPDIR; ln -s {tmp_path} $TMPDIR; echo done"], kept=True)
