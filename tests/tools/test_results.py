@@ -78,7 +78,7 @@ def test_the_pages_that_are_kept_are_of_these_clients_and_lead_somewhere():
     generated = {
         name: pages[name] for name in pages if name == "README.md" or "(README.md)" in pages[name][:40]
     }
-    assert len(generated) == 14
+    assert len(generated) == 17
     for name, text in generated.items():
         for page, anchor in re.findall(r"\]\((?!http)([\w-]*(?:\.md)?)#(\w+)\)", text):
             assert f'<a id="{anchor}"></a>' in pages[page or name], (name, anchor)
