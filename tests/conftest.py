@@ -4,7 +4,7 @@ import contextlib
 import os
 import signal
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from tests.command import Ran, Rebalance
 from tests.expected import FLAG
 from tests.traces.published import hold_printed
 
-pytest_plugins = ["pytester", "tests.fixtures", "tests.skips", "tests.by_night"]
+pytest_plugins = ["pytester", "tests.fixtures", "tests.skips", "tests.by_night", "tests.deadline"]
 
 # A Java of a few seconds spends most of them compiling and collecting in parallel what it never runs again.
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
@@ -116,6 +116,17 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in ("NO_COLOR", "FORCE_COLOR", "GITHUB_STEP_SUMMARY", "PYTHONIOENCODING"):
         monkeypatch.delenv(name, raising=False)
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """What a test makes of signals ends with it: the command hears SIGTERM, and so would processes that the
+    next test forks."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    yield
+    for number, handler in before.items():
+        if signal.getsignal(number) != handler:
+            signal.signal(number, handler)
 
 
 @pytest.fixture

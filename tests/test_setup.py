@@ -83,7 +83,7 @@ def test_help_lists_every_target(clone: Path, target: str) -> None:
             "'.[dev]'",
             (
                 ".venv/bin/pytest -n 4 --dist worksteal --durations=10 "
-                '-o timeout=600 -o timeout_method=thread -m "not nightly"'
+                '-o timeout=600 -o timeout_method=thread -o session_timeout=4500 -m "not nightly"'
             ),
         ),
     ],
