@@ -101,7 +101,7 @@ BY_NIGHT: Mapping[str, tuple[str, ...]] = {
 
 
 @pytest.hookimpl(tryfirst=True)  # before those of the night are left out
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them."""
     ids = {f"{path}::{name}" for path, names in BY_NIGHT.items() for name in names}
     for item in items:

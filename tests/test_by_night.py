@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from tests.by_night import BY_NIGHT
+from tests.by_night import BY_NIGHT, pytest_collection_modifyitems
 
 ROOT = Path(__file__).parent.parent
 
@@ -19,11 +20,17 @@ def test_each_is_there(path: str) -> None:
     assert not missing
 
 
-def test_the_night_has_them(pytester: pytest.Pytester) -> None:
-    pytester.makeconftest("from tests.by_night import pytest_collection_modifyitems")
-    pytester.mkpydir("tests")
-    pytester.path.joinpath("tests", "test_wheel.py").write_text(
-        "def test_the_wheel_runs_from_an_index_of_its_own(): pass\ndef test_other(): pass\n"
-    )
-    ran = pytester.inline_run("--import-mode=importlib", "-m", "not nightly", "-p", "no:cacheprovider")
-    ran.assertoutcome(passed=1)
+@dataclass
+class Item:
+    nodeid: str
+    marks: list[str] = field(default_factory=list)
+
+    def add_marker(self, mark: pytest.MarkDecorator) -> None:
+        self.marks.append(mark.name)
+
+
+def test_the_night_has_them() -> None:
+    path, (name, *_) = next(iter(BY_NIGHT.items()))
+    items = [Item(f"{path}::{name}"), Item(f"{path}::{name}[a case]"), Item(f"{path}::test_other")]
+    pytest_collection_modifyitems(items)  # type: ignore[arg-type]
+    assert [one.marks for one in items] == [["nightly"], ["nightly"], []]

@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rebalance_verifier.live.artifacts import jvm, maven
+from rebalance_verifier.model.bugs.releases import CURRENT, dotted
 
 ARTIFACT = "org.apache.kafka:connect-runtime"
 CLASS = "org.apache.kafka.connect.runtime.distributed.ConnectCheck"
-RELEASES = ("3.3.2", "3.6.0", "3.6.2", "3.9.2", "4.4.0")
+RELEASES = ("3.3.2", "3.6.0", "3.6.2", "3.9.2", dotted(CURRENT))
 """Since 3.3.0 the assignor needs no coordinator to decide."""
 
 CLAUSES = (
