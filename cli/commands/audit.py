@@ -135,7 +135,9 @@ def run(options: argparse.Namespace) -> int:
     if options.format == "json":
         print_json(audit.data(found))
     elif "text" in reports.chosen:
-        print_text(audit.render(found, verbose=bool(options.verbose), color=color(options)))
+        print_text(
+            audit.render(found, verbose=bool(options.verbose), color=color(options), page=reports.page)
+        )
     if found.interrupted:
         print_err(f"interrupted while {found.stage}; what is known by then is in {found.plan.out}")
     return int(found.exit)

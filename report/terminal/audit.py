@@ -37,8 +37,9 @@ MAX_UNREAD = 10
 NAME = 40
 
 
-def render(audit: Audited, *, verbose: bool = False, color: bool = False) -> str:
-    """The whole report. ``verbose``: every finding that was collected, not the first 20 only."""
+def render(audit: Audited, *, verbose: bool = False, color: bool = False, page: str = "") -> str:
+    """The whole report. ``verbose``: every finding that was collected, not the first 20 only. ``page``: the
+    path of the one for the incident review."""
     lines = [headline(audit), *_read(audit)]
     if audit.tallies:
         lines += ["", *_tallies(audit)]
@@ -47,7 +48,7 @@ def render(audit: Audited, *, verbose: bool = False, color: bool = False) -> str
         mine = [one for one in shown if one.check == tally.check]
         if mine:
             lines += ["", *_section(audit, tally, mine)]
-    lines += [*_known(audit), *_groups(audit), *_pauses(audit), *_clocks(audit), "", *_saved(audit)]
+    lines += [*_known(audit), *_groups(audit), *_pauses(audit), *_clocks(audit), "", *_saved(audit, page)]
     lines.append(f"{audit.verdict.upper()}, exit {int(audit.exit)}")
     return painted(lines, color)
 
@@ -304,7 +305,7 @@ def _clocks(audit: Audited) -> list[str]:
     return ["", *lines] if lines else []
 
 
-def _saved(audit: Audited) -> list[str]:
+def _saved(audit: Audited, page: str) -> list[str]:
     plan = audit.plan
     tables = f", tables in {plan.data}" if plan.data else ""
     lines = _labelled("saved", f"{plan.out}{tables}") if plan.keeps else []
@@ -317,6 +318,7 @@ def _saved(audit: Audited) -> list[str]:
         known = plan.out.parent == ROOT and first.file_name == f"{first.id}.json"
         lines += _labelled("show", f"rebalance show {first.id if known else audit.traces[first.id]}")
     if audit.findings:
+        lines += _labelled("page", f"{page}: for the incident review") if page else []
         lines += _labelled("docs", f"{PAGE}: what a finding proves, and what to do next")
     if audit.failed:
         lines += _labelled("failed", f"Spark, while {audit.stage}: {audit.failed}")

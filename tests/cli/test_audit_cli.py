@@ -482,3 +482,16 @@ def test_ctrl_c_ends_spark_and_keeps_what_is_known(example):
     assert "Traceback" not in err
     report = json.loads((example / "out" / "report.json").read_text())
     assert (report["interrupted"], report["read"]["events"]) == (True, 17)
+
+
+def test_what_was_found_names_the_page_for_the_incident_review(rebalance, here):
+    rows = [
+        {"at": at, "event": "assigned", "group": "g", "consumer": who, "generation": 1, "partitions": ["t-0"]}
+        for at, who in ((1, "a"), (2, "b"))
+    ]
+    (here / "a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    ran = rebalance("audit", "a.jsonl")
+    (page,) = re.findall(r"^  page +(\S+): for the incident review$", ran.out, re.M)
+    assert (here / page).read_text().startswith("<!DOCTYPE html>")
+    ran = rebalance("audit", "a.jsonl", "--report", "text", "--out", "other")
+    assert "page  " not in ran.out
