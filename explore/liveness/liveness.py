@@ -119,16 +119,8 @@ def settles(
     """
     graph = graph or search.graph()
     depth = _depths(graph)
-    steps = _steps(machine, graph)
-    fair = (steps.weak | steps.strong)[graph.action]
-    resting = np.bincount(graph.source[fair], minlength=graph.states) == 0
-    # An unfair step that leads back to its state makes no cycle fair that is not fair without it.
-    moves = np.flatnonzero(fair | (graph.source != graph.target))
-    steps = steps._replace(source=graph.source[moves], target=graph.target[moves], action=graph.action[moves])
-    cyclic = core(graph.states, steps.source, steps.target)
-    checked = np.flatnonzero(resting | cyclic)
-    fails = np.zeros(graph.states, np.bool_)
-    fails[checked] = ~_holds(machine, rule, graph, checked)
+    steps, moves, resting, cyclic = _endless(machine, graph, graph.source == graph.target)
+    fails, checked = _failing(machine, rule, graph, resting | cyclic)
     stuck = np.flatnonzero(resting & fails)
     marks = Marks(fails, np.zeros(len(steps.weak), np.bool_))
     left = winding(steps, fails, cyclic)
@@ -162,19 +154,32 @@ def settles_by_orbits(machine: Machine, rules: Rules, search: Exploration) -> bo
     when the search was not complete.
     """
     graph, stays = search.orbit_graph()
-    steps = _steps(machine, graph)
-    fair = (steps.weak | steps.strong)[graph.action]
-    resting = np.bincount(graph.source[fair], minlength=graph.states) == 0
-    moves = np.flatnonzero(fair | ~stays)
-    steps = steps._replace(source=graph.source[moves], target=graph.target[moves], action=graph.action[moves])
-    cyclic = core(graph.states, steps.source, steps.target)
-    checked = np.flatnonzero(resting | cyclic)
+    steps, _, resting, cyclic = _endless(machine, graph, stays)
     for rule in rules.finally_:
-        fails = np.zeros(graph.states, np.bool_)
-        fails[checked] = ~_holds(machine, rule, graph, checked)
+        fails, _ = _failing(machine, rule, graph, resting | cyclic)
         if (resting & fails).any() or winding(steps, fails, cyclic).any():
             return False
     return True
+
+
+def _endless(machine: Machine, graph: Graph, stays: Flags) -> tuple[ActionGraph, Ints, Flags, Flags]:
+    """Return where a run can go on for ever: the steps of cycles, their edges in ``graph``, in which states
+    it can rest, and which may lie on a cycle. ``stays``: the edges that leave a state as it is."""
+    steps = _steps(machine, graph)
+    fair = (steps.weak | steps.strong)[graph.action]
+    resting = np.bincount(graph.source[fair], minlength=graph.states) == 0
+    # An unfair step that leads back to its state makes no cycle fair that is not fair without it.
+    moves = np.flatnonzero(fair | ~stays)
+    steps = steps._replace(source=graph.source[moves], target=graph.target[moves], action=graph.action[moves])
+    return steps, moves, resting, core(graph.states, steps.source, steps.target)
+
+
+def _failing(machine: Machine, rule: Finally, graph: Graph, where: Flags) -> tuple[Flags, Ints]:
+    """Return in which states ``where`` it is asked the goal fails, and those that were asked."""
+    checked = np.flatnonzero(where)
+    fails = np.zeros(graph.states, np.bool_)
+    fails[checked] = ~_holds(machine, rule, graph, checked)
+    return fails, checked
 
 
 def counts(
