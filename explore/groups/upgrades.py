@@ -176,7 +176,7 @@ def judge(
     """
     built, clauses = machine(group), rules(group)
     limits = limits or Limits(go_on=True)
-    search = _interruptible(
+    search = _uninterrupted(
         fast.explore(built, clauses, limits, symmetry=True, progress=report_progress, checkpoint=checkpoint)
     )
     report_stage("counting what it costs")
@@ -216,7 +216,7 @@ def judge(
     lasso = None
     if search.complete and not liveness.settles_by_orbits(built, clauses, search):
         # A run that never settles is told step by step, of all states.
-        whole = _interruptible(fast.explore(built, clauses, limits, progress=report_progress))
+        whole = _uninterrupted(fast.explore(built, clauses, limits, progress=report_progress))
         if not whole.complete:
             return replace(outcome, verdict=UpgradeVerdict.UNKNOWN)
         settling = liveness.judge(built, clauses, whole).settling
@@ -248,14 +248,14 @@ def _anyway(path: Path, group: Setup, clauses: set[str]) -> set[str]:
             break
         consumers = tuple(replace(consumer, stages=(stage, stage)) for consumer in group.consumers)
         same = replace(group, consumers=consumers)
-        search = _interruptible(
+        search = _uninterrupted(
             fast.explore(machine(same), rules(same).about(*left), Limits(go_on=len(left) > 1), symmetry=True)
         )
         found |= {breach.clause for breach in search.breaches}
     return found
 
 
-def _interruptible(search: Exploration) -> Exploration:
+def _uninterrupted(search: Exploration) -> Exploration:
     """Return a search that was not interrupted. Raises KeyboardInterrupt for another."""
     if search.stop is Stop.INTERRUPTED:
         raise KeyboardInterrupt
