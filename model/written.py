@@ -43,7 +43,7 @@ FORMATS: tuple[UserDataFormat, ...] = (
 
 
 class JoinSituation(StrEnum):
-    """JoinSituation in which a client joins. The value of three is what its heartbeat was answered with."""
+    """Situation in which a client joins. The value of three is what its heartbeat was answered with."""
 
     FIRST = "first"
     REBALANCED = "REBALANCE_IN_PROGRESS"

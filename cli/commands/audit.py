@@ -112,7 +112,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Run the command; return its exit code."""
     if not options.paths:
         raise UsageError("which logs? `rebalance audit PATH...`; `rebalance list checks` says what is asked")
     for path in options.paths:

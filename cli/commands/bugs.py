@@ -56,7 +56,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     chosen = _chosen(options.entries)
     for name in ("release", "on"):
         if getattr(options, name) and not options.matrix:

@@ -81,7 +81,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """The command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.pipeline.campaign.campaign import CampaignError
     from rebalance_verifier.pipeline.session import SparkMissing
 

@@ -79,7 +79,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.base.processes.workers import processors
     from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
     from rebalance_verifier.gate.search import counterexamples, resume, second_judge

@@ -67,7 +67,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.base import saved as files
     from rebalance_verifier.gate.compare import compare
 

@@ -63,7 +63,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.live.conformance.ask import ask
     from rebalance_verifier.live.conformance.log import LogError, read
     from rebalance_verifier.live.conformance.question import build_question

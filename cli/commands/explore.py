@@ -109,7 +109,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.explore.groups.scenarios import ScenarioError
     from rebalance_verifier.report.ci import ci_reports
     from rebalance_verifier.report.html import exploration as html_exploration

@@ -50,7 +50,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     known = OF.get(options.what, ())
     if options.of is not None and options.of not in known:
         others = (

@@ -82,7 +82,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.base.processes import workers
     from rebalance_verifier.report.ci import ci_reports
     from rebalance_verifier.report.html import proof as html_proof

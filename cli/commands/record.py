@@ -79,7 +79,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.live.clients.consumers.member import command
     from rebalance_verifier.live.clients.record.record import Recorded, data, play

@@ -47,7 +47,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.model.machine import CannotHappenError
     from rebalance_verifier.report.ci import trace_reports
 

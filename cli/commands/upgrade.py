@@ -60,7 +60,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     from rebalance_verifier.explore.groups.upgrades import UpgradeVerdict
     from rebalance_verifier.report.ci import ci_reports
     from rebalance_verifier.report.html import upgrade as html_upgrade

@@ -42,7 +42,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Return the command."""
+    """Run the command; return its exit code."""
     root = Path()
     _at_the_top(root)
     target = _target(options)
