@@ -82,7 +82,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from rebalance_verifier.base.processes.workers import processors
     from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
-    from rebalance_verifier.gate.search import counterexamples, resume, second_judge
+    from rebalance_verifier.gate.search import counterexamples, resume
     from rebalance_verifier.gate.search.judgement import allow
     from rebalance_verifier.gate.search.progress import CheckProgress
     from rebalance_verifier.gate.search.search import check, describe
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace) -> int:
             shown = progress_of(stages)
             result = check(plan, talk, info, progress=state, fresh=talk.close, jobs=jobs, **shown)
     result = allow(result, failing, flaky, date.today())
-    result = second_judge.consult(result, partial(_second, options=options))
+    result = _consulted(result, options)
     try:
         result = counterexamples.save_all(result, ROOT)
     except OSError as error:  # which does not cost the verdict
@@ -126,11 +126,20 @@ def run(options: argparse.Namespace) -> int:
     return int(result.exit)
 
 
-def _second(spec: str, options: argparse.Namespace) -> Session:
+def _consulted(result: Result, options: argparse.Namespace) -> Result:
+    """Return a result with what the runtime makes of its findings, where they are about tasks."""
     from rebalance_verifier.gate.targets.session import Session
+    from rebalance_verifier.model.values import OF_TASKS
 
-    limits = {"call_seconds": options.call_seconds, "memory_mib": options.memory_mib}
-    return Session(resolved(spec, (), options), **limits)
+    if not any(row.finding and row.protocol in OF_TASKS for row in result.clauses):
+        return result  # the runtime is loaded for no other
+    from rebalance_verifier.gate.search import second_judge
+
+    def opening(spec: str) -> Session:
+        target = resolved(spec, (), options)
+        return Session(target, call_seconds=options.call_seconds, memory_mib=options.memory_mib)
+
+    return second_judge.consult(result, opening)
 
 
 def progress_of(stages: Stages) -> dict[str, Any]:

@@ -36,7 +36,7 @@ Opening = Callable[[str], AbstractContextManager[Session]]
 
 def consult(result: Result, opening: Opening) -> Result:
     """Return a result whose findings say what the runtime makes of them, where one calls the target.
-    ``opening`` starts a target by its spec."""
+    ``opening`` starts a target by its spec. Ctrl-C leaves the result as it was found, and interrupted."""
     if not any(row.finding for row in result.clauses):
         return result
     try:
@@ -56,6 +56,8 @@ def consult(result: Result, opening: Opening) -> Result:
             return replace(result, clauses=tuple(_each(row, add_runtime) for row in result.clauses))
     except (TargetError, ToolError):  # a release whose inside is another: the verdict stands without it
         return result
+    except KeyboardInterrupt:
+        return replace(result, interrupted=True)
 
 
 def _each(row: ClauseResult, judge: Callable[[Finding], Finding]) -> ClauseResult:

@@ -73,6 +73,16 @@ def test_a_runtime_that_does_not_start_leaves_the_verdict(result: Result):
     assert second_judge.consult(result, opening) is result
 
 
+def test_ctrl_c_leaves_what_was_found(result: Result):
+    class Hangs(Alone):
+        def assign_tasks(self, application: Application) -> Any:
+            raise KeyboardInterrupt
+
+    told = second_judge.consult(result, lambda spec: nullcontext(InProcess(Hangs())))  # type: ignore[arg-type]
+    assert told.interrupted
+    assert told.clauses == result.clauses
+
+
 def test_a_verdict_without_a_finding_asks_nobody():
     fine = judged(Alone(), each=1, mixed=0, crowd=0)
     assert second_judge.consult(fine, lambda spec: pytest.fail(spec)) is fine
