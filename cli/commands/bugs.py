@@ -81,20 +81,34 @@ def run(options: argparse.Namespace) -> int:
 
 def _reproduce_all(chosen: Sequence[Entry], options: argparse.Namespace) -> int:
     """Tell the story of each entry and make it again; the exit code."""
-    from rebalance_verifier.report.ci import document, trace_reports
     from rebalance_verifier.report.terminal import bugs as text
 
     if options.format == "md":
         raise UsageError("--format md goes with the list and with --matrix: say --report markdown")
-    reports, found = Reports.of_cases(options), []
-    for number, entry in enumerate(chosen):
-        if options.format == "text":
-            print_text("\n" * bool(number) + text.story(entry))
-        for one in _reproduce(entry, options):
-            found.append(one)
+    reports = Reports.of_cases(options)
+    found: list[Reproduction] = []
+    try:
+        for number, entry in enumerate(chosen):
             if options.format == "text":
-                print_text(text.reproduction_text(one, unicode()))
-    report = trace_reports.reproduced(found)
+                print_text("\n" * bool(number) + text.story(entry))
+            for one in _reproduce(entry, options):
+                found.append(one)
+                if options.format == "text":
+                    print_text(text.reproduction_text(one, unicode()))
+    except KeyboardInterrupt:
+        if found:  # what was made again is not lost
+            _finish(reports, found, options, interrupted=True)
+        raise
+    return _finish(reports, found, options)
+
+
+def _finish(
+    reports: Reports, found: Sequence[Reproduction], options: argparse.Namespace, *, interrupted: bool = False
+) -> int:
+    """Write the reports, and print the document where it was asked for; the exit code."""
+    from rebalance_verifier.report.ci import document, trace_reports
+
+    report = trace_reports.reproduced(found, interrupted=interrupted)
     if options.format == "json":
         print_json(document.to_json(report))
     reports.finish_cases(

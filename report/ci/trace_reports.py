@@ -124,17 +124,19 @@ def _replayed(one: ReplayOutcome, on: str) -> CiCase:
 # -- bugs --------------------------------------------------------------------------------------------------
 
 
-def reproduced(reproductions: Sequence[Reproduction]) -> CiReport:
-    """Return finished ``rebalance bugs`` with IDs: a case for each switch, which passes where it shows."""
+def reproduced(reproductions: Sequence[Reproduction], *, interrupted: bool = False) -> CiReport:
+    """Return ``rebalance bugs`` with IDs, finished or interrupted: a case for each switch, which passes where
+    it shows."""
     failed = any(one.fails for one in reproductions)
-    is_shown = not failed and any(one.is_shown for one in reproductions)
+    is_shown = not failed and not interrupted and any(one.is_shown for one in reproductions)
     names = ", ".join(dict.fromkeys(one.entry.id for one in reproductions))
     return CiReport(
         command="bugs",
         subject=names,
         headline=bugs.headline(reproductions),
         verdict=Verdict.CONFORMANT if is_shown else Verdict.INCONCLUSIVE,
-        exit=Exit.VIOLATION if failed else Exit.CONFORMANT,
+        exit=Exit.INTERRUPTED if interrupted else Exit.VIOLATION if failed else Exit.CONFORMANT,
+        interrupted=interrupted,
         cases=tuple(map(_reproduced, reproductions)),
         variants="switch",
         facts=(("bugs", names), ("about", bugs.about())),

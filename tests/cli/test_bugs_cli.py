@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from rebalance_verifier.explore.engine import fast
-from rebalance_verifier.explore.groups import matrix
+from rebalance_verifier.explore.groups import matrix, reproduction
 from rebalance_verifier.explore.groups.bugs import SHOWN, shown_by
 from rebalance_verifier.explore.groups.reproduction import reproduce
 from rebalance_verifier.explore.groups.runs import play
@@ -26,6 +26,24 @@ def test_every_entry_is_shown_or_says_why_not(entry):
     shown = list(shown_by(entry))
     assert shown
     assert {switch for switch, _, _ in shown} >= set(entry.switches)
+
+
+def test_ctrl_c_keeps_what_was_made_again(rebalance, here, monkeypatch):
+    runs = iter([reproduce(SHOWN["keep_owned_on_sync_rip"])])
+
+    def once(shown):
+        try:
+            return next(runs)
+        except StopIteration:
+            raise KeyboardInterrupt from None
+
+    monkeypatch.setattr(reproduction, "reproduce", once)
+    ran = rebalance("bugs", "J6", "J9", "--report", "json", "--report-dir", "page")
+    assert (ran.code, ran.err.splitlines()[-1]) == (130, "interrupted")
+    (path,) = (here / "page").rglob("*.json")
+    document = json.loads(path.read_text())
+    assert (document["interrupted"], document["verdict"]) == (True, "inconclusive")
+    assert [case["variant"] for case in document["cases"]] == ["keep_owned_on_sync_rip"]
 
 
 def test_the_list_in_three_formats(rebalance):
