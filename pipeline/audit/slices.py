@@ -165,18 +165,15 @@ def stored_far(spark: SparkSession, files: Sequence[str], unread: list[Unread]) 
             unread.append(Unread(file, f"not a table of events, without {', '.join(missing)}"))
         else:
             alike.setdefault(names, []).append(file)
-    parts = [spark.createDataFrame([], EVENTS)]
-    for names, several in alike.items():
-        frame = spark.read.parquet(*map(lines.literal, several))
-        parts.append(
-            frame.select(
-                *(
-                    (F.col(f"`{f.name}`") if f.name in names else F.lit(None)).cast(f.dataType).alias(f.name)
-                    for f in EVENTS
-                )
-            )
-        )
-    return reduce(DataFrame.unionByName, parts[1:] or parts)
+    parts = [as_events(spark.read.parquet(*map(lines.literal, several))) for several in alike.values()]
+    return reduce(DataFrame.unionByName, parts) if parts else spark.createDataFrame([], EVENTS)
+
+
+def as_events(frame: DataFrame) -> DataFrame:
+    """Return rows as ``EVENTS``, with null in the columns that they lack."""
+    there = frame.columns
+    columns = ((F.col(f"`{f.name}`") if f.name in there else F.lit(None), f) for f in EVENTS)
+    return frame.select(*(column.cast(f.dataType).alias(f.name) for column, f in columns))
 
 
 # -- tasks ---------------------------------------------------------------------------------------------

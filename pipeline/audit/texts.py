@@ -22,7 +22,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.base.removal import remove
-from rebalance_verifier.pipeline.audit.slices import Task, in_buckets, packed, unpacked
+from rebalance_verifier.pipeline.audit.slices import Task, as_events, in_buckets, packed, unpacked
 from rebalance_verifier.pipeline.audit.sources import lines as text
 from rebalance_verifier.pipeline.audit.sources import local
 from rebalance_verifier.pipeline.audit.sources.events import COLUMNS, EventRow
@@ -162,12 +162,8 @@ def _here(spark: SparkSession, logs: Sequence[str], how: How, groups: Sequence[s
         pq.write_table(table, f"{into}/part-00000.parquet", row_group_size=ROW_GROUP)
     aside = _aside_of(parser, unread)
     # Spark takes the columns' types for the same only where nothing is said of nulls.
-    frame = None if into else spark.createDataFrame(table).select(*_as_events())
+    frame = None if into else as_events(spark.createDataFrame(table))
     return _put_together([aside, _aside_of_clients(settled)], frame)
-
-
-def _as_events() -> list[Any]:
-    return [F.col(f"`{f.name}`").cast(f.dataType).alias(f.name) for f in EVENTS]
 
 
 def _settled(sliced: DataFrame, buckets: int, groups: Sequence[str], into: str) -> Read:
@@ -183,8 +179,7 @@ def _settled(sliced: DataFrame, buckets: int, groups: Sequence[str], into: str) 
         pq.write_table(_table(SettledRows([], [], []), ()), f"{into}/part-00000.parquet")
     frame = None
     if not into:
-        columns = ", ".join(f"`{name}` {kind}" for name, kind in _SQL.items())
-        frame = done.where("what = 'events'").mapInArrow(_unpacking, columns).select(*_as_events())
+        frame = done.where("what = 'events'").mapInArrow(_unpacking, EVENTS)
     return _put_together(asides, frame)
 
 
@@ -354,10 +349,6 @@ def _unpacking(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 _ARROW = {"time": pa.timestamp("us", tz="UTC"), "text": pa.string(), "int": pa.int32(), "long": pa.int64()}
-_SQL = {
-    column.name: {"time": "timestamp", "text": "string", "int": "int", "long": "bigint"}[column.type]
-    for column in COLUMNS
-}
 
 
 def _table(settled: SettledRows, groups: Sequence[str]) -> pa.Table:
