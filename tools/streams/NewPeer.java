@@ -42,13 +42,13 @@ public final class NewPeer implements Peer {
     }
 
     @Override
-    public Map<String, Given> lead(Cluster cluster, Map<String, Joined> members) {
+    public Map<String, Held> lead(Cluster cluster, Map<String, Held> members) {
         Map<String, Subscription> known = new HashMap<>();
         members.forEach((id, joined) ->
-            known.put(id, new Subscription(List.of("in-0"), joined.userData, joined.owned)));
-        Map<String, Given> found = new HashMap<>();
+            known.put(id, new Subscription(List.of("in-0"), joined.userData, joined.partitions)));
+        Map<String, Held> found = new HashMap<>();
         member.assignor().assign(cluster, new GroupSubscription(known)).groupAssignment().forEach((id, given) ->
-            found.put(id, new Given(new ArrayList<>(given.partitions()), given.userData())));
+            found.put(id, new Held(new ArrayList<>(given.partitions()), given.userData())));
         return found;
     }
 

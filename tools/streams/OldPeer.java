@@ -87,13 +87,13 @@ public final class OldPeer implements Peer {
     }
 
     @Override
-    public Map<String, Given> lead(Cluster cluster, Map<String, Joined> members) {
+    public Map<String, Held> lead(Cluster cluster, Map<String, Held> members) {
         Map<String, PartitionAssignor.Subscription> known = new HashMap<>();
         members.forEach((id, member) ->
             known.put(id, new PartitionAssignor.Subscription(List.of("in-0"), member.userData)));
-        Map<String, Given> found = new HashMap<>();
+        Map<String, Held> found = new HashMap<>();
         assignor.assign(cluster, known).forEach((id, given) ->
-            found.put(id, new Given(new ArrayList<>(given.partitions()), given.userData())));
+            found.put(id, new Held(new ArrayList<>(given.partitions()), given.userData())));
         return found;
     }
 

@@ -22,29 +22,18 @@ public interface Peer {
 
     ByteBuffer userData(List<TopicPartition> owned);
 
-    Map<String, Given> lead(Cluster cluster, Map<String, Joined> members);
+    Map<String, Held> lead(Cluster cluster, Map<String, Held> members);
 
     /** Take an assignment; whether it wants to join again for a reason of its own (version probing, a follow-up). */
     boolean take(List<TopicPartition> partitions, ByteBuffer userData);
 
-    /** What a member is given. */
-    final class Given {
+    /** What a member joins with, or is given. */
+    final class Held {
         final List<TopicPartition> partitions;
         final ByteBuffer userData;
 
-        Given(List<TopicPartition> partitions, ByteBuffer userData) {
+        Held(List<TopicPartition> partitions, ByteBuffer userData) {
             this.partitions = partitions;
-            this.userData = userData;
-        }
-    }
-
-    /** What a member joins with. */
-    final class Joined {
-        final List<TopicPartition> owned;
-        final ByteBuffer userData;
-
-        Joined(List<TopicPartition> owned, ByteBuffer userData) {
-            this.owned = owned;
             this.userData = userData;
         }
     }
@@ -83,9 +72,9 @@ public interface Peer {
                 case "take":
                     return "ok\t" + peer.take(partitions(parts[2]), data(parts[3]));
                 default:
-                    Map<String, Joined> members = new TreeMap<>();
+                    Map<String, Held> members = new TreeMap<>();
                     for (int at = 3; at < parts.length; at += 3) {
-                        members.put(parts[at], new Joined(partitions(parts[at + 1]), data(parts[at + 2])));
+                        members.put(parts[at], new Held(partitions(parts[at + 1]), data(parts[at + 2])));
                     }
                     StringBuilder found = new StringBuilder("ok");
                     new TreeMap<>(peer.lead(cluster(Integer.parseInt(parts[2])), members)).forEach((id, given) ->
