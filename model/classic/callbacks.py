@@ -13,9 +13,6 @@ from rebalance_verifier.model.group.observations import Call, Callback, Complete
 from rebalance_verifier.model.group.parts import NO_ID, NONE, NOTHING, Life, MemberState, Parts, Topics
 from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext
 
-_REMEMBERING = frozenset({"eager_revoke_keeps_last_assigned", "claims_last_assigned"})
-"""Decisions about the last assignment, beside which a client need not remember it."""
-
 
 def works(member: Member) -> bool:
     """Check whether the application's thread polls."""
@@ -192,7 +189,11 @@ def join_complete(
         believed = Parts(believed | added)
     if throws:
         seen.append(Threw(me.slot, "listener"))
-    keeps_last = "sticky" in config.assignors or not _REMEMBERING.isdisjoint(config.decisions)
+    keeps_last = (
+        "sticky" in config.assignors
+        or config.claims_last
+        or "eager_revoke_keeps_last_assigned" in config.decisions
+    )
     member = member._replace(
         owned=assigned,
         own_gen=member.generation if assigned or remembers(config) else NONE,

@@ -77,9 +77,7 @@ def wants_to_join(me: MemberContext, member: Member) -> bool:
 def metadata(member: Member, config: ConsumerConfig) -> Metadata:
     """Return what the next JoinGroup says. As specified a claim is labelled with the generation that assigned
     it; Java writes the one last joined, which is another after a SyncGroup that failed."""
-    # An EAGER client with that decision, kafka-python, writes version 0 (docs/reference/client-metadata.md).
-    claims_last = "claims_last_assigned" in config.decisions and not config.eager
-    held = member.last if claims_last else member.owned
+    held = member.last if config.claims_last else member.owned
     owned = NOTHING if config.version < 1 or "claims_always_empty" in config.decisions else held
     joined_last = not owned or "keep_owned_on_sync_rip" in config.decisions
     label = member.generation if joined_last else member.own_gen

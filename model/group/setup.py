@@ -89,6 +89,12 @@ class ConsumerConfig:
             return not any(RebalanceProtocol.COOPERATIVE in _protocols(name) for name in self.assignors)
         return self.upgrade_from or RebalanceProtocol.COOPERATIVE not in common
 
+    @property
+    def claims_last(self) -> bool:
+        """Check whether it claims what it was assigned last. The client that does, kafka-python, writes
+        version 0 where it is EAGER (docs/reference/client-metadata.md)."""
+        return "claims_last_assigned" in self.decisions and not self.eager
+
 
 @cache
 def _protocols(name: str) -> tuple[RebalanceProtocol, ...]:
