@@ -15,32 +15,12 @@ BY_NIGHT: Mapping[str, tuple[str, ...]] = {
     "tests/cli/test_explore_spark.py": ("test_a_violation_is_that_of_the_local_engine",),
     "tests/cli/test_init_cli.py": ("test_the_job_of_a_python_project_runs_as_it_is_written[gitlab]",),
     "tests/cli/test_upgrade_cli.py": ("test_two_hops_are_one_plan", "test_a_group_of_any_size_has_an_answer"),
-    "tests/explore/groups/test_bugs.py": (
-        "test_found[classic_static_must_leave]",
-        "test_found[no_downgrade_on_replace]",
-        "test_found[upgrade_keeps_target]",
-        "test_found[trust_all_claims]",
-        "test_found[static_downgrade_without_rebalance]",
-        "test_found[previous_epoch_overwritten]",
-        "test_found[unknown_member_admitted]",
-        "test_without_the_switch_its_clause_holds[max_generation_only]",
-        "test_without_the_switch_its_clause_holds[validate_raw_claims]",
-        "test_without_the_switch_its_clause_holds[commit_error_no_rejoin]",
-        "test_without_the_switch_its_clause_holds[commit_any_at_epoch]",
-    ),
     "tests/explore/groups/test_consumer_scenarios.py": ("test_connections_that_break_do_no_harm",),
     "tests/explore/groups/test_matrix.py": ("test_what_hides_a_bug_is_said",),
     "tests/explore/groups/test_migration_scenarios.py": ("test_a_run_is_put_in_words",),
     "tests/explore/groups/test_named_scenarios.py": (
         "test_orbits_add_up",
         "test_the_bound_on_rebalances_is_met[dynamic-2-2-1-6]",
-        *(
-            f"test_as_specified_nothing_breaks[{name}]"
-            for name in (
-                *("migration", "migration-failover", "migration-one-way", "consumer-topics", "failover"),
-                *("static-topics", "static-appends", "growing-eager", "leaving"),
-            )
-        ),
     ),
     "tests/explore/groups/test_upgrades.py": (
         "test_there_is_no_plan_where_one_hop_has_none",

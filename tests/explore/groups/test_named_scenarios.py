@@ -63,12 +63,20 @@ GOLDEN = {
 
 
 BY_DAY = (
-    *("dynamic", "static", "failover", "crowded", "static-topics", "downgrade", "growing-eager"),
-    *("leaving", "unsent-leave", "static-appends", "careless", "midway", "shrinking", "racks"),
-    *("consumer", "consumer-static", "consumer-connections", "consumer-topics"),
-    *("migration", "migration-lists", "migration-failover", "migration-one-way", "migration-disabled"),
+    *(
+        "dynamic",
+        "static",
+        "crowded",
+        "downgrade",
+        "unsent-leave",
+        "careless",
+        "midway",
+        "shrinking",
+        "racks",
+    ),
+    *("consumer", "consumer-static", "consumer-connections", "migration-lists", "migration-disabled"),
 )
-PLAIN_BY_DAY = ("static-topics", "crowded", "growing-eager", "consumer-topics", "migration")
+PLAIN_BY_DAY = ("crowded", "migration-disabled")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 
 
