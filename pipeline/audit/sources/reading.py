@@ -124,7 +124,7 @@ class LineRange(NamedTuple):
 
 def _cut(block: bytes) -> int:
     """Return where a block of lines is cut: before one with a time of its own, so that a message of several
-    lines stays together; before any, where none has."""
+    lines stays together; before any, where a whole block has none; 0: nowhere."""
     first = at = block.find(b"\n") + 1
     before = None  # a block begins anywhere in a line
     while at and (end := block.find(b"\n", at)) >= 0:
@@ -133,7 +133,7 @@ def _cut(block: bytes) -> int:
         if begins and before is not None and not taken_off(before).partial:
             return at
         before, at = text, end + 1
-    return first
+    return first if len(block) == BLOCK else 0
 
 
 def line_ranges(file: str, size: int) -> list[LineRange]:
@@ -146,8 +146,12 @@ def line_ranges(file: str, size: int) -> list[LineRange]:
         with open(file, "rb", buffering=0) as raw:
             while begin < (whole := os.fstat(raw.fileno()).st_size):
                 end, counted = begin, 0
-                while end < whole and (block := raw.read(min(BLOCK, max(size - (end - begin), 1 << 12)))):
-                    last = _cut(block) if end - begin >= size else 0
+                while end < whole:
+                    left = size - (end - begin)
+                    block = raw.read(min(BLOCK, left) if left > 0 else BLOCK)
+                    if not block:
+                        break
+                    last = 0 if left > 0 else _cut(block)
                     counted += block.count(b"\n", 0, last or None)
                     end += last or len(block)
                     if last:

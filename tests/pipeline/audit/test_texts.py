@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from rebalance_verifier.pipeline.audit import texts
 from rebalance_verifier.pipeline.audit.slices import stored_far
-from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources import local, reading
 from rebalance_verifier.pipeline.audit.sources.events import EventRow
 from rebalance_verifier.pipeline.audit.sources.reading import Content, LineRange, Unread, line_ranges
 
@@ -57,8 +57,9 @@ def test_the_same_events_counts_and_clients(spark, tmp_path, monkeypatch):
         assert max(there.ends.values()) == here.until
 
 
-def test_stretches_of_a_file_are_its_lines(tmp_path):
+def test_stretches_of_a_file_are_its_lines(tmp_path, monkeypatch):
     """Each line once, with its number, whatever the blocks and where they end."""
+    monkeypatch.setattr(reading, "BLOCK", 4096)
     log = tmp_path / "a.log"
     lines = [f"{number} {'x' * (number * 37 % 500)}" for number in range(900)]
     for end in ("\n", ""):
@@ -88,7 +89,12 @@ def _cut_off(number):
     return f"{clock}.000000000Z stdout P {half}\n{clock}.000000001Z stdout F {rest}\n"
 
 
-@pytest.mark.parametrize("layout", [_by_java, _cut_off])
+def _among_long_lines(number):
+    """Of which a block that is looked through holds none as a whole."""
+    return f"{_by_java(number):x<4065}\n"
+
+
+@pytest.mark.parametrize("layout", [_by_java, _cut_off, _among_long_lines])
 def test_what_takes_several_lines_is_in_one_stretch_and_in_one_chunk(layout, tmp_path, monkeypatch):
     log = tmp_path / "a.log"
     log.write_text("".join(map(layout, range(600))))
