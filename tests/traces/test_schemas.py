@@ -252,7 +252,7 @@ WRITTEN = {
     "cli.commands.audit._follow.report": "finding",
     "cli.commands.bugs._list": "bugs",
     "cli.commands.bugs._matrix": "matrix",
-    "cli.commands.bugs._reproduce_all": "cases",
+    "cli.commands.bugs._finish": "cases",
     "cli.commands.campaign._show": "campaign",
     "cli.commands.conform.run": "conformance",
     "cli.commands.lockstep.run_lockstep": "lockstep",
