@@ -19,7 +19,7 @@ from rebalance_verifier.pipeline.audit.diagnosis import sentences
 from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, STORM, ZOMBIE
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding
 from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally
-from rebalance_verifier.pipeline.audit.sources.settling import APART, CLUSTERS, MIXED, Note
+from rebalance_verifier.pipeline.audit.sources.settling import APART, CLUSTERS, MIXED, SET_BACK, Note
 from rebalance_verifier.report.frame import aligned, labelled, painted
 from rebalance_verifier.report.times import lasted
 from rebalance_verifier.traces.recordings import finding_out
@@ -155,6 +155,8 @@ def _doubts(audit: Audited) -> str:
 def _unclear(notes: Sequence[Note]) -> str:
     several = sum(note.kind == MIXED for note in notes)
     parts = [f"{count(several, 'client id')} of several processes, not separable"] if several else []
+    if back := len({note.consumer for note in notes if note.kind == SET_BACK}):
+        parts.append(f"the times of {count(back, 'log')} go back")
     parts += [clean(note.text) for note in notes if note.kind == APART][:MAX_UNREAD]
     if clusters := sum(note.kind == CLUSTERS for note in notes):
         parts.append(f"{count(clusters, 'name')} of groups on several clusters")

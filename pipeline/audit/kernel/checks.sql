@@ -18,7 +18,7 @@ WITH pairs AS (
         -- Says the same without a clock: given away in the generation of the grant, or later. What was owned before
         -- the log begins was granted before what it tells of.
         coalesce(
-            a.finish = 'revoked' AND a.held >= b.granted AND (a.granted < b.granted OR a.start IS NULL), false
+            a.finish = 'revoked' AND a.held >= b.granted AND (a.granted < b.granted OR a.earlier), false
         ) AS proved
     FROM meetings
     -- Of one member there is one: a log that is there twice may tell of it in two time zones.
@@ -107,7 +107,7 @@ judged AS (
             WHEN overlap AND elders <> 'removed' THEN 'owned-twice'
             WHEN proved AND NOT by_epoch AND next THEN 'granted-before-revoked'
             -- An interval that ends so was believed in by its consumer until then. A killed process did not.
-            WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed') THEN 'owned-by-zombie'
+            WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed', 'reset') THEN 'owned-by-zombie'
         END AS name,
         heard.moment - cause.moment AS slack
     FROM standing
@@ -274,6 +274,7 @@ SELECT
     CASE
         WHEN silent.consumer IS NOT NULL THEN 'no line says what ' || silent.consumer || ' owns'
         WHEN missing THEN 'a member whose log is not here may own it'
+        WHEN crooked.host IS NOT NULL THEN 'the clock of ' || crooked.host || ' is far off, and too little is known of it to put it right'
         WHEN least(stir, spoken.until) - calm < getvariable('stranded') THEN 'the logs of this group end before that'
         WHEN b IS NULL AND broken.consumer IS NOT NULL THEN 'the log of ' || broken.consumer || ' breaks off in a rebalance'
     END AS doubt,
@@ -290,6 +291,7 @@ SELECT
         END AS detail
 FROM unowned
 LEFT JOIN spoken USING ("group")
+LEFT JOIN crooked USING ("group")
 LEFT JOIN (
     SELECT "group", min(consumer) AS consumer
     FROM consumers

@@ -54,6 +54,8 @@ SELECT
     CASE
         WHEN spoken.until < since + getvariable('settle') AND NOT at_once
             THEN 'the logs of this group end in the middle of it'
+        WHEN waiting AND crooked.host IS NOT NULL
+            THEN 'the clock of ' || crooked.host || ' is far off, and too little is known of it to put it right'
         WHEN certain THEN NULL
         WHEN waiting AND "group" IN (SELECT "group" FROM epochal)
             THEN 'members of the consumer protocol do not log that a rebalance has ended'
@@ -72,7 +74,8 @@ SELECT
             )
     END AS detail
 FROM restless
-LEFT JOIN spoken USING ("group");
+LEFT JOIN spoken USING ("group")
+LEFT JOIN crooked USING ("group");
 
 -- Rebalances that took long by the log of the coordinator, which knows no partitions.
 INSERT INTO found BY NAME

@@ -1,11 +1,19 @@
 -- Who owned which partition from when to when, of the partitions in `candidates`, and which neighbours meet.
 
 -- One row for each interval. It ends at the latest where its consumer closes or starts again, and when the group
--- went on without it. One that began before the log of its consumer did has its first line for `began`, no `start`
--- and no `granted`. `stop` and `finish` (the kind of event) are null where it does not end in this log; `held` is
--- the last generation of the consumer then.
+-- went on without it. One that began before the log of its consumer did (`earlier`) has its first line for `began`, no
+-- `start` and no `granted`. A member of the consumer protocol that joins had nothing before: what it gives away and no line
+-- gave it, as Java's do without a rebalance listener, it had then, nobody knows since when.
+-- `stop` and `finish` (the kind of event) are null where it does not end in this log; `held` is the last generation of
+-- the consumer then.
 CREATE TEMP TABLE owned AS
-WITH chosen AS (
+WITH entered AS (
+    SELECT "group", consumer, min(moment) AS moment
+    FROM timed
+    WHERE kind IN ('joining', 'joined') AND protocol = 'consumer' AND consumer IS NOT NULL
+    GROUP BY "group", consumer
+),
+chosen AS (
     SELECT
         "group", topic, partition, consumer, member, coalesce(host, consumer) AS host, generation, moment,
         kind = 'assigned' AS begins,
@@ -25,9 +33,11 @@ lasting AS (
     SELECT
         followed.*,
         CASE WHEN begins THEN following ELSE here END AS next,
-        CASE WHEN begins THEN moment ELSE first END AS began
+        NOT begins AND coalesce(entered.moment >= followed.moment, true) AS earlier,
+        CASE WHEN earlier THEN first ELSE followed.moment END AS began
     FROM followed
     LEFT JOIN consumers USING ("group", consumer)
+    LEFT JOIN entered USING ("group", consumer)
     WHERE begins OR none_before
 ),
 -- With the end of this life of its consumer.
@@ -43,6 +53,7 @@ ended AS (
     SELECT
         "group", topic, partition, lived.consumer, member, host,
         CASE WHEN begins THEN generation END AS granted,
+        earlier,
         began,
         coalesce(stop.moment, CASE WHEN gone IS NOT NULL THEN greatest(gone, began) END) AS ended,
         stop.kind AS finish,

@@ -22,3 +22,12 @@ HAVING count(*) > 1
     AND max(ahead) - min(ahead) <= getvariable('unknown_skew') * 1e6
     AND abs(median(ahead)) > 2 * getvariable('unknown_skew') * 1e6
     AND coalesce(abs(median(ahead)) <= getvariable('clock_skew') * 1e6, true);
+
+-- Groups of which a clock is as far off by what is known of it, and not put right: that is known of one generation only,
+-- or not each time by the same. In which order things happened there, nobody knows.
+CREATE TEMP TABLE crooked AS
+SELECT "group", min(host) AS host
+FROM readings
+ANTI JOIN shifts USING ("group", host)
+WHERE abs(ahead) > 2 * getvariable('unknown_skew') * 1e6
+GROUP BY "group";

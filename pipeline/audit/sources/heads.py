@@ -41,7 +41,7 @@ class Head(NamedTuple):
     name: str
     host: str
     zone: str
-    """What stands directly behind the time."""
+    """What stands directly behind the time and is of it: a zone, AM or PM."""
     minutes: dict[str, int]
 
 
@@ -116,7 +116,8 @@ class Heads:
         at = self._at(one.text[: -len(text) + begins], one.when)
         if at is None or at != moment(found[0], self._zone) or one.partial:
             return None
-        return Head(one.origin.name, one.origin.host, found[8] or "", {})
+        behind = text[found.end(7 if found[7] else 6) : found.end()]
+        return Head(one.origin.name, one.origin.host, behind, {})
 
 
 def _noted(known: dict[str, int], text: str, value: int) -> None:

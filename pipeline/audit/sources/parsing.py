@@ -37,7 +37,15 @@ from rebalance_verifier.pipeline.audit.sources.rows import (
     named,
     small,
 )
-from rebalance_verifier.pipeline.audit.sources.times import AMBIGUOUS, AMERICAN, moment, stamp, undated, zoned
+from rebalance_verifier.pipeline.audit.sources.times import (
+    AMBIGUOUS,
+    AMERICAN,
+    moment,
+    stamp,
+    undated,
+    yearless,
+    zoned,
+)
 
 KINDS = (jsonl.NAME, *(source.name for source in LOGGED))
 """The kinds of logs that are read."""
@@ -49,6 +57,7 @@ BEFORE = 400
 """Characters before the message in which the time is looked for, the last ones."""
 
 UNDATED = "a time without a date: name the day with --date YYYY-MM-DD"
+NO_YEAR = "a day without a year: name one of its year with --date YYYY-MM-DD"
 ANY_ORDER = (
     "a date whose order of day, month and year nobody knows: write it as YYYY-MM-DD "
     "(Azure: project tostring(TimeGenerated))"
@@ -65,6 +74,14 @@ _UNFINISHED = tuple(
 
 BELOW = 200
 """Lines of fields that are read below a message."""
+
+
+def _untimed(text: str) -> str:
+    """Say why nobody knows when a line was written, of which this is the beginning."""
+    if AMBIGUOUS.search(text):
+        return ANY_ORDER
+    return NO_YEAR if yearless(text) else UNDATED if undated(text) else NO_TIME
+
 
 STRANGE = "of a form that this reader fails on; please report it"
 BROKEN = "bytes that are not UTF-8 in what it says"
@@ -471,10 +488,7 @@ class LineParser:
                 self._count(file, None)
                 return True
             if at is None:
-                around = f"{before} {wrapped.when}"
-                raise NotRead(
-                    ANY_ORDER if AMBIGUOUS.search(around) else UNDATED if undated(around) else NO_TIME
-                )
+                raise NotRead(_untimed(f"{before} {wrapped.when}"))
         except UnrecognisedTail as error:
             self._unread(source, file, number, wrapped, str(error) or UNLIKE)
             return True

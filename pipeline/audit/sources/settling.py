@@ -34,12 +34,16 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
 )
 from rebalance_verifier.pipeline.audit.sources.patterns import FOLLOWED, Source
 from rebalance_verifier.pipeline.audit.sources.rows import LineRow
+from rebalance_verifier.pipeline.audit.sources.times import text_of
 
 MIXED = "mixed"
 """Kind of a note: several processes, and nothing tells them apart."""
 
 CLUSTERS = "clusters"
 """Kind of a note: groups of one name on several clusters, which have nothing to do with each other."""
+
+SET_BACK = "set back"
+"""Kind of a note: by its times a log goes back to a generation that its member had left behind."""
 
 APART = "apart"
 """Kind of a note: a group that has no owners of partitions."""
@@ -135,6 +139,7 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         events += _replaced(several)
         notes += _groupless(client, processes)
         for name, own in sorted(processes.items()):
+            notes += _set_back(name, own)
             events += _filled(name, spelled_out(own))
             clients |= _clients(name, own, releases)
     return SettledRows(events, notes, sorted(clients, key=str))
@@ -370,13 +375,22 @@ def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
     """Two rows that one process cannot have written, one after the other: None where there are none.
 
     It has one member id in a generation, joins it once, and is not given what it has, unless it starts or
-    leaves in between.
+    leaves in between. It never has a member id again that it had before another.
     """
     joined: dict[tuple[str | None, str, int], LineRow] = {}
     owned: dict[tuple[str | None, str, int], tuple[int | None, LineRow]] = {}
     generation: int | None = None
+    holders: dict[str | None, LineRow] = {}
+    former: set[tuple[str | None, str | None]] = set()
     for row in rows:
         kind = row.kind
+        if kind in _JOINS and row.member:
+            holder = holders.get(row.group)
+            if holder is not None and holder.member != row.member:
+                if (row.group, row.member) in former:
+                    return holder, row
+                former.add((row.group, holder.member))
+            holders[row.group] = row
         if kind in _ENDS or (kind == Kind.JOINED and _begins_anew(joined, row)):
             joined.clear()
             owned.clear()
@@ -442,6 +456,8 @@ def _note(name: str, rows: Sequence[LineRow]) -> Note:
         why = f"is given {what} twice, {where}"
     elif one.member and one.generation is None:
         why = f"joins as {one.member} and as {other.member}, {where}"
+    elif one.generation != other.generation:
+        why = f"is {other.member} again after {one.member}, {where}"
     elif one.member:
         why = f"joins generation {one.generation} as {one.member} and as {other.member}, {where}"
     else:
@@ -452,6 +468,31 @@ def _note(name: str, rows: Sequence[LineRow]) -> Note:
         "(kubectl logs --prefix)"
     )
     return Note(MIXED, group, name, text)
+
+
+def _set_back(name: str, rows: Sequence[LineRow]) -> Iterator[Note]:
+    """Yield a note where a member is in an older generation than before; ``rows`` by their times.
+
+    Generations of one member only rise, so the times of these lines are not in order: in autumn an hour of
+    local time is there twice.
+    """
+    latest: dict[tuple[str, str], LineRow] = {}
+    for row in rows:
+        if row.kind not in _JOINS or row.generation is None or not row.member or not row.group:
+            continue
+        before = latest.setdefault((row.group, row.member), row)
+        if before.generation is not None and row.generation < before.generation:
+            times = f"{text_of(before.at)[:19]}Z, and {row.generation} at {text_of(row.at)[:19]}Z"
+            yield Note(
+                SET_BACK,
+                row.group,
+                name,
+                f"{name} is in generation {before.generation} at {times} "
+                f"({_where(before)} and {_where(row)}): its clock was set back, or an hour of local time is "
+                "there twice; export these logs with times in UTC, or with their zone",
+            )
+            return
+        latest[row.group, row.member] = row
 
 
 def _groupless(client: str, processes: Mapping[str, Sequence[LineRow]]) -> Iterable[Note]:

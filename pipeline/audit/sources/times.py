@@ -18,13 +18,14 @@ _HALF = r"(?: ?([AP])M\b)?"
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _NAMED = f"({'|'.join(_MONTHS)})"
 
-DATED = re.compile(r"(\d{4})[-/.](\d{2})[-/.](\d{2})[T ]" + _CLOCK + _ZONE)
-"""``2024-01-02 03:04:05,678``, ``2024-01-02T03:04:05.678Z``, ``2024/01/02 03:04:05.678 +0100``."""
+DATED = re.compile(r"(\d{4})[-/.](\d{2})[-/.](\d{2})[T ]" + _CLOCK + _ZONE + _HALF)
+"""``2024-01-02 03:04:05,678``, ``2024-01-02T03:04:05.678Z``, ``2024/01/02 03:04:05.678 +0100``;
+``2024-01-02 03:04:05 PM``."""
 
 BASIC = re.compile(r"\b(\d{4})(\d{2})(\d{2})[T ]?(\d{2})(\d{2})(\d{2})[.,]?(\d{3})\b" + _ZONE)
 """``20240102T030405,678``: log4j's ISO8601_BASIC and COMPACT."""
 
-MONTH = re.compile(r"\b(\d{1,2})[ /-]" + _NAMED + r"[ /-](\d{4})[ :]" + _CLOCK + _ZONE)
+MONTH = re.compile(r"\b(\d{1,2})[ /-]" + _NAMED + r"[ /-](\d{4})[ :]" + _HOURS + _ZONE + _HALF)
 """``02 Jan 2024 03:04:05,678``: log4j's DATE; web servers' ``02/Jan/2024:03:04:05 +0100``."""
 
 AMERICAN = re.compile(r"\b" + _NAMED + r"[a-z]* (\d{1,2}), (\d{4})(?: @|,)? " + _HOURS + _ZONE + _HALF)
@@ -36,6 +37,9 @@ several each, so with them it counts as without a zone."""
 
 DOTTED = re.compile(r"(?<![\d.])(\d{1,2})\.(\d{1,2})\.(\d{4})[ T,]{1,2}" + _CLOCK + _ZONE)
 """``02.03.2026 03:04:05,678``: the day first, wherever dots are written."""
+
+SLASHED = re.compile(r"(?<![\d/.:-])(\d{1,2})([/-])(\d{1,2})\2(\d{4})(?:, ?| |T)" + _HOURS + _ZONE + _HALF)
+"""``17/11/2026 03:04:05``, ``11/17/2026, 3:04:05 PM``: which is the day is known where one is no month."""
 
 AMBIGUOUS = re.compile(
     r"(?<![\d/.:-])(?:\d{1,2}/\d{1,2}/\d{4}|\d{1,2}-\d{1,2}-\d{4}|\d{1,2}([-/.])\d{1,2}\1\d{2}"
@@ -57,7 +61,7 @@ DAY_FIRST = re.compile(r"\b(\d{1,2})[ -]" + _NAMED + r" " + _CLOCK)
 KLOG = re.compile(r"(?<!\w)[IWEF](\d{2})(\d{2}) " + _CLOCK)
 """``I0102 03:04:05.678901``: month and day, as Kubernetes' logger for Go has it."""
 
-CLOCK = re.compile(r"(?<![\d:])" + _CLOCK + r"(?![\d:])")
+CLOCK = re.compile(r"(?<![\d:])" + _CLOCK + _HALF + r"(?![\d:])")
 """No date."""
 
 
@@ -79,18 +83,27 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
         return None
     year, month, day = date.split("-")
     if found := SYSLOG.search(text):
-        named, number, hour, minute, second, fraction = found.groups()
-        return _micros(year, _month(named), number, hour, minute, second, fraction, "", zone)
+        named, number, *clock = found.groups()
+        month = _month(named)
+        return _micros(_year(date, month), month, number, *clock, "", zone)
     if found := DAY_FIRST.search(text):
-        number, named, hour, minute, second, fraction = found.groups()
-        return _micros(year, _month(named), number, hour, minute, second, fraction, "", zone)
+        number, named, *clock = found.groups()
+        month = _month(named)
+        return _micros(_year(date, month), month, number, *clock, "", zone)
     if found := KLOG.search(text):
-        month, day, hour, minute, second, fraction = found.groups()
-        return _micros(year, month, day, hour, minute, second, fraction, "", zone)
+        month, number, *clock = found.groups()
+        return _micros(_year(date, month), month, number, *clock, "", zone)
     if found := CLOCK.search(text):
-        hour, minute, second, fraction = found.groups()
-        return _micros(year, month, day, hour, minute, second, fraction, "", zone)
+        hour, minute, second, fraction, half = found.groups()
+        return _micros(year, month, day, _of_24(hour, half), minute, second, fraction, "", zone)
     return None
+
+
+def _year(date: str, month: str) -> str:
+    """Return the year of a month that stands there without one: that of the date, or the one beside it over
+    the turn of the year."""
+    year, around = int(date[:4]), int(date[5:7])
+    return str(year + {(12, 1): 1, (1, 12): -1}.get((around, int(month)), 0))
 
 
 def undated(text: str) -> bool:
@@ -100,6 +113,15 @@ def undated(text: str) -> bool:
     (True, True, False, False)
     """
     return CLOCK.search(text) is not None and not any(layout.search(text) for layout, _ in _LAYOUTS)
+
+
+def yearless(text: str) -> bool:
+    """Check whether a text has a day, and no year with it.
+
+    >>> yearless("Jan  2 03:04:05"), yearless("I0102 03:04:05.678901"), yearless("03:04:05")
+    (True, True, False)
+    """
+    return undated(text) and any(layout.search(text) for layout in (SYSLOG, DAY_FIRST, KLOG))
 
 
 def zoned(text: str) -> bool:
@@ -159,8 +181,25 @@ _NUMBER = re.compile(r"-?\d+(\.\d+)?([eE]\+?\d+)?")
 
 
 def _dated(found: re.Match[str], zone: str) -> int | None:
-    year, month, day, hour, minute, second, fraction, own = found.groups()
-    return _micros(year, month, day, hour, minute, second, fraction, own, zone)
+    year, month, day, hour, minute, second, fraction, own, half = found.groups()
+    return _micros(year, month, day, _of_24(hour, half), minute, second, fraction, own, zone)
+
+
+def _basic(found: re.Match[str], zone: str) -> int | None:
+    return _micros(*found.groups(), zone)
+
+
+def _slashed(found: re.Match[str], zone: str) -> int | None:
+    one, _, other, year, hour, minute, second, fraction, own, half = found.groups()
+    if (int(one) > 12) == (int(other) > 12):
+        return None
+    day, month = (one, other) if int(one) > 12 else (other, one)
+    return _micros(year, month, day, _of_24(hour, half), minute, second, fraction, own, zone)
+
+
+def _of_24(hour: str, half: str | None) -> str:
+    """Return the hour of the day: ``half`` is A, P or None."""
+    return f"{int(hour) % 12 + 12 * (half == 'P'):02}" if half and 1 <= int(hour) <= 12 else hour
 
 
 def _day_month(found: re.Match[str], zone: str) -> int | None:
@@ -170,9 +209,7 @@ def _day_month(found: re.Match[str], zone: str) -> int | None:
 
 def _month_first(found: re.Match[str], zone: str) -> int | None:
     named, day, year, hour, minute, second, fraction, own, half = found.groups()
-    if half:
-        hour = f"{int(hour) % 12 + 12 * (half == 'P'):02}"
-    return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
+    return _micros(year, _month(named), day, _of_24(hour, half), minute, second, fraction, own, zone)
 
 
 def _year_last(found: re.Match[str], zone: str) -> int | None:
@@ -181,8 +218,8 @@ def _year_last(found: re.Match[str], zone: str) -> int | None:
 
 
 def _day_first(found: re.Match[str], zone: str) -> int | None:
-    day, named, year, hour, minute, second, fraction, own = found.groups()
-    return _micros(year, _month(named), day, hour, minute, second, fraction, own, zone)
+    day, named, year, hour, minute, second, fraction, own, half = found.groups()
+    return _micros(year, _month(named), day, _of_24(hour, half), minute, second, fraction, own, zone)
 
 
 def _since_1970(found: re.Match[str], zone: str) -> int | None:
@@ -196,11 +233,12 @@ def _seconds(found: re.Match[str], zone: str) -> int | None:
 
 _LAYOUTS: tuple[tuple[re.Pattern[str], Callable[[re.Match[str], str], int | None]], ...] = (
     (DATED, _dated),
-    (BASIC, _dated),
+    (BASIC, _basic),
     (MONTH, _day_first),
     (AMERICAN, _month_first),
     (UNIX, _year_last),
     (DOTTED, _day_month),
+    (SLASHED, _slashed),
     (MILLIS, _since_1970),
     (SECONDS, _seconds),
 )

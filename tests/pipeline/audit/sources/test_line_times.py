@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from rebalance_verifier.pipeline.audit.sources.parsing import ANY_ORDER, LineParser
+from rebalance_verifier.pipeline.audit.sources.parsing import ANY_ORDER, NO_YEAR, LineParser
 from rebalance_verifier.pipeline.audit.sources.times import moment, undated
 
 CLOCK = " 03:04:05"
@@ -37,8 +37,38 @@ def test_a_time_with_a_date_beside_it_is_dated_whatever_the_layout(layout):
 @pytest.mark.parametrize(
     ("text", "hour"), [("12:04:05 AM", 0), ("3:04:05 AM", 3), ("12:04:05 PM", 12), ("3:04:05 PM", 15)]
 )
-def test_the_afternoon_is_not_the_morning(text, hour):
-    assert moment(f"Jan 2, 2024 {text}") == moment(f"2024-01-02 {hour:02}:04:05")
+@pytest.mark.parametrize("day", ["Jan 2, 2024", "1/17/2024,", "17/1/2024", "17-Jan-2024", "01-17-2024"])
+def test_the_afternoon_is_not_the_morning(text, hour, day):
+    assert moment(f"{day} {text}") == moment(f"2024-01-{2 if day[:3] == 'Jan' else 17:02} {hour:02}:04:05")
+
+
+@pytest.mark.parametrize("half", ["AM", "PM"])
+def test_the_afternoon_is_not_the_morning_where_the_head_is_known_either(half):
+    """A head is worked out once, and known for the lines that differ in their time alone."""
+    parser = LineParser()
+    parser.content("a.log", [(n, f"2024-01-02 0{n}:15:03.5 {half} {JOINS}") for n in (1, 2, 3)])
+    afternoon = 12 * (half == "PM")
+    assert [row.at for row in parser.rows] == [
+        moment(f"2024-01-02 {n + afternoon:02}:15:03.5") for n in (1, 2, 3)
+    ]
+
+
+def test_a_time_of_the_day_in_two_halves_is_of_its_half():
+    assert moment("01:04:05 PM", date="2024-01-02") == moment("2024-01-02 13:04:05")
+
+
+def test_the_year_turns_between_two_days_without_one():
+    old, new = (moment(f"{day} 00:00:30 host", date="2025-12-31") for day in ("Dec 31", "Jan  1"))
+    assert old is not None
+    assert new == old + 86_400_000_000
+    assert moment("Dec 31 00:00:30", date="2026-01-01") == old
+
+
+@pytest.mark.parametrize("day", ["Jan  2", "02-Jan", "I0102"])
+def test_a_day_without_a_year_is_called_so(day):
+    parser = LineParser()
+    parser.content("a.log", [(1, f"{day} 10:15:03 {JOINS}")])
+    assert [one.why for one in parser.malformed] == [NO_YEAR]
 
 
 JOINS = "INFO [Consumer clientId=a, groupId=g] (Re-)joining group"
@@ -46,7 +76,7 @@ JOINS = "INFO [Consumer clientId=a, groupId=g] (Re-)joining group"
 
 @pytest.mark.parametrize(
     "date",
-    ["03/02/2026", "3/2/2026,", "13/02/2026", "03/02/26", "02.03.26", "02-03-2026", "02.03.", "02-03", "2/3"],
+    ["03/02/2026", "3/2/2026,", "03/02/26", "02.03.26", "02-03-2026", "02.03.", "02-03", "2/3"],
 )
 @pytest.mark.parametrize("day", [None, "2026-03-02"])
 def test_a_date_that_nobody_can_tell_is_no_time_without_one(date, day):

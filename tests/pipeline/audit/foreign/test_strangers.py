@@ -1,0 +1,148 @@
+"""Small logs of strangers, each once read wrong; the right answer was written down before."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("duckdb")
+
+from rebalance_verifier.base.verdict import Verdict
+
+from tests.pipeline.audit.foreign.epochs import Java
+from tests.pipeline.audit.foreign.stories import Story
+from tests.pipeline.audit.foreign.test_corpus import audited, told_by
+
+PREFIX = "[Consumer {}clientId=orders, groupId=orders] "
+GENERATION = "Generation{{generationId={}, memberId='{}', protocol='range'}}"
+FENCED = "Resetting generation and member id due to: encountered FENCED_INSTANCE_ID from HEARTBEAT response"
+
+
+def java(*steps, instance=""):
+    """Return the lines of a Java consumer: (time, what happens, its arguments)."""
+    lines = []
+    for time, act, *rest in steps:
+        match act:
+            case "starts":
+                texts = ["Cluster ID: rSbXMg_bQVWwnDTJhRWkOw", "(Re-)joining group"]
+            case "joins":
+                generation, member, *numbers = rest
+                state = GENERATION.format(generation, member)
+                texts = [
+                    f"Successfully {what} {state}"
+                    for what in ("joined group with generation", "synced group in generation")
+                ]
+                texts.append(
+                    "Adding newly assigned partitions: " + ", ".join(f"orders-{number}" for number in numbers)
+                )
+            case "revokes":
+                texts = [
+                    "Revoke previously assigned partitions "
+                    + ", ".join(f"orders-{number}" for number in rest)
+                ]
+                texts.append("(Re-)joining group")
+            case _:
+                texts = [act]
+        lines += [f"2026-10-25 {time} INFO {PREFIX.format(instance)}{text}" for text in texts]
+    return lines
+
+
+def certain(found):
+    return {one.check for one in found.findings if found.plan.gates(one.level) and one.certain}
+
+
+def test_what_a_member_gives_away_and_no_line_gave_it_is_not_its_own_since_before_it_joined(tmp_path):
+    """No rebalance listener: a gives orders-2 away at 75 s, b joined at 70 s and gives it away at 300 s."""
+    story = Story(
+        "0 a joins\n1 a told 1\n1.1 a acks 1\n70 b joins\n75 a told 1\n75.1 a revoked orders-2 orders-3\n"
+        "75.2 a acks 2\n76 b told 2\n76.1 b acks 2\n300 b told 3\n300.1 b revoked orders-2\n300.2 b acks 4\n"
+        "900 a quiet\n900 b quiet\n"
+    )
+    lines = {name: [] for name in "ab"}
+    for one in told_by(story, Java(listens=False)):
+        second = round(one.second * 1000)
+        time = f"10:{second // 60000:02}:{second // 1000 % 60:02},{second % 1000:03}"
+        lines[one.member].append(f"2026-10-25 {time} INFO {one.message}")
+    found = audited({f"{name}.log": of_one for name, of_one in lines.items()}, tmp_path)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert not certain(found)
+
+
+def test_two_members_of_the_consumer_protocol_in_one_file_are_not_one_that_comes_back(tmp_path):
+    write = Java()
+    write.members["b"].name = "b"
+    told = told_by(
+        Story(
+            "0 a joins\n1 a told 1\n1.1 a assigned orders-0\n2 b joins\n3 b told 2\n"
+            "3.1 b assigned orders-1\n100 a told 3\n100.1 a assigned orders-2\n"
+        ),
+        write,
+    )
+    lines = [
+        f"2026-10-25 10:0{int(one.second) // 60}:{one.second % 60:06.3f} INFO {one.message}" for one in told
+    ]
+    found = audited(
+        {"all.log": [line.replace("orders-a,", "o,").replace("orders-b,", "o,") for line in lines]}, tmp_path
+    )
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "several processes share this client id" in found.notes[0].text
+
+
+def test_an_hour_of_local_time_that_is_there_twice_makes_nothing_certain(tmp_path):
+    """Berlin, at the end of summer time: generation 1 at 02:59, 2 and 3 after it at 02:01 and 02:02."""
+    a = java(
+        ("02:59:03,000", "starts"),
+        ("02:59:04,000", "joins", 1, "m-a", 0, 1),
+        ("02:00:01,000", "revokes", 0, 1),
+        ("02:00:02,000", "joins", 2, "m-a", 0, 1),
+        ("02:02:00,000", "revokes", 0, 1),
+    )
+    found = audited({"a.log": a}, tmp_path)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert "export these logs with times in UTC" in found.notes[0].text
+
+
+def test_a_clock_that_one_generation_shows_to_be_wrong_makes_no_gap_certain(tmp_path):
+    """The clock of b is an hour behind; a had given orders-1 to it, and took it back."""
+    plan = "Finished assignment for group at generation {}: {{m-a=Assignment(partitions=[{}])"
+    alone = "orders-0, orders-1"
+    a = java(
+        ("10:00:00,000", "starts"),
+        ("10:00:03,000", plan.format(1, alone) + "}"),
+        ("10:00:03,000", "joins", 1, "m-a", 0, 1),
+        ("10:01:00,000", "revokes", 0, 1),
+        ("10:01:01,000", "joins", 2, "m-a", 0),
+        ("10:01:01,000", plan.format(2, "orders-0") + ", m-b=Assignment(partitions=[orders-1])}"),
+        ("10:03:00,000", "revokes", 0),
+        ("10:03:01,000", "joins", 3, "m-a", 0, 1),
+        ("10:03:01,000", plan.format(3, alone) + "}"),
+    )
+    b = java(
+        ("09:00:59,000", "starts"), ("09:01:01,000", "joins", 2, "m-b", 1), ("09:02:59,000", "revokes", 1)
+    )
+    right = audited({"a.log": a, "b.log": [line.replace(" 09:", " 10:") for line in b]}, tmp_path)
+    assert not right.findings
+    (tmp_path / "wrong").mkdir()
+    wrong = audited({"a.log": a, "b.log": b}, tmp_path / "wrong")
+    assert wrong.findings
+    assert not certain(wrong)
+
+
+def test_two_processes_that_fence_each_other_read_the_same_records(tmp_path):
+    """One group.instance.id: b replaces a, which reads until a heartbeat tells it so, and dies of that."""
+    a = java(
+        ("10:00:00,000", "starts"),
+        ("10:00:03,000", "joins", 1, "m-a", 0),
+        ("10:01:09,000", FENCED),
+        ("10:05:00,000", "starts"),
+        instance="instanceId=orders-0, ",
+    )
+    b = java(
+        ("10:01:00,000", "starts"),
+        ("10:01:01,000", "joins", 1, "m-b", 0),
+        ("10:06:00,000", "(Re-)joining group"),
+        instance="instanceId=orders-0, ",
+    )
+    found = audited({"a.log": a, "b.log": b}, tmp_path)
+    assert found.verdict is Verdict.VIOLATION
+    assert certain(found) == {"owned-by-zombie"}
+    assert found.findings[0].seconds == 8.0
