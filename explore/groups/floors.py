@@ -47,6 +47,11 @@ def _shared(setup: Setup) -> int:
     return (setup.exist & setup.parts(topics)).bit_count()
 
 
+def _hands_over(setup: Setup) -> bool:
+    """Check whether a member has to give something up to another."""
+    return _room(setup) > 1 and _shared(setup) > 1
+
+
 def _shrinks(setup: Setup) -> bool:
     return any(
         other != own and other & own == other
@@ -57,7 +62,7 @@ def _shrinks(setup: Setup) -> bool:
 
 
 DUE: Mapping[str, Callable[[Setup], bool]] = {
-    "follow-up rebalance": lambda s: _first(s, eager=False) and _room(s) > 1 and _shared(s) > 1,
+    "follow-up rebalance": lambda s: _first(s, eager=False) and _hands_over(s),
     "owner crashed between join and sync": _fault("crash"),
     "cooperative assignment in a mixed group": lambda s: _two_kinds(s) and _room(s) > 1,
     "partitions lost": _fault("max poll"),
@@ -75,15 +80,15 @@ DUE: Mapping[str, Callable[[Setup], bool]] = {
 
 
 DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
-    "member is UNREVOKED_PARTITIONS": lambda s: _room(s) > 1 and _shared(s) > 1,
-    "member is UNRELEASED_PARTITIONS": lambda s: _room(s) > 1 and _shared(s) > 1,
+    "member is UNREVOKED_PARTITIONS": _hands_over,
+    "member is UNRELEASED_PARTITIONS": _hands_over,
     "heartbeat at the previous epoch": lambda s: _room(s) > 1 and _fault("disconnect")(s),
     "known member joins again": _fault("disconnect"),
     "member is fenced": _fault("pause"),
     "partitions lost by a fence": _fault("pause"),
     "crash with a revocation under way": _fault("crash", "slow callback"),
-    "failover with a revocation pending": lambda s: _shared(s) > 1 and _fault("failover")(s),
-    "revocation took too long": lambda s: _shared(s) > 1 and _fault("slow member")(s),
+    "failover with a revocation pending": lambda s: _hands_over(s) and _fault("failover")(s),
+    "revocation took too long": lambda s: _hands_over(s) and _fault("slow member")(s),
     "static member returns": lambda s: _static(s) and _fault("close")(s),
     "heartbeat left behind": _fault("left behind"),
     "request of a broken connection": _fault("left behind"),
@@ -98,7 +103,7 @@ def _converts(setup: Setup) -> bool:
 
 def _goes_back(setup: Setup) -> bool:
     """Check whether a member of the classic protocol may be left alone by one of the other."""
-    return len(setup.consumers) > 1 and may_downgrade(setup)
+    return _room(setup) > 1 and may_downgrade(setup)
 
 
 DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
@@ -109,7 +114,7 @@ DUE_IN_MIGRATIONS: Mapping[str, Callable[[Setup], bool]] = {
     "classic member turned away": lambda s: _room(s) > 1 and s.policy == "disabled",
     "downgrade": lambda s: _goes_back(s) and _fault("close")(s) and not _static(s),
     "downgrade while partitions move": lambda s: (
-        _goes_back(s) and _shared(s) > 1 and _fault("close")(s) and not _static(s)
+        _goes_back(s) and _hands_over(s) and _fault("close")(s) and not _static(s)
     ),
     "failover of a classic group": _fault("failover"),
     "failover of a consumer group": _fault("failover"),

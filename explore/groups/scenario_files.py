@@ -48,7 +48,7 @@ def scenario_in(path: Path) -> NamedScenario:
     return made
 
 
-_CLASSIC = ("crowded", "lowers", "racks", "leaves")
+_CLASSIC = ("lowers", "racks", "leaves")
 """Keys of which only the model of the classic protocol knows."""
 
 

@@ -322,6 +322,8 @@ _TABLE = (
         lists=((EAGER,),), spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
     NamedScenario(name="crowded", sentence="one member more than group.max.size", members=3, partitions=2,
         crowded=1),
+    NamedScenario(name="static-crowded", sentence="the same for static members, who keep their place",
+        members=2, partitions=2, static=True, crowded=1, faults=("crash", "pause")),
     NamedScenario(name="static-topics", sentence="static members of two topics", members=2, partitions=2,
         topics=2, static=True, budget=2, faults=("crash", "resubscribe")),
     NamedScenario(name="mixed-failover", sentence="an upgrade half done and a coordinator that fails over",
@@ -354,6 +356,11 @@ _TABLE = (
         lists=((UNIFORM,),), faults=CONSUMER_FAULTS),
     NamedScenario(name="consumer-static", sentence="a consumer group of static members", members=2,
         partitions=2, lists=((UNIFORM,),), static=True, faults=CONSUMER_FAULTS),
+    NamedScenario(name="consumer-crowded", sentence="a consumer group, and one member more than "
+        "group.consumer.max.size", partitions=2, lists=((UNIFORM,),), crowded=1, faults=CONSUMER_FAULTS),
+    NamedScenario(name="consumer-static-crowded", sentence="the same for static members, who keep their "
+        "place", partitions=2, lists=((UNIFORM,),), static=True, crowded=1,
+        faults=("crash", "close", "pause")),
     NamedScenario(name="consumer-connections", sentence="a consumer group on connections that break: a "
         "heartbeat may arrive after later ones", members=2, partitions=2, lists=((UNIFORM,),),
         faults=(*CONSUMER_FAULTS, "left behind")),
@@ -380,6 +387,9 @@ _TABLE = (
     NamedScenario(name="migration-one-way", sentence="the same where the broker lets groups go up only",
         members=2, partitions=2, lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS,
         policy="upgrade"),
+    NamedScenario(name="migration-crowded", sentence="both protocols, and one member more than "
+        "group.max.size and group.consumer.max.size", partitions=2, lists=((UNIFORM,), (COOPERATIVE,)),
+        crowded=1, faults=MIGRATION_FAULTS),
     NamedScenario(name="migration-disabled", sentence="the same where the broker lets groups go neither way: "
         "who speaks the other protocol is turned away", members=2, partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS, policy="disabled"),

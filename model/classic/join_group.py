@@ -25,7 +25,7 @@ from rebalance_verifier.model.classic.state import (
     find,
     put,
 )
-from rebalance_verifier.model.group.observations import Admitted, Noted, Repeated, Replaced, Seen
+from rebalance_verifier.model.group.observations import Admitted, Noted, Repeated, Replaced, Seen, TurnedAway
 from rebalance_verifier.model.group.parts import NO_ID, NONE, Error, GroupState, Late
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
@@ -95,6 +95,14 @@ def _limit(setup: Setup, group: Group) -> int | None:
     return None if setup.lowers and not group.limited else setup.max_size
 
 
+def _before(me: MemberContext, records: Records) -> MemberRecord | None:
+    """Return the record of a static member, which comes back under another id. As shipped the limit of
+    members does not know it."""
+    if not me.static or "full_classic_refuses_static" in me.setup.coordinator:
+        return None
+    return next(iter(admitted(records)), None)
+
+
 def join_arrives(
     me: MemberContext,
     wire: Wire,
@@ -107,11 +115,14 @@ def join_arrives(
     assert isinstance(wire, Join)
     everybody = [record for some in (records, *others) for record in some]
     mine = find(records, wire.id)
-    error = refusal(me.setup, group, wire, everybody, mine)
+    known = mine if mine is not None else _before(me, records)
+    error = refusal(me.setup, group, wire, everybody, known)
     if error is None and wire.id != NO_ID and mine is None:
         error = membership_error(me, records, wire.id)
     if error is not None:
-        return Refused("join", error, wire.id), group, records, ()
+        member = me.static and bool(admitted(records)) and group.state is not GroupState.PREPARING
+        full: Seen = (TurnedAway(me.slot, member),) if error is Error.GROUP_MAX_SIZE_REACHED else ()
+        return Refused("join", error, wire.id), group, records, full
     if wire.id == NO_ID:
         fresh = 1 + max((0, *ids, *(r.id for r in records)))
         return _join_new(me, wire, group, records, fresh, everybody)

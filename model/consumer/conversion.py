@@ -17,7 +17,7 @@ from rebalance_verifier.model.consumer.state import (
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
 from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, GroupState, Parts
-from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.group.setup import MemberContext, Setup
 
 Book = tuple[ConsumerRecords, ...]
 """The records of every slot."""
@@ -42,6 +42,15 @@ def may_upgrade(setup: Setup) -> bool:
 def may_downgrade(setup: Setup) -> bool:
     """Check whether that policy lets a consumer group become a classic one."""
     return setup.policy in ("bidirectional", "downgrade")
+
+
+def too_many(me: MemberContext, book: Book, record: ConsumerRecord | None) -> bool:
+    """Check whether a full group turns away the sender of a request, whose record this is. As specified a
+    static member that comes back under a new id is none more; as shipped it is, until Kafka 4.4."""
+    most = me.setup.max_size
+    if most is None or record is not None or sum(map(len, book)) < most:
+        return False
+    return not (me.static and book[me.slot]) or "full_group_refuses_static" in me.setup.coordinator
 
 
 def admits_classic(setup: Setup) -> bool:

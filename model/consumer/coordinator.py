@@ -16,6 +16,7 @@ from rebalance_verifier.model.consumer.conversion import (
     bumped,
     may_upgrade,
     removed,
+    too_many,
     unreadable,
     upgraded,
     without,
@@ -37,7 +38,7 @@ from rebalance_verifier.model.consumer.state import (
     find,
     put,
 )
-from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.observations import Noted, Seen, TurnedAway
 from rebalance_verifier.model.group.parts import (
     NONE,
     NOTHING,
@@ -175,6 +176,9 @@ def heartbeat(
         book = tuple(tuple(r._replace(joined=False) for r in records) for records in book)  # they are refused
         yield _refused(me, beat, group, book, BeatError.UNKNOWN_SERVER_ERROR)
         return
+    if group.kind is GroupKind.CLASSIC and too_many(me, book, record):
+        yield _refused(me, beat, group, book, BeatError.GROUP_MAX_SIZE_REACHED)
+        return
     if group.kind is GroupKind.CLASSIC:
         group, book, seen = upgraded(me.setup, group, book, cluster)
     if record is None:
@@ -198,6 +202,8 @@ def _refusal(
     """Return why a heartbeat that joins or goes on is refused, None if it is not."""
     records = book[me.slot]
     other = next((r for r in records if r.id != beat.id), None) if me.static else None
+    if group.kind is GroupKind.CONSUMER and too_many(me, book, record):
+        return BeatError.GROUP_MAX_SIZE_REACHED
     if beat.kind is BeatKind.JOIN:
         if other is not None and not _replaceable(other, me.setup.coordinator):
             return BeatError.UNRELEASED_INSTANCE_ID
@@ -229,7 +235,9 @@ def _comes_back(record: ConsumerRecord, decisions: Collection[str]) -> bool:
 def _refused(me: MemberContext, beat: Beat, group: ConsumerGroup, book: Book, error: BeatError) -> Handled:
     inside = find(book[me.slot], beat.id) is not None
     classic = me.static and any(record.classic for record in book[me.slot])
-    seen = (BeatAnswered(me.slot, beat.kind, error, inside, classic),)
+    seen: Seen = (BeatAnswered(me.slot, beat.kind, error, inside, classic),)
+    if error is BeatError.GROUP_MAX_SIZE_REACHED:
+        seen = (*seen, TurnedAway(me.slot, me.static and bool(book[me.slot])))
     return Handled(group, book, BeatRefused(beat.id, error), seen)
 
 

@@ -26,6 +26,7 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerGroup,
     ConsumerMember,
     ConsumerRecords,
+    GroupKind,
     LateCommit,
     RecordState,
     epochs,
@@ -33,7 +34,7 @@ from rebalance_verifier.model.consumer.state import (
     participates,
     relabel,
 )
-from rebalance_verifier.model.group.parts import ClusterState, Late, Life, Parts, Slot, each
+from rebalance_verifier.model.group.parts import ClusterState, GroupState, Late, Life, Parts, Slot, each
 from rebalance_verifier.model.group.setup import POLICIES, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import (
     Action,
@@ -68,6 +69,8 @@ def check(setup: Setup, kinds: Sequence[str] = FAULTS, group: str = "a consumer 
         raise ValueError(
             f"no assignor {setup.server_assignor!r} on the broker; there are {', '.join(SERVER_ASSIGNORS)}"
         )
+    if setup.lowers:
+        raise ValueError(f"{group} has no lower limit of members after a failover in the model")
     if setup.policy not in POLICIES:
         raise ValueError(f"no migration policy {setup.policy!r}; there are {', '.join(POLICIES)}")
     namings = factorial(len(setup.consumers)) * prod(factorial(len(each(t))) for t in setup.topics)
@@ -284,6 +287,20 @@ def settled(m: ConsumerMember, wire: BeatWire, group: ConsumerGroup, records: Co
     return ""
 
 
+def crowd(group: ConsumerGroup, *book: ConsumerRecords) -> int:
+    """Return how many members the group has; of a classic one when its members have joined."""
+    joins = group.kind is GroupKind.CLASSIC and group.phase is GroupState.PREPARING
+    return 0 if joins else sum(map(len, book))
+
+
+def group_views(setup: Setup) -> Iterator[View]:
+    """Yield views of the group as a whole that are the same whatever its members speak."""
+    yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
+    yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
+    if setup.max_size is not None:
+        yield View("crowd", ("group", *(f"record {letter(slot)}" for slot in setup.slots)), crowd)
+
+
 def record_epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, int, int, int], ...]:
     """Of each record: its previous epoch, its own, that of the target, that of the group."""
     return tuple((r.previous, r.epoch, group.assigned, group.epoch) for r in records)
@@ -304,8 +321,7 @@ def _share(setup: Setup, m: AnyMember) -> tuple[Parts, Parts]:
 
 
 def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
-    yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
-    yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
+    yield from group_views(setup)
     for me in mes:
         a = letter(me.slot)
         m, w, s, r, _ = slot_names(me)

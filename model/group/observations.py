@@ -147,6 +147,14 @@ class Replaced(NamedTuple):
     told_leader: bool
 
 
+class TurnedAway(NamedTuple):
+    """The coordinator answered GROUP_MAX_SIZE_REACHED. ``member``: the sender is of the group, by its member
+    id or its instance id, and its place is not given to others while they join."""
+
+    who: Slot
+    member: bool
+
+
 class Expelled(NamedTuple):
     """The coordinator removed a member id for ``cause``, the timeout of a rebalance or of a pending sync.
 

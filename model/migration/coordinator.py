@@ -19,6 +19,8 @@ from rebalance_verifier.model.consumer.conversion import (
     following,
     goes_down,
     rebalancing,
+    removed,
+    too_many,
     without,
     written,
 )
@@ -50,7 +52,7 @@ from rebalance_verifier.model.consumer.state import (
     find,
     put,
 )
-from rebalance_verifier.model.group.observations import Noted, Seen
+from rebalance_verifier.model.group.observations import Noted, Seen, TurnedAway
 from rebalance_verifier.model.group.parts import (
     NONE,
     NOTHING,
@@ -70,7 +72,8 @@ def _only(protocol: str) -> tuple[str, ...]:
     return (protocol,) if protocol else ()
 
 
-Answers = Iterator[tuple[ConsumerGroup, Book, ClassicMessage, Seen, str]]
+Answer = tuple[ConsumerGroup, Book, ClassicMessage, Seen, str]
+Answers = Iterator[Answer]
 
 
 def refusal(message: ClassicMessage, error: Error) -> ClassicMessage:
@@ -98,6 +101,9 @@ def _join(
     if served and not admits_classic(me.setup):
         seen = (Noted("classic member turned away"),)
         yield group, book, refusal(message, Error.INCONSISTENT_GROUP_PROTOCOL), seen, ""
+        return
+    if too_many(me, book, record) if served else _crowded(me, message, group, book):
+        yield _turned_away(me, message, group, book)
         return
     before = book[me.slot][0] if me.static and book[me.slot] and record is None else None
     admits = served and not me.static and "unknown_member_admitted" in me.setup.coordinator
@@ -129,6 +135,28 @@ def _join(
     assert waits is not None
     book = with_record(book, me.slot, waits._replace(joined=True))
     yield group, book, message._replace(step=ClassicStep.JOIN_WAITS), (), ""
+
+
+def _crowded(me: MemberContext, message: ClassicMessage, group: ConsumerGroup, book: Book) -> bool:
+    """``acceptJoiningMember`` of a classic group: while it joins, whoever comes last is one too many."""
+    most, record = me.setup.max_size, find(book[me.slot], message.id)
+    if most is None or group.kind is not GroupKind.CLASSIC or group.phase is GroupState.EMPTY:
+        return False
+    if group.phase is GroupState.PREPARING:
+        waiting = sum(one.joined for records in book for one in records)
+        return waiting >= most and not (record is not None and record.joined)
+    if record is not None or sum(map(len, book)) < most:
+        return False
+    return not (me.static and book[me.slot]) or "full_classic_refuses_static" in me.setup.coordinator
+
+
+def _turned_away(me: MemberContext, message: ClassicMessage, group: ConsumerGroup, book: Book) -> Answer:
+    """Return the refusal of a member too many; one that comes too late to join again has lost its place."""
+    member = me.static and bool(book[me.slot]) and group.phase is not GroupState.PREPARING
+    seen: Seen = (TurnedAway(me.slot, member),)
+    if group.kind is GroupKind.CLASSIC:
+        group, book, _ = removed(me.setup, group, book, me.slot, message.id)
+    return group, book, refusal(message, Error.GROUP_MAX_SIZE_REACHED), seen, ""
 
 
 def _join_consumer_group(

@@ -72,7 +72,8 @@ def receive(me: MemberContext, wire: AnyWire, member: ClassicMember) -> Iterator
     elif wire.error in GONE:
         after, seen = reset(me, member)
         yield Outcome((after, None), seen=seen)
-    elif wire.error is Error.INCONSISTENT_GROUP_PROTOCOL:  # poll throws it, and the application ends
+    elif wire.error in (Error.INCONSISTENT_GROUP_PROTOCOL, Error.GROUP_MAX_SIZE_REACHED):
+        # poll throws it, and the application ends
         _, seen = reset(me, member)
         if member.state is MemberState.COMPLETING:
             seen = (*seen, Ended(me.slot, Error.INCONSISTENT_GROUP_PROTOCOL))

@@ -91,8 +91,7 @@ def _epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, 
 
 def views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
     """Yield all views of a group of ``setup``."""
-    yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
-    yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
+    yield from consumer.group_views(setup)
     book = tuple(f"record {letter(slot)}" for slot in setup.slots)
     yield View("stays up", ("group", *book), partial(_stays_up, setup))
     if setup.policy == "disabled":

@@ -24,6 +24,7 @@ from rebalance_verifier.model.group.observations import (
     Replaced,
     Seen,
     Threw,
+    TurnedAway,
 )
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event
@@ -255,6 +256,10 @@ def throws(setup: Setup, threw: Threw) -> str | None:
 
 def admit(setup: Setup, item: Admitted) -> str | None:
     return None if item.known else f"a member id of {letter(item.who)} is admitted that it has never shown"
+
+
+def turned_away(setup: Setup, item: TurnedAway) -> str | None:
+    return f"{letter(item.who)}, a member, is turned away from its full group" if item.member else None
 
 
 def vote(setup: Setup, item: Elected) -> str | None:

@@ -28,6 +28,7 @@ from rebalance_verifier.model.group.observations import (
     Replaced,
     Seen,
     Threw,
+    TurnedAway,
 )
 from rebalance_verifier.model.group.parts import GroupState
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, Setup, letter
@@ -154,6 +155,8 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
          "poll throws nothing that no application can handle"),
         ("coordinator/admit", Level.SAFETY, Admitted, checks.admit, "KIP-394",
          "a member id is admitted after its owner has shown it"),
+        ("coordinator/full", Level.LIVENESS, TurnedAway, checks.turned_away, "KIP-389, KAFKA-20601",
+         "a full group turns away nobody who is a member of it"),
         (
             "coordinator/vote",
             Level.SAFETY,

@@ -16,7 +16,7 @@ from rebalance_verifier.model.consumer.observations import (
     Ended,
     Granted,
 )
-from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen
+from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen, TurnedAway
 from rebalance_verifier.model.group.setup import MIGRATION, Setup, letter
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group import checks, consumer_checks
@@ -91,6 +91,7 @@ _SHARED: tuple[tuple[str, type | None, Check], ...] = (
     ("callback/owned", Callback, checks.while_owned),
     ("callback/assigned", None, checks.assigned),
     ("callback/order", None, checks.order),
+    ("coordinator/full", TurnedAway, checks.turned_away),
 )
 """Clauses of steps that both protocols have, with what they ask."""
 
@@ -98,6 +99,8 @@ _SHARED: tuple[tuple[str, type | None, Check], ...] = (
 def _always(setup: Setup) -> Iterator[Always]:
     slots = [letter(slot) for slot in setup.slots]
     converts = setup.protocol == MIGRATION
+    if setup.max_size is not None:
+        yield Always("group/size", ("crowd",), partial(consumer_checks.size, setup.max_size))
     if converts:
         yield Always(STAYS_UP.id, ("stays up",), consumer_checks.stays_up)
     if converts and setup.policy == "disabled":

@@ -43,6 +43,10 @@ def beyond(setup: Setup, a: str, parts: int) -> str | None:
     return f"{a} reads {setup.spell(parts)}, which the coordinator does not hold for it" if parts else None
 
 
+def size(limit: int, members: int) -> str | None:
+    return f"{members} members, the limit is {limit}" if members > limit else None
+
+
 def stays_up(up: bool) -> str | None:
     return "everybody speaks the classic protocol, and it is still a consumer group" if up else None
 
@@ -92,7 +96,7 @@ def fenced(setup: Setup, item: BeatAnswered) -> str | None:
 
 def ends(setup: Setup, item: Ended) -> str | None:
     refused = item.error is BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(setup)
-    if item.error is BeatError.FENCED_INSTANCE_ID or refused:
+    if item.error in (BeatError.FENCED_INSTANCE_ID, BeatError.GROUP_MAX_SIZE_REACHED) or refused:
         return None
     return f"{letter(item.who)} ends by {item.error}, which joining again would cure"
 

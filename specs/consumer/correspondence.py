@@ -138,7 +138,8 @@ def handled(move: ConsumerMove, m: int, record: s.ConsumerRecord | None, topics:
 def _ends(move: ConsumerMove, error: s.BeatError) -> bool:
     """Check whether the error is one by which a process ends, as specified, and does."""
     policy = error is s.BeatError.GROUP_ID_NOT_FOUND and not may_upgrade(move.map.setup)
-    fatal = error is s.BeatError.FENCED_INSTANCE_ID or policy
+    always = (s.BeatError.FENCED_INSTANCE_ID, s.BeatError.GROUP_MAX_SIZE_REACHED)
+    fatal = error in always or policy
     return fatal and move.new.member.life is Life.FAILED
 
 

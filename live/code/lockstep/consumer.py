@@ -44,6 +44,13 @@ _Member = TypeVar("_Member", ServedMember, RegisteredMember)
 BROKER: Mapping[str, object] = {"group.consumer.assignment.interval.ms": 0}
 """Of the broker: a target is computed when it is due, as up to 4.2."""
 
+
+def limits(setup: Setup) -> Mapping[str, object]:
+    """Return the limits of members of a broker, whichever protocol its groups have."""
+    names = ("group.max.size", "group.consumer.max.size")
+    return {} if setup.max_size is None else dict.fromkeys(names, setup.max_size)
+
+
 REBALANCE_MS = 60_000
 
 OF_THE_GROUP = frozenset(
@@ -73,6 +80,7 @@ class ServedLockstep(RunNames):
     def __init__(self, simulation: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         self.simulation, self.setup, self.built, self.releases = simulation, setup, built, releases
         self._options = Options(built)
+        self.config = {**self.config, **limits(setup)}
         self.state: State = built.initial[0]
         self.events: list[Event] = []
         self.seen = Agreement(walks=1)

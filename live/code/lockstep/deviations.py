@@ -355,8 +355,16 @@ COUNTED_ANEW = CodeDeviation(
     releases="broker since 4.0.0",
 )
 
+SENT_BACK = CodeDeviation(
+    id="full_group_sends_back",
+    sentence="a consumer of the consumer protocol that finds a classic group full is turned away, and "
+    "members that wait for the answer to a JoinGroup or SyncGroup hear REBALANCE_IN_PROGRESS and join again",
+    releases="broker since 4.0.0",
+)
+
 DEVIATIONS = (
     COUNTED_ANEW,
+    SENT_BACK,
     CodeDeviation(
         id="replaced_is_not_new",
         sentence="a static member that comes back in its first join phase counts as alive while it waits, "

@@ -14,8 +14,8 @@ from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.answers import RegisteredMember, SimulationResponse
 from rebalance_verifier.live.code.lockstep.classic import BEAT, Disagreement
-from rebalance_verifier.live.code.lockstep.consumer import BROKER, OF_THE_GROUP, ServedLockstep
-from rebalance_verifier.live.code.lockstep.deviations import NEVER_ANSWERED
+from rebalance_verifier.live.code.lockstep.consumer import OF_THE_GROUP, ServedLockstep
+from rebalance_verifier.live.code.lockstep.deviations import NEVER_ANSWERED, SENT_BACK
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.consumer import state as s
@@ -23,7 +23,7 @@ from rebalance_verifier.model.consumer.conversion import following, keeps_protoc
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import CLASSIC, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, State
-from rebalance_verifier.model.migration.coordinator import heartbeat
+from rebalance_verifier.model.migration.coordinator import heartbeat, refusal
 
 DECIDES, ENDS, ARRIVES, BEATS = "leader decides", "join phase ends", "request arrives", "beat"
 
@@ -75,7 +75,7 @@ class MigratingLockstep(ServedLockstep):
     def __init__(self, simulation: Simulation, setup: Setup, built: Machine, releases: CodeReleases) -> None:
         super().__init__(simulation, setup, built, releases)
         self.config: Mapping[str, object] = {
-            **BROKER,
+            **self.config,
             "group.initial.rebalance.delay.ms": 0,
             "group.consumer.migration.policy": setup.policy,
         }
@@ -135,6 +135,7 @@ class MigratingLockstep(ServedLockstep):
     def _goes_on(self, after: State) -> State:
         """Return a join phase that Kafka has ended, and refusals of what waits."""
         self._followed, self._deviates = [], ""
+        after = self._sent_back(after)
         while True:
             for action in self.built.actions:
                 ends = action.name == ENDS and self._phase() != "PREPARING_REBALANCE"
@@ -145,6 +146,38 @@ class MigratingLockstep(ServedLockstep):
                         break
             else:
                 return after
+
+    def _sent_back(self, after: State) -> State:
+        """Return the state in which a full classic group has refused whoever waits: it was converted before
+        it was found full, and stays as it was."""
+        most = self.setup.max_size
+        group: s.ConsumerGroup = self.built.value(after, "group")
+        if most is None or group.kind is not s.GroupKind.CLASSIC or sum(map(len, self._book(after))) < most:
+            return after
+        wires = [
+            (self._part(self.state, "wire", slot), self._part(after, "wire", slot))
+            for slot in self.setup.slots
+        ]
+        if not any(isinstance(before, s.Beat) and before is not now for before, now in wires):
+            return after
+        heard = [slot for slot, answer in self._came.items() if answer.error == p.Error.REBALANCE_IN_PROGRESS]
+        for slot in heard:
+            name = f"wire {letter(slot)}"
+            waits = self.built.value(after, name)
+            if not isinstance(waits, s.ClassicMessage) or waits.step not in s.WAITING:
+                continue
+            if any(self.built.outcomes_of(self.built.by_name["request refused", slot], after)):
+                continue  # by the model, too
+            self._deviates = SENT_BACK.id
+            after = self.built.put(after, name, refusal(waits, p.Error.REBALANCE_IN_PROGRESS))
+            after = self._stands_up(after, slot)
+        return after
+
+    def _stands_up(self, after: State, slot: int) -> State:
+        """Return the state in which no JoinGroup of the slot waits."""
+        records: s.ConsumerRecords = self._part(after, "record", slot)
+        left = tuple(record._replace(joined=False) for record in records)
+        return self.built.put(after, f"record {letter(slot)}", left)
 
     def _followed_by(self, before: State, event: Event, outcome: Outcome) -> State:
         """Return the state after one of these."""

@@ -18,7 +18,14 @@ from rebalance_verifier.live.code.answers import (
 from rebalance_verifier.model.classic.join_group import select_protocol
 from rebalance_verifier.model.classic.state import Metadata
 from rebalance_verifier.model.group import parts as p
-from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
+from rebalance_verifier.model.group.observations import (
+    Admitted,
+    Elected,
+    Expelled,
+    Repeated,
+    Replaced,
+    TurnedAway,
+)
 from rebalance_verifier.model.group.setup import Setup, letter
 
 _STATES = {
@@ -100,6 +107,10 @@ class CoordinatorWatch(RunNames):
         old = {one.id for one in before.members}
         rebalances = after.state == "PREPARING_REBALANCE" or after.generation > before.generation
         record = next((one for one in before.members if one.id == request.member_id), None)
+        if answer is not None and answer.error == p.Error.GROUP_MAX_SIZE_REACHED.value:
+            of_it = record is not None or self._replaces(request, before) is not None
+            yield TurnedAway(who, of_it and before.state != "PREPARING_REBALANCE")
+            return
         if record is not None:
             follows = before.state == "STABLE" and before.leader != record.id
             if (follows and record.claims == request.claims) or (
@@ -108,14 +119,18 @@ class CoordinatorWatch(RunNames):
                 yield Repeated(who, rebalances)
             return
         fresh = [one.id for one in after.members if one.id not in old and slot_of(one) == who]
-        replaced = next(
-            (one for one in before.members if one.instance and one.instance == request.instance), None
-        )
+        replaced = self._replaces(request, before)
         if replaced is not None and not request.member_id and fresh and replaced.id not in _ids(after):
             yield self._replaced(request, replaced, before, answer, rebalances=rebalances)
         elif fresh:
             shown = request.member_id in fresh or request.instance is not None
             yield Admitted(who, shown, len(after.members), self.setup.max_size)
+
+    def _replaces(self, request: SimulationRequest, before: CoordinatorState) -> RegisteredMember | None:
+        """Return the static member in whose name the request comes."""
+        return next(
+            (one for one in before.members if one.instance and one.instance == request.instance), None
+        )
 
     def _replaced(
         self,

@@ -40,7 +40,7 @@ from rebalance_verifier.model.group.setup import letter
 from rebalance_verifier.properties.group.clauses import CONVERGES
 
 SHOWN_BY_CODE = OBSERVABLE_CLAUSES | {
-    "callback/generation", "coordinator/admit", "coordinator/keep", "coordinator/leader",
+    "callback/generation", "coordinator/admit", "coordinator/full", "coordinator/keep", "coordinator/leader",
     "coordinator/repeat", "coordinator/static", "coordinator/vote", "group/converges", "group/instance",
     "group/size",
 }  # fmt: skip

@@ -36,6 +36,7 @@ GOLDEN = {
     "growing": (10806, 23110, 35, 6),
     "growing-eager": (5550, 12338, 21, 3),
     "crowded": (4637, 12884, 21, 3),
+    "static-crowded": (918, 2360, 16, 3),
     "static-topics": (4187, 8296, 29, 5),
     "mixed-failover": (12036, 24352, 38, 5),
     "leaving": (15860, 35319, 37, 5),
@@ -49,6 +50,8 @@ GOLDEN = {
     "downgrade": (5137, 10838, 25, 4),
     "consumer": (6960, 18634, 17, 11),
     "consumer-static": (6080, 16544, 17, 11),
+    "consumer-crowded": (510, 1452, 10, 4),
+    "consumer-static-crowded": (206, 510, 11, 4),
     "consumer-connections": (7234, 19712, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
     "migration": (8601, 21400, 21, 10),
@@ -58,6 +61,7 @@ GOLDEN = {
     "migration-static": (427447, 1513580, 37, 12),
     "migration-failover": (8798, 21996, 21, 10),
     "migration-one-way": (7937, 20053, 20, 10),
+    "migration-crowded": (523, 1418, 12, 4),
     "migration-disabled": (646, 1679, 18, 5),
 }
 
@@ -75,8 +79,9 @@ BY_DAY = (
         "racks",
     ),
     *("consumer", "consumer-static", "consumer-connections", "migration-lists", "migration-disabled"),
+    *("static-crowded", "consumer-crowded", "consumer-static-crowded", "migration-crowded"),
 )
-PLAIN_BY_DAY = ("crowded", "migration-disabled")
+PLAIN_BY_DAY = ("crowded", "migration-disabled", "consumer-static-crowded")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from rebalance_verifier.explore.groups.scenario_files import scenario_in
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError
-from rebalance_verifier.model.protocols import PROTOCOLS
+from rebalance_verifier.model.protocols import PROTOCOLS, machine
 
 
 def written(directory: Path, text: str) -> Path:
@@ -78,7 +78,7 @@ def test_what_is_wrong_is_named(tmp_path: Path, text: str, message: str) -> None
         scenario_in(written(tmp_path, text))
 
 
-KEYS = {"crowded": "1", "lowers": "true", "racks": "2", "leaves": "false"}
+KEYS = {"lowers": "true", "racks": "2", "leaves": "false"}
 """Keys of the classic protocol alone, each with a value that is not the usual one."""
 
 
@@ -96,13 +96,20 @@ def test_a_key_that_the_model_of_the_group_does_not_know_is_refused(
     tmp_path: Path, key: str, like: str, group: str
 ) -> None:
     file = written(tmp_path, f'like = "{like}"\n{key} = {KEYS[key]}\n')
-    usual = {"crowded": "0", "lowers": "false", "racks": "0", "leaves": "true"}[key]
+    usual = {"lowers": "false", "racks": "0", "leaves": "true"}[key]
     with pytest.raises(ScenarioError) as error:
         scenario_in(file)
     assert str(error.value).startswith(f"{file}: {key}: {group} has none in the model: write {key} = {usual}")
     assert scenario_in(written(tmp_path, f'like = "{like}"\n{key} = {usual}\n')).setup()
     also = "crowded = 1\n" if key == "lowers" else ""
     assert scenario_in(written(tmp_path, f"{also}{key} = {KEYS[key]}\n")).setup(), "the classic one has it"
+
+
+@pytest.mark.parametrize("like", ["dynamic", "consumer", "migration"])
+def test_every_group_has_a_limit_of_members(tmp_path: Path, like: str) -> None:
+    made = scenario_in(written(tmp_path, f'like = "{like}"\ncrowded = 1\n'))
+    assert made.setup().max_size == 2
+    assert machine(made.setup()).components
 
 
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -112,8 +119,8 @@ def test_no_scenario_has_a_key_without_effect(tmp_path: Path, name: str) -> None
 
 def test_what_came_with_another_scenario_is_refused_too(tmp_path: Path) -> None:
     faults = 'faults = ["crash"]\n'
-    with pytest.raises(ScenarioError, match=r"crowded \(of like = 'crowded'\): a consumer group has none"):
-        scenario_in(written(tmp_path, f'like = "crowded"\nlists = [["uniform"]]\n{faults}'))
+    with pytest.raises(ScenarioError, match=r"racks \(of like = 'racks'\): a consumer group has none"):
+        scenario_in(written(tmp_path, f'like = "racks"\nlists = [["uniform"]]\n{faults}'))
     with pytest.raises(
         ScenarioError, match=r"faults \(of like = 'dynamic'\): '.*' does not happen to a consumer"
     ):

@@ -35,7 +35,7 @@ FAITHFUL = {
         *("claims_reconciled_only", "group_not_found_fatal"),
     },
     "broker": {
-        *("commit_any_at_epoch", "rejoin_on_target_epoch"),
+        *("commit_any_at_epoch", "rejoin_on_target_epoch", "full_classic_refuses_static"),
         *("overtaken_heartbeat_believed", "previous_epoch_overwritten"),
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),
@@ -220,6 +220,7 @@ def test_java_release_by_release() -> None:
 
 def test_brokers() -> None:
     both = {
+        "full_classic_refuses_static",
         "lost_generation_believed",
         "overtaken_join_believed",
         "persist_selected_protocol_only",

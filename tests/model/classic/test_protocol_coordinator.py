@@ -21,7 +21,14 @@ from rebalance_verifier.model.classic.state import (
     SyncParked,
 )
 from rebalance_verifier.model.group import parts as p
-from rebalance_verifier.model.group.observations import Admitted, Expelled, Noted, Repeated, Replaced
+from rebalance_verifier.model.group.observations import (
+    Admitted,
+    Expelled,
+    Noted,
+    Repeated,
+    Replaced,
+    TurnedAway,
+)
 
 from tests.model.classic.small_groups import (
     BOTH,
@@ -880,6 +887,18 @@ def test_while_preparing_it_is_who_came_that_counts():
     for mine, full in ((MISSING, True), (CAME, False)):
         answer = here(game, Join(1, meta()), PREPARING, mine, record_B=CAME).after["wire A"]
         assert isinstance(answer, Refused) is full
+
+
+@pytest.mark.parametrize("state", [STABLE, COMPLETING, PREPARING])
+def test_a_static_member_of_a_full_group_comes_back(state: p.GroupState):
+    """Where others join meanwhile its place may be gone; N34 is that it is one too many in any case."""
+    mine = (MemberRecord(1, meta(), synced=True),)
+    for switches, refused in ((frozenset[str](), False), (frozenset({"full_classic_refuses_static"}), True)):
+        game = PlayedGroup(replace(STATIC.setup, max_size=1, coordinator=switches))
+        step = here(game, Join(0, meta()), state, mine, record_B=CAME if state is PREPARING else ())
+        full = refused or state is PREPARING
+        assert (getattr(step.after["wire A"], "error", None) is p.Error.GROUP_MAX_SIZE_REACHED) is full
+        assert step.saw(TurnedAway) == ([TurnedAway(p.Slot(0), state is not PREPARING)] if full else [])
 
 
 def test_protocols_that_do_not_fit_come_before_an_id_that_is_not_known():

@@ -22,9 +22,19 @@ from rebalance_verifier.model.consumer.coordinator import (
     targets,
 )
 from rebalance_verifier.model.consumer.observations import BeatAnswered, Committed, Granted
-from rebalance_verifier.model.group.observations import Noted
-from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, Late, Parts, Slot, Topics
+from rebalance_verifier.model.group.observations import Noted, TurnedAway
+from rebalance_verifier.model.group.parts import (
+    NONE,
+    NOTHING,
+    Generation,
+    GroupState,
+    Late,
+    Parts,
+    Slot,
+    Topics,
+)
 from rebalance_verifier.model.group.setup import MemberContext, Setup
+from rebalance_verifier.model.protocols import machine
 
 JOIN, STEADY, LEAVE, AWAY = s.BeatKind
 STABLE, UNREVOKED, UNRELEASED = s.RecordState
@@ -418,3 +428,75 @@ def test_a_late_commit_is_judged_by_what_is_held_as_it_arrives(fields, held):
     [done] = late_arrives(me, Late("commit", 1, Generation(3), BOTH), (record(assigned=P0, **fields),))
     assert done.values == (None,)
     assert done.seen == (Committed(Slot(A), BOTH, held, held),)
+
+
+# -- group.consumer.max.size ---------------------------------------------------------------------------
+
+FULL = s.BeatError.GROUP_MAX_SIZE_REACHED
+
+
+def crowded(*switches: str, name: str = "consumer-crowded") -> Setup:
+    """A group that one member fills."""
+    return setup(*switches, name=name, partitions=1)
+
+
+@pytest.mark.parametrize(
+    ("of", "error"),
+    [
+        (beat(JOIN), FULL),
+        (beat(epoch=2), FULL),  # of a member that was removed, and its place has gone to another
+        (beat(LEAVE), s.BeatError.UNKNOWN_MEMBER_ID),
+    ],
+)
+def test_a_full_group_turns_away_whom_it_does_not_know(of: s.Beat, error: s.BeatError):
+    done = handled(of, group(), (), (record(),), within=crowded())
+    assert error_of(done) is error
+    assert done.book == ((), (record(),))
+    assert (TurnedAway(Slot(A), False) in done.seen) is (error is FULL)
+    there = handled(beat(JOIN), group(), (record(),), within=crowded())
+    assert error_of(there) is None
+    wide = replace(crowded(), max_size=2)
+    assert error_of(handled(beat(JOIN), group(), (), (record(),), within=wide)) is None
+
+
+@pytest.mark.parametrize("switch", ["full_group_refuses_static", "full_classic_refuses_static"])
+def test_a_static_member_that_comes_back_is_none_too_many(switch: str):
+    """Under another id, after it has gone away; N32 is that it is."""
+    gone = (record(epoch=NONE, previous=NONE, away=True),)
+    full = crowded(name="consumer-static-crowded")
+    assert error_of(handled(beat(JOIN, 2), group(), gone, within=full)) is None
+    done = handled(beat(JOIN, 2), group(), gone, within=crowded(switch, name="consumer-static-crowded"))
+    assert (error_of(done) is FULL) is (switch == "full_group_refuses_static")
+    assert (TurnedAway(Slot(A), True) in done.seen) is (switch == "full_group_refuses_static")
+
+
+def test_what_else_is_wrong_with_a_heartbeat_of_a_static_member_is_said_of_a_full_group_too():
+    """Kafka asks whether it is full first, and until 4.4 of everybody."""
+    other = (record(2),)
+    late, again = beat(epoch=2), beat(JOIN)
+    for of, error in (
+        (late, s.BeatError.FENCED_INSTANCE_ID),
+        (again, s.BeatError.UNRELEASED_INSTANCE_ID),
+    ):
+        full = crowded(name="consumer-static-crowded")
+        assert error_of(handled(of, group(), other, within=full)) is error
+        shipped = crowded("full_group_refuses_static", name="consumer-static-crowded")
+        assert error_of(handled(of, group(), other, within=shipped)) is FULL
+
+
+def test_a_classic_group_that_is_full_stays_one():
+    full = setup(name="migration-crowded", partitions=1)
+    before = s.ConsumerGroup(s.GroupKind.CLASSIC, Generation(3), Generation(3), BOTH, GroupState.PREPARING)
+    waits = (record(classic=True, joined=True),)
+    done = handled(beat(JOIN), before, (), waits, within=full)
+    assert (error_of(done), done.group, done.book) == (FULL, before, ((), waits))
+    assert done.seen[-1] == TurnedAway(Slot(A), False)
+    one_way = replace(full, policy="downgrade")
+    assert error_of(handled(beat(JOIN), before, (), waits, within=one_way)) is s.BeatError.GROUP_ID_NOT_FOUND
+    assert error_of(handled(beat(), before, (), waits, within=full)) is s.BeatError.GROUP_ID_NOT_FOUND
+
+
+def test_a_group_with_a_lower_limit_after_a_failover_is_not_built():
+    for name in ("consumer-crowded", "migration-crowded"):
+        with pytest.raises(ValueError, match="has no lower limit of members"):
+            machine(replace(setup(name=name), lowers=True))

@@ -5,12 +5,13 @@ The cases follow Kafka's ``classicGroupJoinToConsumerGroup`` and its SyncGroup, 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.consumer import state as s
-from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.observations import Noted, TurnedAway
 from rebalance_verifier.model.group.parts import (
     NONE,
     NOTHING,
@@ -352,3 +353,62 @@ def test_nobody_decides_before_a_sync_of_the_generation_waits():
 def test_a_request_that_waits_for_what_will_not_come_is_refused(step, group, mine, error):
     outcomes: list[Any] = list(refuses(me(), message(step), group, mine))
     assert [outcome.values[0].error for outcome in outcomes] == ([] if error is None else [error])
+
+
+# -- a limit of members --------------------------------------------------------------------------------
+
+FULL = Error.GROUP_MAX_SIZE_REACHED
+PREPARING, COMPLETING = GroupState.PREPARING, GroupState.COMPLETING
+
+
+def crowded(*switches: str, name: str = "migration-failover") -> MemberContext:
+    """B of a group that one member fills."""
+    return MemberContext(Slot(B), replace(setup(*switches, name=name), max_size=1))
+
+
+@pytest.mark.parametrize(
+    ("group", "generation", "error"),
+    [
+        (consumers(), NONE, FULL),
+        (consumers(), 3, FULL),  # which is said before that its id is not known
+        (classic(), NONE, FULL),
+        (classic(COMPLETING), NONE, FULL),
+        (classic(PREPARING), NONE, None),  # the other has not come
+        (s.ConsumerGroup(), NONE, None),
+    ],
+)
+def test_a_full_group_turns_away_a_classic_member(
+    group: s.ConsumerGroup, generation: int, error: Error | None
+):
+    asking = message(JOIN, generation=generation)
+    done = answered(
+        asking, group, other=(OTHER,) if group.kind is not s.GroupKind.NONE else (), who=crowded()
+    )
+    assert (done.values[0].error or None) == error
+    assert (TurnedAway(Slot(B), False) in done.seen) is (error is not None)
+    if error is not None:
+        assert done.values[1:] == (group, (OTHER,), ())
+    known = answered(message(JOIN, parts=P1), group, record(), who=crowded())
+    assert known.values[0].step is not REFUSED
+
+
+def test_while_a_classic_group_joins_who_comes_last_loses_its_place():
+    came = (record(joined=True),)
+    done = answered(message(JOIN), classic(PREPARING), record(), other=came, who=crowded())
+    assert (done.values[0].error, done.values[2:]) == (FULL, (came, ()))
+    assert done.seen == (TurnedAway(Slot(B), False),)
+    again = answered(message(JOIN), classic(PREPARING), record(joined=True), other=came, who=crowded())
+    assert again.values[0].step is JOIN_WAITS
+
+
+@pytest.mark.parametrize(
+    ("group", "switch"),
+    [(consumers(), "full_group_refuses_static"), (classic(), "full_classic_refuses_static")],
+)
+def test_a_static_member_of_a_full_group_comes_back(group: s.ConsumerGroup, switch: str):
+    asking = message(JOIN, id=2, generation=NONE)
+    for switches, refused in (((), False), ((switch,), True)):
+        who = crowded(*switches, name="migration-static")
+        done = answered(asking, group, record(), other=(), who=who)
+        assert (done.values[0].error == FULL) is refused
+        assert (TurnedAway(Slot(B), True) in done.seen) is refused

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.model.classic.group import FAULTS, machine
 from rebalance_verifier.model.group.observations import (
     Admitted,
@@ -22,6 +23,7 @@ from rebalance_verifier.model.group.observations import (
     Repeated,
     Replaced,
     Threw,
+    TurnedAway,
 )
 from rebalance_verifier.model.group.parts import (
     Error,
@@ -163,6 +165,8 @@ STEPS: tuple[tuple[tuple[Any, ...], list[str]], ...] = (
     # -- the coordinator --
     ((Admitted(A, True, 1, None),), []),
     ((Admitted(A, False, 1, None),), ["coordinator/admit"]),
+    ((TurnedAway(A, False),), []),
+    ((TurnedAway(A, True),), ["coordinator/full"]),
     ((Elected("range", (("range", "sticky"), ("range",))),), []),
     ((Elected("sticky", (("range", "sticky"), ("range",))),), ["coordinator/vote"]),
     ((Elected("sticky", (("range", "sticky"), ("range", "sticky"))),), ["coordinator/vote"]),
@@ -221,6 +225,17 @@ VIEWS: dict[str, Any] = {
     **{f"size {s}": 1 for s in "AB"},
     **{f"unlogged {s}": 0 for s in "AB"},
 }
+
+
+def test_a_consumer_group_has_no_more_members_than_it_may() -> None:
+    """Of a classic group on its way only those count who have joined: the view has no others."""
+    for name in ("consumer-crowded", "migration-crowded"):
+        setup = SCENARIOS[name].setup()
+        [rule] = [rule for rule in rules(setup).always if rule.clause == "group/size"]
+        assert (rule.views, rule.breach(2)) == (("crowd",), None)
+        assert rule.breach(3) == "3 members, the limit is 2"
+
+
 LIMITED = group(instances=(1, 2), max_size=2, faults=("failover",))
 
 

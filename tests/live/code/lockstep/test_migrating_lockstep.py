@@ -9,11 +9,13 @@ from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.bugs import without
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import BEAT
+from rebalance_verifier.live.code.lockstep.deviations import SENT_BACK
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, lockstep
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
+from rebalance_verifier.model.group.parts import Error
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.protocols import machine
 
@@ -23,7 +25,7 @@ from tests.live.code.played import needs_java
 
 SCENARIOS = (
     *("migration", "migration-lists", "migration-upgrade", "migration-downgrade", "migration-static"),
-    *("migration-failover", "migration-one-way", "migration-disabled"),
+    *("migration-failover", "migration-one-way", "migration-disabled", "migration-crowded"),
 )
 
 
@@ -137,6 +139,21 @@ def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: Simulation) -> None
     steps(one, "A start", "A heartbeat", "A heartbeat arrives")
     assert one.seen.taken["leader decides"] == one.seen.in_vain == 1
     assert one.in_vain() == []  # both are called, and that is a step of the model
+
+
+@needs_java
+@pytest.mark.slow
+def test_whoever_waits_is_sent_back_where_a_full_classic_group_turns_another_away(jvm: Simulation) -> None:
+    setup = setup_of("migration-crowded", members=3)
+    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    steps(one, "B start", "B join", "B request arrives", "C start", "C join", "C request arrives")
+    steps(one, "join phase ends", "B response", "C response", "C request arrives")
+    steps(one, "A start", "A heartbeat", "A heartbeat arrives")
+    assert one.seen.deviations == {SENT_BACK.id: 1}
+    assert one.built.value(one.state, "wire C").error is Error.REBALANCE_IN_PROGRESS
+    assert one.built.value(one.state, "wire A").error == "GROUP_MAX_SIZE_REACHED"
+    steps(one, "A answer", "C response", "C join", "C request arrives", "B request arrives", "B response")
 
 
 @needs_java

@@ -21,6 +21,7 @@ from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.consumer.state import ConsumerRecord, RecordState
 from rebalance_verifier.model.group.parts import Generation, Parts
 from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.protocols import machine
 
 from tests.live.code.lockstep.stepping import NOW
@@ -91,6 +92,59 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simula
     assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
 
 
+def plays(one: ServedLockstep, run: str) -> list[str]:
+    """Take the steps, such as ``B start``; what is answered where a heartbeat arrives."""
+    answers = []
+    for text in run.split(", "):
+        who, _, action = text.partition(" ")
+        event = Event(action, ord(who) - ord("A")) if len(who) == 1 else Event(text)
+        outcome = next(iter(one.built.outcomes_of(one.built.by_name[event.action, event.who], one.state)))
+        found = one.step(event._replace(choice=outcome.choice), outcome)
+        assert found is None, found.sentences
+        if action in ("heartbeat arrives", "request arrives"):
+            wire = one.built.value(one.state, f"wire {who}")
+            answers.append(str(getattr(wire, "error", "") or "ok"))
+    return answers
+
+
+def joins(who: str) -> str:
+    return f"{who} start, {who} heartbeat, {who} heartbeat arrives, {who} answer"
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_full_group_turns_away_whom_it_does_not_know(jvm: Simulation) -> None:
+    """A member that was removed, too, once its place is another's; not a static member that comes back."""
+    setup = setup_of("consumer-crowded")
+    one = ServedLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    lost = "A session timeout, B start, B heartbeat, B heartbeat arrives"
+    assert plays(one, f"{joins('A')}, {joins('B')}, {lost}, A heartbeat, A heartbeat arrives") == [
+        *("ok", "GROUP_MAX_SIZE_REACHED", "ok", "GROUP_MAX_SIZE_REACHED")
+    ]
+    static = setup_of("consumer-static-crowded")
+    one = ServedLockstep(jvm, static, machine(static), NOW)
+    assert one.begin() is None
+    assert plays(one, f"{joins('A')}, A close, {joins('B')}, {joins('A')}") == [
+        *("ok", "GROUP_MAX_SIZE_REACHED", "ok")
+    ]
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("release", "refuses"), [("4.0.2", True), ("4.2.2", True), ("4.3.1", True), (NEWEST, False)]
+)
+def test_a_full_group_refuses_its_static_member_in_these_releases(release: str, refuses: bool) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    setup = setup_of("consumer-static-crowded", releases)
+    assert ("full_group_refuses_static" in setup.coordinator) is refuses
+    assert lockstep(LockstepPlan(setup=setup, releases=releases, walks=100)).disagreement is None
+    known = without(setup, "full_group_refuses_static")
+    found = lockstep(LockstepPlan(setup=known, releases=releases, walks=100))
+    assert (found.disagreement is not None) is refuses
+
+
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -127,7 +181,7 @@ def test_a_disagreement_is_made_short_and_seen_again() -> None:
 @needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
-@pytest.mark.parametrize("name", ["consumer", "consumer-static"])
+@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-crowded"])
 def test_a_hundred_thousand_steps_with_each_release(name: str, release: str) -> None:
     releases = CodeReleases(coordinator=release, consumers=(release,))
     size = 3 if name == "consumer" else 2

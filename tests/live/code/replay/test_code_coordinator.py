@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.live.code.answers import (
     CoordinatorState,
@@ -15,7 +16,14 @@ from rebalance_verifier.live.code.answers import (
     SimulationResponse,
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
-from rebalance_verifier.model.group.observations import Admitted, Elected, Expelled, Repeated, Replaced
+from rebalance_verifier.model.group.observations import (
+    Admitted,
+    Elected,
+    Expelled,
+    Repeated,
+    Replaced,
+    TurnedAway,
+)
 from rebalance_verifier.model.group.parts import GroupState, Slot
 
 A, B = Slot(0), Slot(1)
@@ -130,3 +138,16 @@ def test_a_dynamic_member_that_is_late_is_not_away() -> None:
     watch = CoordinatorWatch(SETUP, at_work=lambda member_id: member_id == "a1")
     found = list(watch.sees("expire", {"timer": "rebalance"}, before, replace(before, members=(there,)), ()))
     assert found == [Expelled(A, "rebalance", True, False)]
+
+
+@pytest.mark.parametrize(
+    ("state", "of_it"), [("STABLE", True), ("COMPLETING_REBALANCE", True), ("PREPARING_REBALANCE", False)]
+)
+def test_a_full_group_turns_away_members_and_others(state: str, of_it: bool) -> None:
+    """While it joins nobody has a place."""
+    full = replace(answer("", ""), error="GROUP_MAX_SIZE_REACHED")
+    before = group(state, 1, member("A-1", instance="i0"), member("B-1", client="1B"))
+    asks = join(0, instance="i0")
+    assert seen(CoordinatorWatch(SETUP), asks, before, before, full) == [TurnedAway(A, of_it)]
+    assert seen(CoordinatorWatch(SETUP), join(1, "B-1"), before, before, full) == [TurnedAway(B, of_it)]
+    assert seen(CoordinatorWatch(SETUP), join(1), before, before, full) == [TurnedAway(B, False)]

@@ -296,6 +296,7 @@ UNSEEN = {
     "validate_raw_claims": "the leader refuses a lawful assignment; in the logic any assignor may throw",
     "static_leader_returns_as_follower": "whether who skips the assignment leads is not in the logic",
     "max_size_counts_members": "in the logic the coordinator may always say that the group is full",
+    "full_classic_refuses_static": "in the logic the coordinator may always say that the group is full",
 }
 """The switches that the logic does not see, each with the reason."""
 
