@@ -43,8 +43,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         "--out.",
     )
     parser.add_argument("--from", dest="old", required=True, metavar="ASSIGNOR",
-                        help="range, roundrobin, sticky, cooperative-sticky, default, streams (or "
-                        "streams-RELEASE), or consumer: the consumer protocol (KIP-848)")  # fmt: skip
+                        help="range, roundrobin, sticky, cooperative-sticky, a list of them such as "
+                        "range,cooperative-sticky, default, streams (or streams-RELEASE), or consumer: the "
+                        "consumer protocol (KIP-848)")  # fmt: skip
     parser.add_argument("--via", action="append", default=[], metavar="ASSIGNOR", help="go there first, "
                         "such as cooperative-sticky, in one plan; repeatable")  # fmt: skip
     parser.add_argument(

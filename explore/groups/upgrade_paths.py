@@ -12,9 +12,14 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.explore.groups.scenarios import BOTH, COOPERATIVE, UNIFORM, ScenarioError, runs
+from rebalance_verifier.explore.groups.scenarios import COOPERATIVE, UNIFORM, ScenarioError, runs
 from rebalance_verifier.model.assignors import NAMES
-from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, client, consumer_protocol_trouble
+from rebalance_verifier.model.bugs.profiles import (
+    AS_SPECIFIED,
+    client,
+    consumer_protocol_trouble,
+    list_trouble,
+)
 from rebalance_verifier.model.bugs.releases import CURRENT, Version, dotted, kafka, version
 from rebalance_verifier.model.group.setup import CONSUMER, ConsumerConfig
 
@@ -22,8 +27,8 @@ STREAMS = "streams"
 """A Kafka Streams application: one assignor name for ever, EAGER before 2.4 and COOPERATIVE after."""
 
 CHOICES = (*NAMES, "default", STREAMS, CONSUMER)
-"""What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list since 3.0,
-``consumer`` the consumer protocol (KIP-848)."""
+"""What ``rebalance upgrade`` takes for ``--from`` and ``--to``; ``default`` is the list of the release,
+``consumer`` the consumer protocol (KIP-848). Besides, lists of assignors: ``range,cooperative-sticky``."""
 
 COOPERATIVE_SINCE: Version = (2, 4)
 """Kafka Streams since this release lists COOPERATIVE beside EAGER; ``upgrade.from`` keeps it EAGER."""
@@ -86,20 +91,46 @@ def hops(old: str, new: str, via: Sequence[str] = (), profile: str = AS_SPECIFIE
 
     Raises ScenarioError for names that are unknown or equal, or of which only one is Streams.
     """
-    names = (old, *via, new)
-    for name in names:
-        if name not in CHOICES and not _is_streams(name):
-            raise ScenarioError(unknown("assignor to upgrade from or to", name, CHOICES))
+    names = tuple(map(_checked, (old, *via, new)))
     if any(map(_is_streams, names)):
         if not all(map(_is_streams, names)) or via:
             raise ScenarioError("a Streams application keeps its own assignor: --from streams --to streams")
         return _numbered(_streams(old, new, profile))
     for first, last in pairwise(names):
-        if first == last:
-            raise ScenarioError(f"--from and --to are both {first}: nothing changes")
+        if _list(first, profile) == _list(last, profile):
+            both = f"both {first}" if first == last else f"{first} and {last}, one list"
+            raise ScenarioError(f"--from and --to are {both}: nothing changes")
     return _numbered(
-        Hop(old=first, new=last, paths=paths(first, last, profile)) for first, last in pairwise(names)
+        Hop(old=first, new=last, paths=paths(first, last, profile), notes=_notes(first, last, profile))
+        for first, last in pairwise(names)
     )
+
+
+def _checked(name: str) -> str:
+    """Return a name of ``CHOICES``, a release of Streams, or a list without blanks. Raises ScenarioError."""
+    if name in CHOICES or _is_streams(name):
+        return name
+    parts = [part.strip() for part in name.strip("[] ").split(",")]
+    among = CHOICES if len(parts) == 1 else NAMES
+    for part in parts:
+        if part not in among:
+            raise ScenarioError(unknown("assignor to upgrade from or to", part, among))
+        if parts.count(part) > 1:
+            raise ScenarioError(f"{name}: {part} is in the list twice")
+    return ",".join(parts)
+
+
+def _notes(old: str, new: str, profile: str) -> tuple[str, ...]:
+    """Say what to do where no member runs with the list that a double bounce goes through."""
+    first, last = _list(old, profile), _list(new, profile)
+    trouble = "" if CONSUMER in (old, new) else list_trouble(client(profile), _both(first, last))
+    if not trouble or set(first) & set(last):
+        return ()
+    text = (
+        f"{trouble}, so there is no double bounce: stop all members, wait until the group is empty, and "
+        f"start them with {_spelled(last)}; an empty group takes any list"
+    )
+    return (text,)
 
 
 def _numbered(found: Iterable[Hop]) -> tuple[Hop, ...]:
@@ -115,7 +146,10 @@ def _numbered(found: Iterable[Hop]) -> tuple[Hop, ...]:
 
 def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
     """Return the ways from one assignor list to another, the recommended one first."""
-    first, last = _list(old), _list(new)
+    first, last = _list(old, profile), _list(new, profile)
+    for name, listed in ((old, first), (new, last)):
+        if trouble := list_trouble(client(profile), listed):
+            raise ScenarioError(f"--release: {trouble}: no group of it goes from or to {name}")
     start, end = runs(profile, first), runs(profile, last)
     if CONSUMER in (old, new):
         if trouble := consumer_protocol_trouble(client(profile)):
@@ -127,10 +161,9 @@ def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
         stages=(start, end),
         plan=(f"restart the members one by one with {_spelled(last)}",),
     )
-    if any(name in last for name in first):
+    both, reverse = _both(first, last), _both(last, first)
+    if set(first) & set(last) or list_trouble(client(profile), both):
         return (single,)
-    both = tuple(dict.fromkeys((*first, *last)))
-    reverse = tuple(dict.fromkeys((*last, *first)))
     return (
         _double("double-bounce", start, runs(profile, both), end, "old assignors first"),
         _double("double-bounce-new-first", start, runs(profile, reverse), end, "new assignors first"),
@@ -138,10 +171,16 @@ def paths(old: str, new: str, profile: str = AS_SPECIFIED) -> tuple[Path, ...]:
     )
 
 
-def _list(name: str) -> tuple[str, ...]:
+def _list(name: str, profile: str) -> tuple[str, ...]:
+    """Return the list of a name; what is the default depends on the client and its release."""
     if name == CONSUMER:
         return UNIFORM
-    return BOTH if name == "default" else (name,)
+    return client(profile).default_assignors if name == "default" else tuple(name.split(","))
+
+
+def _both(first: tuple[str, ...], last: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the list that a double bounce goes through."""
+    return tuple(dict.fromkeys((*first, *last)))
 
 
 def _spelled(assignors: tuple[str, ...]) -> str:

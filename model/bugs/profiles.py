@@ -30,7 +30,8 @@ class ReleaseProfile:
     ``switches`` are those of ``model.bugs.switches`` for its cooperative-sticky assignor, in the
     order to apply them. ``release`` is the one it was computed for. ``metadata_version`` is the highest
     subscription version it writes (0 of a broker: none); ``user_data_generation`` whether its
-    CooperativeStickyAssignor writes one there (KAFKA-12984).
+    CooperativeStickyAssignor writes one there (KAFKA-12984). ``lacks`` are Kafka's assignors that the client
+    has not; ``mixes`` tells whether it takes a list of EAGER and COOPERATIVE ones (L9, K3).
     """
 
     name: str
@@ -42,6 +43,8 @@ class ReleaseProfile:
     default_assignors: tuple[str, ...] = ()
     metadata_version: Literal[0, 1, 3] = 0
     user_data_generation: bool = False
+    lacks: frozenset[str] = frozenset()
+    mixes: bool = True
 
     @property
     def title(self) -> str:
@@ -111,6 +114,7 @@ def _other(
     notes: str,
     also: Mapping[str, str] | None = None,
     default_assignors: tuple[str, ...] = ("range", "roundrobin"),
+    lacks: str = "",
 ) -> ReleaseProfile:
     """Return a client that is not Java: its own entries, and ``also`` (id -> how it was found to have it)."""
     read = also or {}
@@ -122,6 +126,8 @@ def _other(
         switches=(*switches_in(product, release), *(id_ for id_ in read if id_ not in DECISIONS)),
         default_assignors=default_assignors,
         metadata_version=metadata_version,
+        lacks=frozenset(filter(None, [lacks])),
+        mixes=False,
         notes="; ".join([notes, *(f"{id_}: {reason}" for id_, reason in read.items())]),
     )
 
@@ -164,13 +170,14 @@ _CLIENTS = (
     _other(
         "librdkafka-1.6", "librdkafka", version("1.6.0"), 1,
         "the first that is cooperative, with most of the bugs repaired since; the subscription version "
-        "is inferred from its age",
+        "is inferred from its age", lacks="sticky",
     ),
     _other(
         "librdkafka", "librdkafka", version("2.10.0"), 3,
         "of the entries before L10 all but its design limit L9 end before it, by the releases that they "
         "name; its JoinGroups of 2.3.0 and 2.16.1 are alike; user data is that of StickyAssignor, with a "
         "generation that cooperative-sticky does not read; cannot mix eager and cooperative assignors",
+        lacks="sticky",
     ),
     _other(
         "kafka-python", "kafka-python", version("3.0.12"), 1,
@@ -179,6 +186,7 @@ _CLIENTS = (
     _other(
         "aiokafka", "aiokafka", version("0.14.0"), 0,
         "EAGER only: range, roundrobin and sticky, no claims", AIOKAFKA_READ, ("roundrobin",),
+        "cooperative-sticky",
     ),
 )  # fmt: skip
 
@@ -275,6 +283,16 @@ def consumer_protocol_trouble(profile: ReleaseProfile) -> str:
         f"{profile.title} is not known to speak the consumer protocol (KIP-848): Kafka does since "
         f"{dotted(CONSUMER_SINCE)}; write {dotted(CURRENT)} or {AS_SPECIFIED}"
     )
+
+
+def list_trouble(profile: ReleaseProfile, assignors: Sequence[str]) -> str:
+    """Say why no member of ``profile`` runs with this list of assignors, "" where one does."""
+    lacking = [name for name in assignors if name in profile.lacks]
+    if lacking:
+        return f"{profile.title} has no {lacking[0]} assignor"
+    if not profile.mixes and "cooperative-sticky" in assignors and len(assignors) > 1:
+        return f"{profile.title} refuses a list of EAGER and COOPERATIVE assignors"
+    return ""
 
 
 def group_title(clients: Sequence[str], coordinator: str) -> str:

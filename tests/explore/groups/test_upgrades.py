@@ -20,7 +20,7 @@ from rebalance_verifier.explore.groups.upgrades import (
     searched,
     setup,
 )
-from rebalance_verifier.model.bugs.profiles import CLIENTS
+from rebalance_verifier.model.bugs.profiles import CLIENTS, client
 from rebalance_verifier.model.bugs.releases import CURRENT, KAFKA, dotted, kafka
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import rules
@@ -56,7 +56,8 @@ def test_legal(old: str, new: str, name: str) -> None:
 @pytest.mark.parametrize("profile", CLIENTS)
 def test_a_quiet_run_of_every_client_settles(profile: str) -> None:
     """Members of 2.4 leave an id behind when they join; its timer once kept the group from coming to rest."""
-    for old, new in (("range", "cooperative-sticky"), ("default", "cooperative-sticky")):
+    new = "sticky" if "cooperative-sticky" in client(profile).lacks else "cooperative-sticky"
+    for old in ("range", "default"):
         for path in (path for hop in hops(old, new, (), profile) for path in hop.paths):
             group = setup(path, broker_profile="broker-current")
             assert cost(machine(group), group) is not None
@@ -194,10 +195,60 @@ def test_a_coordinator_before_the_consumer_protocol_is_not_judged_in_it(broker: 
     assert setup(path_of("range", "sticky", "double-bounce"), broker_profile=broker)
 
 
-@pytest.mark.parametrize("client", ["java-3.9.2", "kafka-python", "aiokafka", "librdkafka"])
-def test_nor_is_a_client(client: str) -> None:
+@pytest.mark.parametrize("name", ["java-3.9.2", "kafka-python", "aiokafka", "librdkafka"])
+def test_nor_is_a_client(name: str) -> None:
     with pytest.raises(ScenarioError, match=r"--release: .* is not known to speak the consumer protocol"):
-        hops("range", "consumer", (), client)
+        hops("range", "consumer", (), name)
+
+
+@pytest.mark.parametrize("name", ["librdkafka-1.6", "librdkafka", "kafka-python"])
+@pytest.mark.parametrize(("old", "new"), [("range", "cooperative-sticky"), ("cooperative-sticky", "default")])
+def test_a_client_that_takes_no_list_of_both_kinds_has_no_double_bounce(
+    name: str, old: str, new: str
+) -> None:
+    """L9 and K3: the consumer refuses to start. The search of a plan with such a list said SAFE."""
+    (hop,) = hops(old, new, (), name)
+    assert [path.name for path in hop.paths] == ["single-bounce"]
+    assert "stop all members, wait until the group is empty" in hop.notes[0]
+
+
+def test_where_both_lists_are_eager_every_client_has_a_double_bounce() -> None:
+    for name in ("librdkafka", "kafka-python", "aiokafka", "java-4.4.0"):
+        (hop,) = hops("range", "roundrobin", (), name)
+        assert hop.paths[0].name == "double-bounce"
+        assert not hop.notes
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "why"),
+    [
+        ("aiokafka", "range", "cooperative-sticky", "has no cooperative-sticky assignor"),
+        ("librdkafka", "sticky", "range", "has no sticky assignor"),
+        ("kafka-python", "range,cooperative-sticky", "range", "refuses a list of EAGER and COOPERATIVE"),
+    ],
+)
+def test_a_list_that_a_client_does_not_run_with_is_no_plan(name: str, old: str, new: str, why: str) -> None:
+    with pytest.raises(ScenarioError, match=f"--release: .* {why}"):
+        hops(old, new, (), name)
+
+
+def test_the_default_list_is_that_of_the_release() -> None:
+    """Up to 2.8 it is [range]: one bounce from there to cooperative-sticky turns members away."""
+    names = {
+        release: [path.name for path in hops("default", "cooperative-sticky", (), release)[0].paths]
+        for release in ("java-2.8.0", "java-4.4.0")
+    }
+    assert names["java-2.8.0"][0] == "double-bounce"
+    assert names["java-4.4.0"] == ["single-bounce"]
+
+
+@pytest.mark.parametrize("text", ["range,cooperative-sticky", "[range, cooperative-sticky]"])
+def test_a_list_is_taken_as_it_stands_in_a_configuration(text: str) -> None:
+    (hop,) = hops(text, "cooperative-sticky")
+    assert [path.stages[0].assignors for path in hop.paths] == [("range", "cooperative-sticky")]
+    assert hop.paths == hops("default", "cooperative-sticky")[0].paths
+    with pytest.raises(ScenarioError, match="nothing changes"):
+        hops(text, "default", (), "java-4.4.0")
 
 
 # -- sizes and hops --------------------------------------------------------------------------------------
