@@ -83,16 +83,16 @@ def moment(text: str, zone: str = "UTC", date: str | None = None) -> int | None:
         return None
     year, month, day = date.split("-")
     if found := SYSLOG.search(text):
-        named, number, *clock = found.groups()
+        named, number, hour, minute, second, fraction = found.groups()
         month = _month(named)
-        return _micros(_year(date, month), month, number, *clock, "", zone)
+        return _micros(_year(date, month), month, number, hour, minute, second, fraction, "", zone)
     if found := DAY_FIRST.search(text):
-        number, named, *clock = found.groups()
+        number, named, hour, minute, second, fraction = found.groups()
         month = _month(named)
-        return _micros(_year(date, month), month, number, *clock, "", zone)
+        return _micros(_year(date, month), month, number, hour, minute, second, fraction, "", zone)
     if found := KLOG.search(text):
-        month, number, *clock = found.groups()
-        return _micros(_year(date, month), month, number, *clock, "", zone)
+        month, number, hour, minute, second, fraction = found.groups()
+        return _micros(_year(date, month), month, number, hour, minute, second, fraction, "", zone)
     if found := CLOCK.search(text):
         hour, minute, second, fraction, half = found.groups()
         return _micros(year, month, day, _of_24(hour, half), minute, second, fraction, "", zone)
@@ -186,7 +186,8 @@ def _dated(found: re.Match[str], zone: str) -> int | None:
 
 
 def _basic(found: re.Match[str], zone: str) -> int | None:
-    return _micros(*found.groups(), zone)
+    year, month, day, hour, minute, second, fraction, own = found.groups()
+    return _micros(year, month, day, hour, minute, second, fraction, own, zone)
 
 
 def _slashed(found: re.Match[str], zone: str) -> int | None:

@@ -57,7 +57,7 @@ def test_what_a_member_gives_away_and_no_line_gave_it_is_not_its_own_since_befor
         "75.2 a acks 2\n76 b told 2\n76.1 b acks 2\n300 b told 3\n300.1 b revoked orders-2\n300.2 b acks 4\n"
         "900 a quiet\n900 b quiet\n"
     )
-    lines = {name: [] for name in "ab"}
+    lines: dict[str, list[str]] = {name: [] for name in "ab"}
     for one in told_by(story, Java(listens=False)):
         second = round(one.second * 1000)
         time = f"10:{second // 60000:02}:{second // 1000 % 60:02},{second % 1000:03}"
