@@ -88,6 +88,15 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
     "partitions lost by a fence": _fault("pause"),
     "crash with a revocation under way": _fault("crash", "slow callback"),
     "failover with a revocation pending": lambda s: _hands_over(s) and _fault("failover")(s),
+    "failover after a revoking member went away": lambda s: (
+        _static(s) and _hands_over(s) and _fault("failover", "close")(s)
+    ),
+    "static member returns while something is unreleased": lambda s: (
+        _static(s) and _hands_over(s) and _fault("close")(s)
+    ),
+    "static member goes away while something is unreleased": lambda s: (
+        _static(s) and _hands_over(s) and _fault("close")(s)
+    ),
     "revocation took too long": lambda s: _hands_over(s) and _fault("slow member")(s),
     "static member returns": lambda s: _static(s) and _fault("close")(s),
     "heartbeat left behind": _fault("left behind"),

@@ -35,6 +35,7 @@ from rebalance_verifier.model.consumer.state import (
     ConsumerRecords,
     GroupKind,
     LateCommit,
+    RecordState,
     find,
     put,
 )
@@ -187,7 +188,7 @@ def heartbeat(
     elif beat.kind is BeatKind.STEADY and beat.epoch != record.epoch:
         seen = (*seen, Noted("heartbeat at the previous epoch"))
     elif beat.kind is BeatKind.JOIN and record.away:
-        record, seen = returned(record, beat.id), (*seen, Noted("static member returns"))
+        record, seen = returned(record, beat.id), (*seen, *comes_back(book))
     elif beat.kind is BeatKind.JOIN:
         seen = (*seen, Noted("known member joins again"))
     group, record = news(me.setup, group, book, record, beat, cluster)
@@ -246,13 +247,24 @@ def _joins(me: MemberContext, beat: Beat, book: Book) -> tuple[ConsumerRecord, B
     if not me.static or not book[me.slot]:
         return ConsumerRecord(beat.id), book, (Noted("member joins"),)
     before = book[me.slot][0]
-    return returned(before, beat.id), without(book, me.slot, before.id), (Noted("static member returns"),)
+    return returned(before, beat.id), without(book, me.slot, before.id), comes_back(book)
+
+
+def comes_back(book: Book) -> Seen:
+    """Return what is seen of a static member that comes back."""
+    seen: Seen = (Noted("static member returns"),)
+    return (*seen, Noted("static member returns while something is unreleased")) if _moves(book) else seen
+
+
+def _moves(book: Book) -> bool:
+    """Check whether somebody has to give something up, or waits for it."""
+    return any(record.state is not RecordState.STABLE for records in book for record in records)
 
 
 def returned(before: ConsumerRecord, member_id: int) -> ConsumerRecord:
     """Return a static member that comes back: what the process before had, and nothing that this one has
     shown."""
-    return before._replace(id=member_id, epoch=NONE, previous=NONE, away=False, classic=False)
+    return before._replace(id=member_id, epoch=NONE, previous=NONE, away=False, classic=False, timed=None)
 
 
 def news(
@@ -326,7 +338,8 @@ def _leaves(
     answer = BeatOk(beat.id, NONE, None)
     if beat.kind is BeatKind.AWAY:
         gone = record._replace(epoch=NONE, previous=NONE, pending=NOTHING, away=True)
-        return Handled(group, with_record(book, me.slot, gone), answer)
+        seen = (Noted("static member goes away while something is unreleased"),) if _moves(book) else ()
+        return Handled(group, with_record(book, me.slot, gone), answer, seen)
     group, book, seen = removed(me.setup, group, book, me.slot, beat.id)
     return Handled(group, book, answer, seen)
 

@@ -79,6 +79,10 @@ _SENT = {
 """Actions by which a heartbeat leaves, and what becomes of it."""
 
 
+_REMOVES = ("session expires", "session timeout", "slow member", "member removed", "stale timeout")
+"""Actions by which the coordinator removes a member."""
+
+
 def description(setup: Setup, components: tuple[str, ...]) -> Description:
     """Return how the group of ``setup`` is described; ``components`` names the values of a state, in
     order."""
@@ -186,6 +190,8 @@ class _ConsumerScene:
                 return f"the session of {name} ({choice}) expires although it is at work"
             case "slow member":
                 return f"the rebalance timeout passes for {name}, which is slow to revoke ({choice})"
+            case "stale timeout":
+                return f"the rebalance timeout that a failover has set passes for {name} ({choice})"
             case "member removed":
                 return f"an administrator removes {name} ({choice})"
             case "leave lost":
@@ -326,7 +332,7 @@ class _ConsumerScene:
                 yield StepMark(letter(one.who), f"{CALLBACKS[one.call]} {self.setup.spell(one.parts)}")
             elif isinstance(one, Ended):
                 yield StepMark(letter(one.who), f"poll throws {one.error}", fault=True)
-        if self.event.action in ("session expires", "session timeout", "slow member", "member removed"):
+        if self.event.action in _REMOVES:
             yield StepMark("", f"removes {self.name}")
 
 

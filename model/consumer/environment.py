@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from rebalance_verifier.model.consumer.conversion import removed
+from rebalance_verifier.model.consumer.conversion import Book, removed
 from rebalance_verifier.model.consumer.member import ACTIVE, beats, works
 from rebalance_verifier.model.consumer.state import (
     BeatError,
@@ -22,7 +22,7 @@ from rebalance_verifier.model.consumer.state import (
     GroupKind,
     RecordState,
 )
-from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.observations import Expelled, Noted, Seen
 from rebalance_verifier.model.group.parts import ClusterState, Parts, each, union
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
@@ -80,6 +80,21 @@ def too_slow(
             yield Outcome((budget - 1, group, left), f"id {record.id}", (Noted("revocation took too long"),))
 
 
+def stale_timeout(
+    me: MemberContext, records: ConsumerRecords, member: ConsumerMember, group: ConsumerGroup
+) -> Iterator[Outcome]:
+    """The rebalance timeout that a failover has set passes for a member that has nothing more to revoke of
+    it."""
+    for record in records:
+        if record.overdue:
+            yield Outcome(_without(me, group, records, record.id), f"id {record.id}", (expelled(me, record),))
+
+
+def expelled(me: MemberContext, record: ConsumerRecord) -> Expelled:
+    """Return what is seen of a removal by such a timeout."""
+    return Expelled(me.slot, "rebalance", not record.away, record.away)
+
+
 def member_removed(
     me: MemberContext, budget: int, group: ConsumerGroup, records: ConsumerRecords
 ) -> Iterator[Outcome]:
@@ -94,10 +109,34 @@ def failover(setup: Setup, budget: int, *parts: Any) -> Iterator[Outcome]:
     size = len(setup.slots)
     members, wires, book = parts[:size], parts[size : 2 * size], parts[2 * size :]
     after = [disconnected(member, wire) for member, wire in zip(members, wires, strict=True)]
-    waits = any(record.state is RecordState.UNREVOKED for records in book for record in records)
-    seen = (Noted("failover with a revocation pending"),) if waits else ()
     moved, lost = (member for member, _ in after), (wire for _, wire in after)
-    yield Outcome((budget - 1, *moved, *lost), seen=seen)
+    loaded = timed(setup, book)
+    yield Outcome((budget - 1, *moved, *lost, *loaded), seen=pending_revocations(book))
+
+
+def pending_revocations(book: Book) -> Seen:
+    """Return what is to be seen of a failover: who has yet to revoke then, a static member that is away as
+    well."""
+    waits = [record for records in book for record in records if record.state is RecordState.UNREVOKED]
+    seen: Seen = (Noted("failover with a revocation pending"),) if waits else ()
+    return (
+        (*seen, Noted("failover after a revoking member went away")) if any(r.away for r in waits) else seen
+    )
+
+
+def timed(setup: Setup, book: Book) -> Book:
+    """``onLoaded``. As specified only clients of the consumer protocol that are there have a rebalance
+    timeout, which is set anew with each step, or ends. As shipped members of the classic protocol get one
+    too, which nobody sets anew or ends, and static members that are away and have nothing to revoke."""
+    away = "failover_times_away" in setup.coordinator
+    classic = "failover_times_classic" in setup.coordinator
+
+    def loaded(record: ConsumerRecord) -> ConsumerRecord:
+        waits = record.state is RecordState.UNREVOKED
+        set_by_mistake = waits and (away if record.away else classic and record.classic)
+        return record._replace(timed=record.pending if set_by_mistake else None)
+
+    return tuple(tuple(map(loaded, records)) for records in book)
 
 
 def disconnected(member: ConsumerMember, wire: BeatWire) -> tuple[ConsumerMember, BeatWire]:

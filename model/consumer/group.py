@@ -195,6 +195,8 @@ def member_actions(me: MemberContext) -> Iterator[Action]:
         ),
         ("subscribe", (m,), (m,), client.subscribe, _up),
     )  # fmt: skip
+    if times_by_mistake(me.setup):
+        own = (*own, ("stale timeout", (r, m, "group"), ("group", r), environment.stale_timeout, bool))
     if broken:
         behind = (*left, "group", *book)
         reads = (*left, "group", "cluster", *book)
@@ -226,12 +228,23 @@ def member_actions(me: MemberContext) -> Iterator[Action]:
             yield fault(name, me.slot, reads, writes, partial(run, me))
 
 
+def times_by_mistake(setup: Setup) -> bool:
+    """Check whether a failover may set a rebalance timeout where none is due."""
+    mistakes = ("failover_times_away", "failover_times_classic")
+    return setup.keeps_log and not setup.coordinator.isdisjoint(mistakes)
+
+
 def _of_environment(setup: Setup) -> Iterator[Action]:
     members, wires, book = (
         tuple(f"{part} {letter(slot)}" for slot in setup.slots) for part in ("member", "wire", "record")
     )
     costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
-        ("failover", ("budget", *members, *wires, *book), ("budget", *members, *wires), environment.failover),
+        (
+            "failover",
+            ("budget", *members, *wires, *book),
+            ("budget", *members, *wires, *book),
+            environment.failover,
+        ),
         ("group expires", ("budget", "group", *book), ("budget", "group"), environment.group_expires),
         ("topic grows", ("budget", "cluster"), ("budget", "cluster"), environment.topic_grows),
         ("topic deleted", ("budget", "cluster"), ("budget", "cluster"), environment.topic_deleted),

@@ -105,6 +105,7 @@ def _at(
         assigned=assigned,
         pending=pending,
         unmarked=Parts(record.unmarked & (assigned | pending)),
+        timed=record.timed if epoch == record.epoch else None,
     )
 
 

@@ -215,7 +215,8 @@ class ConsumerRecord(NamedTuple):
     and ``pending`` (to be revoked) are disjoint. ``unmarked`` is held and looks free: a mistake makes it so.
     ``classic``: it speaks the classic protocol. In a classic group ``assigned`` is its stored assignment,
     ``claim`` what its last JoinGroup claimed, and ``joined`` that this waits; there is no epoch and no
-    target. ``protocols``: its list of assignors, where that matters.
+    target. ``protocols``: its list of assignors, where that matters. ``timed``: by mistake a failover has
+    set a rebalance timeout for it, in this epoch; what it had to revoke then.
     """
 
     id: int
@@ -232,6 +233,12 @@ class ConsumerRecord(NamedTuple):
     joined: bool = False
     claim: Parts = NOTHING
     protocols: tuple[str, ...] = ()
+    timed: Parts | None = None
+
+    @property
+    def overdue(self) -> bool:
+        """Check whether that timeout runs on, although what it is about has been revoked."""
+        return self.timed is not None and not self.pending & self.timed
 
     @property
     def held(self) -> Parts:

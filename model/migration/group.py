@@ -23,6 +23,7 @@ from rebalance_verifier.model.consumer.group import (
     member_actions,
     slot_names,
     symmetries,
+    times_by_mistake,
 )
 from rebalance_verifier.model.consumer.observations import Committed
 from rebalance_verifier.model.consumer.state import (
@@ -229,7 +230,10 @@ def _classic_steps(me: MemberContext) -> Iterator[Action]:
 # -- what both kinds of clients have ---------------------------------------------------------------------
 
 
-_SHARED = ("session expires", "session timeout", "slow member", "member removed", "late request arrives")
+_SHARED = (
+    *("session expires", "session timeout", "slow member", "member removed", "late request arrives"),
+    "stale timeout",
+)
 
 
 def _shared(me: MemberContext) -> Iterator[Action]:
@@ -239,6 +243,8 @@ def _shared(me: MemberContext) -> Iterator[Action]:
         ("session expires", (r, m, *group), group, _session_expires),
         ("late request arrives", (s, r, "group"), (s,), _late_arrives),
     )
+    if times_by_mistake(me.setup):
+        free = (*free, ("stale timeout", (r, *group), group, _stale_timeout))
     costly: tuple[tuple[str, Footprint, Footprint, Run], ...] = (
         ("session timeout", ("budget", m, *group), ("budget", *group), _session_lost),
         ("slow member", ("budget", m, *group), ("budget", *group), _too_slow),
@@ -284,11 +290,21 @@ def _too_slow(
     me: MemberContext, budget: int, member: AnyMember, group: ConsumerGroup, *book: ConsumerRecords
 ) -> Iterator[Outcome]:
     for record in book[me.slot]:
-        waits = record.state is RecordState.UNREVOKED and not record.classic and not record.away
-        if waits and _able(member, record):
+        waits = record.state is RecordState.UNREVOKED and not record.away and not record.overdue
+        timed = record.timed is not None or not record.classic
+        if waits and timed and _able(member, record):
             after, left, seen = removed(me.setup, group, book, me.slot, record.id)
             noted = (Noted("revocation took too long"), *seen)
             yield Outcome((budget - 1, after, *left), f"id {record.id}", noted)
+
+
+def _stale_timeout(
+    me: MemberContext, records: ConsumerRecords, group: ConsumerGroup, *book: ConsumerRecords
+) -> Iterator[Outcome]:
+    for record in records:
+        if record.overdue and group.kind is GroupKind.CONSUMER:
+            after, left, seen = removed(me.setup, group, book, me.slot, record.id)
+            yield Outcome((after, *left), f"id {record.id}", (environment.expelled(me, record), *seen))
 
 
 def _member_removed(
@@ -426,9 +442,9 @@ def _failover(setup: Setup, budget: int, *parts: Any) -> Iterator[Outcome]:
         moved.append(after)
         lost.append(heard)
     seen: Seen = (Noted(f"failover of a {group.kind} group"),)
-    if any(record.state is RecordState.UNREVOKED for records in book for record in records):
-        seen = (*seen, Noted("failover with a revocation pending"))
-    if _classic(group):
+    if not _classic(group):
+        seen, book = (*seen, *environment.pending_revocations(book)), environment.timed(setup, book)
+    else:
         if group.log is not None and group.log.rebalances:
             seen = (*seen, Noted("failover after a downgrade"))
         group, book = failed_over(group, size)

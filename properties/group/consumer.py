@@ -16,7 +16,7 @@ from rebalance_verifier.model.consumer.observations import (
     Ended,
     Granted,
 )
-from rebalance_verifier.model.group.observations import Call, Callback, Noted, Seen, TurnedAway
+from rebalance_verifier.model.group.observations import Call, Callback, Expelled, Noted, Seen, TurnedAway
 from rebalance_verifier.model.group.setup import MIGRATION, Setup, letter
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.properties.group import checks, consumer_checks
@@ -65,6 +65,8 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
          "a client gives up a partition before it acknowledges that it has"),
         ("epoch/fenced", Level.LIVENESS, BeatAnswered, consumer_checks.fenced, "KIP-848, member epoch",
          "a member of the group is not fenced, however many answers are lost"),
+        ("epoch/timely", Level.LIVENESS, Expelled, consumer_checks.timely, "KIP-848, KIP-345",
+         "the rebalance timeout removes only a member that has not revoked what the timeout was set for"),
         ("conversion/returns", Level.LIVENESS, BeatAnswered, consumer_checks.comes_back, "KAFKA-17228",
          "a static member changes its protocol with a restart, and need not leave before"),
         ("member/ends", Level.LIVENESS, Ended, consumer_checks.ends, "KIP-848, error handling",
@@ -159,8 +161,11 @@ WITNESSES = (
     "partitions lost by a fence",
     "crash with a revocation under way",
     "failover with a revocation pending",
+    "failover after a revoking member went away",
     "revocation took too long",
     "static member returns",
+    "static member returns while something is unreleased",
+    "static member goes away while something is unreleased",
 )
 """Situations that runs of a consumer group should reach; which of them can be depends on the faults."""
 

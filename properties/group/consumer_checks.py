@@ -15,6 +15,7 @@ from rebalance_verifier.model.consumer.observations import (
     Granted,
 )
 from rebalance_verifier.model.consumer.state import BeatError
+from rebalance_verifier.model.group.observations import Expelled
 from rebalance_verifier.model.group.parts import NONE, Parts
 from rebalance_verifier.model.group.setup import Setup, letter
 
@@ -92,6 +93,11 @@ def fenced(setup: Setup, item: BeatAnswered) -> str | None:
         return None
     what = "is fenced" if item.error is BeatError.FENCED_MEMBER_EPOCH else f"hears {item.error}"
     return f"{letter(item.who)}, a member, {what}: {item.kind}"
+
+
+def timely(setup: Setup, item: Expelled) -> str | None:
+    what = "is away and has nothing to revoke" if item.away else "has revoked what it had to"
+    return f"{letter(item.who)} {what}, and is removed by the {item.cause} timeout"
 
 
 def ends(setup: Setup, item: Ended) -> str | None:

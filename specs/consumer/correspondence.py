@@ -33,7 +33,7 @@ LEAVES = {
 }  # fmt: skip
 """And those by which it leaves."""
 
-REMOVES = ("session expires", "session timeout", "slow member", "member removed")
+REMOVES = ("session expires", "session timeout", "slow member", "member removed", "stale timeout")
 """Steps by which the coordinator removes a member."""
 
 SILENT = ("pause", "hang", "resume", "resubscribe", "topic grows", "topic deleted", "group expires")

@@ -56,6 +56,7 @@ REBALANCE_MS = 60_000
 OF_THE_GROUP = frozenset(
     (
         *("heartbeat arrives", "late request arrives", "session expires", "session timeout", "slow member"),
+        "stale timeout",
         "left heartbeat arrives",
         *("member removed", "close", "unsubscribe", "max poll", "poll interval", "failover"),
         *("group expires", "topic grows", "topic deleted"),
@@ -224,7 +225,7 @@ class ServedLockstep(RunNames):
                 self._commits(who, self._part(self.state, "stray", who))
             case "session expires" | "session timeout":
                 self._fires("session-timeout-", who, event)
-            case "slow member":
+            case "slow member" | "stale timeout":
                 self._fires("rebalance-timeout-", who, event)
             case "member removed":
                 real = self._real[who, int(event.choice.removeprefix("id "))]

@@ -76,7 +76,7 @@ def single_steps(run: SavedRun) -> tuple[SingleStep, ...]:
     fine = machine(replace(run.setup, steps="fine", budget=UNLIMITED_FAULTS))
     before, found = built.initial[0], list[SingleStep]()
     for number, (event, (after, _)) in enumerate(zip(run.events, built.replay(run.events), strict=True), 1):
-        single = [event] if run.setup.steps == "fine" else singly(fine, before, event.who, after)
+        single = [event] if run.setup.steps == "fine" else singly(fine, before, event, after)
         found += (SingleStep(number, one) for one in single)
         before = after
     return tuple(found)

@@ -31,6 +31,7 @@ LARGE = {
     "static_downgrade_without_rebalance",
     "previous_epoch_overwritten",
     "unknown_member_admitted",
+    "failover_times_classic",
 }
 """Their searches take longest."""
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.consumer import environment
 from rebalance_verifier.model.consumer import state as s
-from rebalance_verifier.model.group.observations import Noted
+from rebalance_verifier.model.group.observations import Expelled, Noted
 from rebalance_verifier.model.group.parts import NONE, ClusterState, Generation, Life, Parts, Slot, Topics
 from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.properties.group import consumer_checks
 
 BOTH = Parts(0b11)
 GROUP = s.ConsumerGroup(s.GroupKind.CONSUMER, Generation(3), Generation(3), BOTH)
@@ -129,8 +131,64 @@ def test_what_is_under_way_is_lost_and_every_client_sends_all_fields_again(one, 
 def test_the_log_has_all_of_a_consumer_group(of, noted):
     down = s.ConsumerMember()
     [outcome] = environment.failover(SETUP, 1, member(), down, SENT, None, (of,), ())
-    assert outcome.values == (0, member(full=True), down, LOST, None)  # no record is written
+    assert outcome.values == (0, member(full=True), down, LOST, None, (of,), ())  # no record is written
     assert bool(outcome.seen) is noted
+
+
+AWAY = record(epoch=NONE, away=True, state=s.RecordState.UNREVOKED)
+CLASSIC = UNREVOKED._replace(classic=True)
+TIMES_AWAY, TIMES_CLASSIC = "failover_times_away", "failover_times_classic"
+
+
+@pytest.mark.parametrize(
+    ("of", "switch", "timed"),
+    [
+        (AWAY, TIMES_AWAY, Parts(0)),
+        (AWAY, TIMES_CLASSIC, None),
+        (AWAY, "", None),
+        (AWAY._replace(state=s.RecordState.UNRELEASED), TIMES_AWAY, None),
+        (CLASSIC, TIMES_CLASSIC, CLASSIC.pending),
+        (CLASSIC, TIMES_AWAY, None),
+        (CLASSIC, "", None),
+        (CLASSIC._replace(state=s.RecordState.STABLE, timed=BOTH), TIMES_CLASSIC, None),  # it is lost
+        (UNREVOKED, TIMES_CLASSIC, None),  # that of a client of the consumer protocol is set anew or ends
+        (UNREVOKED, TIMES_AWAY, None),
+    ],
+)
+def test_a_failover_may_set_a_timeout_by_mistake(of, switch, timed):
+    decisions = frozenset({switch} - {""})
+    [(after,), ()] = environment.timed(replace(SETUP, coordinator=decisions), ((of,), ()))
+    assert after == of._replace(timed=timed)
+
+
+@pytest.mark.parametrize(
+    ("of", "late"),
+    [
+        (AWAY, False),
+        (AWAY._replace(timed=Parts(0)), True),
+        (CLASSIC._replace(timed=CLASSIC.pending), False),  # it is still to revoke that
+        (CLASSIC._replace(timed=Parts(BOTH & ~CLASSIC.pending)), True),
+    ],
+)
+def test_that_timeout_removes_who_owes_nothing_of_it(of, late):
+    outcomes = list(environment.stale_timeout(ME, (of,), member(), GROUP))
+    assert of.overdue is late
+    if not late:
+        assert outcomes == []
+        return
+    [outcome] = outcomes
+    assert outcome.values == (GROUP._replace(epoch=Generation(4)), ())
+    [seen] = outcome.seen
+    assert isinstance(seen, Expelled)
+    assert consumer_checks.timely(SETUP, seen)
+
+
+def test_who_went_away_while_it_revoked_is_seen_at_a_failover():
+    assert environment.pending_revocations(((UNREVOKED,), ())) == (
+        Noted("failover with a revocation pending"),
+    )
+    assert len(environment.pending_revocations(((AWAY,), ()))) == 2
+    assert environment.pending_revocations(((record(epoch=NONE, away=True),), ())) == ()
 
 
 @pytest.mark.parametrize(

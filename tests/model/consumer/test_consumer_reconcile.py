@@ -99,3 +99,13 @@ def test_an_epoch_is_accepted_if_it_is_the_members_or_the_one_before_with_what_i
     assert not accepts(one, p.Generation(1), p.Parts(0b100))
     assert not accepts(one, p.Generation(3), p.Parts(0))
     assert not accepts(record(epoch=p.NONE, previous=p.NONE), p.NONE, p.Parts(0))
+
+
+def test_a_timeout_of_a_failover_lasts_as_long_as_the_epoch() -> None:
+    """By mistake: a second revocation keeps the epoch, the target has another one."""
+    waits = record(state=UNREVOKED, assigned=p.Parts(0b011), pending=p.Parts(0b100), timed=p.Parts(0b100))
+    fields: Any = {"subscribed": p.Parts(0b111), "epoch": p.Generation(2), "shown": p.Generation(1)}
+    again = reconcile(waits, target=p.Parts(0b001), owned=p.Parts(0b011), others=p.Parts(0), **fields)
+    assert (again.epoch, again.pending, again.timed, again.overdue) == (1, 0b010, 0b100, True)
+    there = reconcile(waits, target=p.Parts(0b011), owned=p.Parts(0b011), others=p.Parts(0), **fields)
+    assert (there.epoch, there.timed, there.overdue) == (2, None, False)

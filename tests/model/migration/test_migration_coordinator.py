@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.consumer import state as s
+from rebalance_verifier.model.consumer.coordinator import returned
 from rebalance_verifier.model.group.observations import Noted, TurnedAway
 from rebalance_verifier.model.group.parts import (
     NONE,
@@ -26,7 +27,7 @@ from rebalance_verifier.model.group.parts import (
     Topics,
 )
 from rebalance_verifier.model.group.setup import MemberContext, Setup
-from rebalance_verifier.model.machine import Outcome
+from rebalance_verifier.model.machine import Event, Outcome
 from rebalance_verifier.model.migration.coordinator import (
     arrives,
     decides,
@@ -34,6 +35,7 @@ from rebalance_verifier.model.migration.coordinator import (
     join_phase_ends,
     refuses,
 )
+from rebalance_verifier.model.protocols import machine
 
 BOTH, P0, P1 = Parts(0b11), Parts(0b01), Parts(0b10)
 STABLE, UNREVOKED, UNRELEASED = s.RecordState
@@ -412,3 +414,36 @@ def test_a_static_member_of_a_full_group_comes_back(group: s.ConsumerGroup, swit
         done = answered(asking, group, record(), other=(), who=who)
         assert (done.values[0].error == FULL) is refused
         assert (TurnedAway(Slot(B), True) in done.seen) is refused
+
+
+# -- a rebalance timeout that a failover has set -------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "actions"),
+    [
+        ({"timed": None}, set()),  # a classic member has none
+        ({"timed": P0}, {"slow member"}),
+        ({"timed": P1}, {"stale timeout"}),
+    ],
+)
+def test_a_classic_member_has_a_timeout_after_a_failover_alone(fields: dict[str, Any], actions: set[str]):
+    """By mistake; it passes for a member that is slow, and for one that is not."""
+    built = machine(setup("failover_times_classic"))
+    revokes = record(state=UNREVOKED, assigned=P1, pending=P0, epoch=2, **fields)
+    at_work = s.ClassicMember(Life.UP, id=1, generation=Generation(2), topics=Topics(1), owned=BOTH)
+    state = built.initial[0]
+    for name, value in {"group": consumers(), "member B": at_work, "record B": (revokes,)}.items():
+        state = built.put(state, name, value)
+    found = {event.action for event, _ in built.outcomes(state) if event.who == B}
+    assert found & {"slow member", "stale timeout"} == actions
+
+
+def test_a_failover_sets_it_for_the_members_of_a_consumer_group():
+    built = machine(setup("failover_times_classic"))
+    revokes = record(state=UNREVOKED, pending=P0)
+    state = built.put(built.put(built.initial[0], "group", consumers()), "record B", (revokes,))
+    assert built.value(built.step(state, Event("failover")), "record B") == (revokes._replace(timed=P0),)
+    as_specified = machine(setup())
+    assert as_specified.value(as_specified.step(state, Event("failover")), "record B") == (revokes,)
+    assert returned(revokes._replace(timed=P0), 2).timed is None

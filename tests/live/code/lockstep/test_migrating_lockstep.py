@@ -143,6 +143,28 @@ def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: Simulation) -> None
 
 @needs_java
 @pytest.mark.slow
+def test_a_failover_times_a_classic_member_that_revokes(jvm: Simulation) -> None:
+    """Its next step neither ends the timeout nor sets it anew: it is removed in the middle of the second
+    revocation."""
+    setup = setup_of("migration-failover", members=3, partitions=3)
+    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    steps(one, "B start", "B join", "B request arrives", "join phase ends", "B response")
+    steps(one, "B request arrives", "leader decides", "B response", "A start", "A heartbeat")
+    steps(one, "A heartbeat arrives", "B beat", "B join", "B request arrives", "B response")
+    steps(one, "B request arrives", "B response", "failover", "C start", "C join", "C request arrives")
+    [record] = one.built.value(one.state, "record B")
+    assert record.timed == record.pending
+    steps(one, "B join", "B request arrives")
+    [record] = one.built.value(one.state, "record B")
+    assert record.pending
+    assert record.overdue
+    steps(one, "B stale timeout")
+    assert one.built.value(one.state, "record B") == ()
+
+
+@needs_java
+@pytest.mark.slow
 def test_whoever_waits_is_sent_back_where_a_full_classic_group_turns_another_away(jvm: Simulation) -> None:
     setup = setup_of("migration-crowded", members=3)
     one = MigratingLockstep(jvm, setup, machine(setup), NOW)

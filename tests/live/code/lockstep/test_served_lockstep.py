@@ -130,6 +130,24 @@ def test_a_full_group_turns_away_whom_it_does_not_know(jvm: Simulation) -> None:
     ]
 
 
+REVOKING = (
+    f"{joins('A')}, A reconcile, A assign, A acknowledge, A heartbeat, A heartbeat arrives, A answer, "
+    f"{joins('B')}, A heartbeat, A heartbeat arrives"
+)
+"""A, which has everything, is to give something up to B."""
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_failover_times_a_static_member_that_is_away(jvm: Simulation) -> None:
+    """It left while it had to revoke, and has nothing to revoke any more; Kafka removes it."""
+    setup = setup_of("consumer-static")
+    one = ServedLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    plays(one, f"{REVOKING}, A close, failover, A stale timeout")
+    assert one.built.value(one.state, "record A") == ()
+
+
 @needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize(

@@ -29,11 +29,11 @@ def test_a_step_of_an_exploration_is_single_messages():
     )
     started = built.step(built.initial[0], Event("start", 0))
     joined = built.step(started, Event("heartbeat", 0, "A t-0"))
-    steps = singly(fine, started, 0, joined)
+    steps = singly(fine, started, Event("heartbeat", 0, "A t-0"), joined)
     assert [event.action for event in steps] == ["heartbeat", "heartbeat arrives", "answer"]
-    assert singly(fine, built.initial[0], 0, started) == [Event("start", 0)]
+    assert singly(fine, built.initial[0], Event("start", 0), started) == [Event("start", 0)]
     with pytest.raises(ValueError, match="no 6 steps of 1 lead there"):
-        singly(fine, started, 1, joined)
+        singly(fine, started, Event("heartbeat", 1), joined)
 
 
 def test_one_that_changes_nothing_is_steps_too():
@@ -52,8 +52,27 @@ def test_one_that_changes_nothing_is_steps_too():
         state = built.step(state, event)
     again = built.step(state, Event("heartbeat", 0))
     assert again == state
-    steps = [event.action for event in singly(fine, state, 0, again)]
+    steps = [event.action for event in singly(fine, state, Event("heartbeat", 0), again)]
     assert steps == ["heartbeat", "heartbeat arrives", "answer", "lose"]
+
+
+def test_a_step_that_is_one_message_is_not_another_one_that_leads_there():
+    """The session of who is away may expire too, and nobody breaks a clause by that."""
+    setup = SERVED_SHOWN["failover_times_away"].setup()
+    built, fine = (
+        consumer_machine(setup),
+        consumer_machine(replace(setup, steps="fine", budget=UNLIMITED_FAULTS)),
+    )
+    state = built.initial[0]
+    for event in (
+        *(Event("start", 0), Event("heartbeat", 0, "A t-0 t-1"), Event("start", 1)),
+        *(Event("heartbeat", 1, "A t-0, B t-1"), Event("heartbeat", 0), Event("close", 0)),
+        Event("failover"),
+    ):
+        state = built.step(state, event)
+    late, expires = Event("stale timeout", 0, "id 1"), Event("session expires", 0, "id 1")
+    assert built.step(state, late) == built.step(state, expires)
+    assert singly(fine, state, late, built.step(state, late)) == [late]
 
 
 @needs_java
