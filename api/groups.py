@@ -359,12 +359,13 @@ def code_machine(
     from rebalance_verifier.base.processes.tools import ToolError
     from rebalance_verifier.live.code.replay.attempts import code_releases
     from rebalance_verifier.live.code.search import stateful
+    from rebalance_verifier.live.code.search.setups import search_setup
     from rebalance_verifier.live.code.simulation import Simulation
 
     chosen = sized(group, size)
     with judging(ValueError, ToolError):
-        setup = chosen.named.code_setup(chosen.size)
         releases = code_releases(code if ":" in code else f"code:{code}")
+        setup = search_setup(chosen.named, chosen.size, releases)
         simulation = Simulation([releases.coordinator], releases.consumers)
     with simulation:
         given = {"clauses": several(clauses)} if clauses else {}

@@ -106,6 +106,7 @@ def searched(plan: CodeSearchPlan, options: argparse.Namespace, option: str) -> 
 def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     from rebalance_verifier.explore.groups.scenarios import ScenarioError, ScenarioSize
     from rebalance_verifier.live.code.replay.attempts import code_releases
+    from rebalance_verifier.live.code.search.setups import search_setup
     from rebalance_verifier.live.code.search.walks import UNLIMITED_FAULTS, CodeSearchPlan
 
     with usage_errors(ValueError, option="--on"):
@@ -113,8 +114,8 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     most = options.max_faults
     kinds = faults(options.faults)
     size = ScenarioSize(members=options.members, partitions=options.partitions, faults=kinds, budget=most)
-    with usage_errors(ScenarioError):
-        setup = chosen.code_setup(size)
+    with usage_errors(ScenarioError, ValueError):
+        setup = search_setup(chosen, size, releases)
     if not options.dfs and most is None:
         setup = replace(setup, budget=UNLIMITED_FAULTS)
     depth = (6 if options.depth is None else options.depth) if options.dfs else None

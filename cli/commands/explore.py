@@ -90,7 +90,7 @@ def add(commands: Any) -> argparse.ArgumentParser:
     code = parser.add_argument_group(
         "Kafka's own code instead of the model (deterministic simulation)",
         "Random walks through released consumers and a released coordinator; with --dfs, all runs of "
-        "--depth steps of a settled group.",
+        "--depth steps of a settled group. Members of the consumer protocol are clients of the model.",
     )
     add_options(code, "--on", "--jobs", "--time-limit")
 

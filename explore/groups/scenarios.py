@@ -180,12 +180,6 @@ class NamedScenario:
                 raise ScenarioError(f"{self.name}: {fault!r} is a fault of {' and '.join(others)}")
         return faults
 
-    def code_setup(self, size: ScenarioSize) -> Setup:
-        """Return the setup for a search of Kafka's own code. Raises ScenarioError, also where none is."""
-        if refusal := self.protocol.refusal("explore --on"):
-            raise ScenarioError(refusal)
-        return self.setup(size)
-
     def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
         """Return where the runs of a setup come from: what was chosen of ``size``, for a trace; an
         ``assignor`` of somebody's own by the name that its factory knows it by."""

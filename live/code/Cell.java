@@ -187,6 +187,11 @@ public final class Cell {
             case "drop":
                 drop(chosen(requests, command, "request"));
                 break;
+            case "cut":
+                Member played = member(command);
+                refuseUnless(played.consumer == null, "member " + played.index + " has a process: disconnect it");
+                cutOff(played, null, command.get("arrive"));
+                break;
             case "respond":
                 respond(chosen(responses, command, "response"));
                 break;

@@ -94,7 +94,7 @@ def consumer_machine(setup: Setup) -> Machine:
         components=names,
         initial=(tuple(initial_value(setup, name) for name in names),),
         actions=actions,
-        views=tuple(_views(setup, mes)),
+        views=tuple(views(setup, mes)),
         labels=Labels(epochs, relabel),
         symmetries=tuple(symmetries(setup, names)),
         describe=description(setup, names),
@@ -333,7 +333,8 @@ def _share(setup: Setup, m: AnyMember) -> tuple[Parts, Parts]:
     return (m.owned, setup.parts(m.topics)) if m.life is Life.UP else (Parts(0), Parts(0))
 
 
-def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
+def views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
+    """Yield all views of a consumer group of ``setup``."""
     yield from group_views(setup)
     for me in mes:
         a = letter(me.slot)

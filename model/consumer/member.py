@@ -274,7 +274,7 @@ def subscribe(me: MemberContext, member: ConsumerMember) -> Iterator[Outcome]:
         yield Outcome((member._replace(state=ClientState.JOINING, topics=topics),))
 
 
-def _departs(me: MemberContext, member: ConsumerMember, *, close: bool) -> tuple[ConsumerMember, Seen]:
+def departs(me: MemberContext, member: ConsumerMember, *, close: bool) -> tuple[ConsumerMember, Seen]:
     """onPartitionsRevoked of everything, lost where there is no membership; then nothing is owned."""
     reset = member.epoch == NONE
     call = Call.LOST if reset else Call.REVOKED
@@ -284,7 +284,7 @@ def _departs(me: MemberContext, member: ConsumerMember, *, close: bool) -> tuple
     return ConsumerMember(life=Life.UP, stage=member.stage, id=member.id), calls
 
 
-def _leaving(me: MemberContext, member: ConsumerMember, *, static: bool) -> Beat | None:
+def leaving(me: MemberContext, member: ConsumerMember, *, static: bool) -> Beat | None:
     """Return the heartbeat that leaves; a static member goes away with -2. One that has no epoch sends
     none."""
     if member.epoch == NONE and member.state is not ClientState.JOINING:
@@ -329,8 +329,8 @@ def close(
 ) -> Leaves:
     """``close()``; a restart may follow."""
     if works(member):
-        after, calls = _departs(me, member, close=True)
-        beat = _leaving(me, member, static=me.static)
+        after, calls = departs(me, member, close=True)
+        beat = leaving(me, member, static=me.static)
         for now, records, choice, seen in _left(me, wire, beat, group, cluster, book):
             yield Outcome((budget - 1, after, None, None, now, *records), choice, (*calls, *seen))
 
@@ -347,8 +347,8 @@ def unsubscribe(
 ) -> Leaves:
     """``unsubscribe()``; the application may subscribe again."""
     if works(member) and member.topics:
-        after, calls = _departs(me, member, close=False)
-        beat = _leaving(me, member, static=me.static)
+        after, calls = departs(me, member, close=False)
+        beat = leaving(me, member, static=me.static)
         for now, records, choice, seen in _left(me, wire, beat, group, cluster, book):
             yield Outcome((budget - 1, after, None, stray, now, *records), choice, (*calls, *seen))
 
@@ -367,7 +367,7 @@ def max_poll(
     if not beats(member) or member.state not in INSIDE:
         return
     after = fenced(me, member, ClientState.STALE)
-    beat = _leaving(me, member, static=me.static)
+    beat = leaving(me, member, static=me.static)
     for now, records, choice, seen in _left(me, wire, beat, group, cluster, book):
         yield Outcome((budget - 1, after, None, stray, now, *records), choice, seen)
 
@@ -393,7 +393,7 @@ def leave_lost(
     """It leaves, and nobody hears of it: its session has to end, or it joins again before that."""
     if works(member) and member.epoch != NONE:
         for closes in (False, True):
-            after, calls = _departs(me, member, close=closes)
+            after, calls = departs(me, member, close=closes)
             kept = None if closes else stray
             yield Outcome((budget - 1, after, None, kept), "close" if closes else "unsubscribe", calls)
         late = fenced(me, member, ClientState.STALE)

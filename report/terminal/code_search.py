@@ -10,6 +10,7 @@ from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.live.code.search.findings import CodeFinding
 from rebalance_verifier.live.code.search.walks import CodeSearchResult
 from rebalance_verifier.model.classic.describe import event_text
+from rebalance_verifier.model.group.setup import CONSUMER, MIGRATION
 from rebalance_verifier.report.frame import labelled
 
 
@@ -32,6 +33,13 @@ def render(result: CodeSearchResult, subject: str, paths: Mapping[tuple[str, str
     return "\n".join(lines)
 
 
+CLIENTS = {
+    CONSUMER: "of the model, as their releases are known",
+    MIGRATION: "Kafka's own where they speak the classic protocol, else of the model",
+}
+"""By group protocol, which clients are not all Kafka's own code."""
+
+
 def how_found(one: CodeFinding) -> str:
     """Return how often, and how long the shortest run is."""
     rest = ", then nothing goes wrong any more" if one.in_peace else ""
@@ -46,8 +54,9 @@ def facts(result: CodeSearchResult) -> list[tuple[str, str]]:
     ends = ", ".join(f"{how} {times:,}" for how, times in sorted(seen.endings.items()))
     return [
         ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
+        *([("clients", clients)] if (clients := CLIENTS.get(plan.setup.protocol)) else []),
         ("at rest", f"the group {ends}" if ends else "not asked"),
-        ("asked", ", ".join(plan.clauses)) if plan.assignor else ("not asked", ", ".join(result.not_asked)),
+        ("asked", ", ".join(plan.asked)) if plan.assignor else ("not asked", ", ".join(result.not_asked)),
         *([("stopped", result.stopped)] if result.stopped else []),
     ]
 
@@ -66,7 +75,7 @@ def data(result: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict
         "steps": seen.steps,
         "taken": dict(sorted(seen.taken.items())),
         "endings": dict(sorted(seen.endings.items())),
-        "asked": sorted(plan.clauses),
+        "asked": sorted(plan.asked),
         "not_asked": result.not_asked,
         "findings": [
             {

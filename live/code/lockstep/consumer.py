@@ -23,6 +23,7 @@ from rebalance_verifier.live.code.answers import (
 )
 from rebalance_verifier.live.code.lockstep.classic import LEFT, Agreement, Disagreement
 from rebalance_verifier.live.code.lockstep.deviations import COUNTED_ANEW
+from rebalance_verifier.live.code.replay.beats import fields_of
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
 from rebalance_verifier.live.code.simulation import (
@@ -50,8 +51,6 @@ def limits(setup: Setup) -> Mapping[str, object]:
     names = ("group.max.size", "group.consumer.max.size")
     return {} if setup.max_size is None else dict.fromkeys(names, setup.max_size)
 
-
-REBALANCE_MS = 60_000
 
 OF_THE_GROUP = frozenset(
     (
@@ -258,20 +257,15 @@ class ServedLockstep(RunNames):
 
     def _sends(self, who: int, beat: s.Beat, *, left: bool = False) -> None:
         """``left``: on a connection that broke; it has every field, or no news of the subscription."""
-        epochs = {s.BeatKind.JOIN: 0, s.BeatKind.LEAVE: -1, s.BeatKind.AWAY: -2}
-        fields: JsonLine = {
-            "member_id": self._real[who, beat.id],
-            "generation": epochs[beat.kind] if beat.kind in epochs else self._kafka(beat.epoch),
-            "instance": self._instance(who),
-        }
-        if beat.kind in (s.BeatKind.JOIN, s.BeatKind.STEADY):
-            if beat.full or not left:
-                fields["topics"] = self.names(beat.topics)
-            if beat.owned is not None:
-                fields["partitions"] = self._partitions(beat.owned)
-            if beat.full:
-                fields["rebalance_ms"] = REBALANCE_MS
-        self._exchange({"do": "send", "member": who, "api": "CONSUMER_GROUP_HEARTBEAT", **fields})
+        fields = fields_of(
+            beat,
+            self._kafka(beat.epoch),
+            member_id=self._real[who, beat.id],
+            instance=self._instance(who),
+            topics=self.names(beat.topics) if beat.full or not left else None,
+            owned=None if beat.owned is None else self._partitions(beat.owned),
+        )
+        self._exchange({"do": "send", "member": who, **fields})
 
     def _commits(self, who: int, commit: Any) -> None:
         """One commit for each partition: Kafka may store some of them only."""

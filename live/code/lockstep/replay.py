@@ -17,7 +17,7 @@ from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replaye
 from rebalance_verifier.live.code.lockstep.migration import DECIDES, ENDS
 from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.reproduce import possible, singly
-from rebalance_verifier.live.code.lockstep.setups import UNLIMITED_FAULTS, decisions_at, refuse_older
+from rebalance_verifier.live.code.lockstep.setups import UNLIMITED_FAULTS, decisions_at
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.decisions import DECISIONS
@@ -53,7 +53,7 @@ def replay_in_step(
     it, the release alone is played: in step with that, the code goes another way than the run. Raises
     ScenarioError for releases without such groups, CannotHappenError when the model does not allow the run.
     """
-    refuse_older(f"a run of {run.clause}", releases)
+    releases.refuse_without_consumer_groups(f"a run of {run.clause}")
     if strange := strange_clients(run.setup, releases):
         result = _result(run, releases, run.setup)
         result.stopped = f"its clients are the model's here, and no release named is known for: {strange}"

@@ -20,8 +20,8 @@ from rebalance_verifier.explore.random.judge import Judge
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Disagreement
 from rebalance_verifier.live.code.lockstep.consumer import ServedLockstep
-from rebalance_verifier.live.code.lockstep.setups import REWRITTEN, UNLIMITED_FAULTS, decisions_at
-from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.lockstep.setups import UNLIMITED_FAULTS, decisions_at
+from rebalance_verifier.live.code.replay.group import REWRITTEN, CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.observed import (
     ABSENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
-from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.replay.group import REWRITTEN, CodeReleases
 from rebalance_verifier.model.bugs.profiles import profile_of_code
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.group.setup import CLASSIC, Setup
@@ -18,9 +18,6 @@ ALWAYS = ("session timeout", "slow member")
 
 KNOW_RACKS = "3.5.0"
 """The first release whose consumers look where replicas are (KIP-881)."""
-
-REWRITTEN = "4.0.0"
-"""The first release whose broker runs by default the coordinator that a simulation runs of every release."""
 
 FOLLOWS = "4.2.0"
 """The first release in which a member that revokes gives up at once what it does not subscribe to any
@@ -64,7 +61,7 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
 
 def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeReleases) -> Setup:
     """Return the setup of a consumer group (KIP-848), whose target is Kafka's to choose."""
-    refuse_older(scenario.name, releases)
+    releases.refuse_without_consumer_groups(scenario.name)
     chosen = scenario.setup(replace(size, naming="every"))
     if "resubscribe" in chosen.faults and version(releases.coordinator) < version(FOLLOWS):
         raise ScenarioError(
@@ -75,16 +72,6 @@ def served_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
     return replace(
         chosen, faults=tuple(faults), coordinator=decisions_at(chosen.coordinator, releases.coordinator)
     )
-
-
-def refuse_older(what: str, releases: CodeReleases) -> None:
-    """Raise ScenarioError for releases that have no consumer groups; ``what`` is to be played on them."""
-    for side, oldest in (
-        ("a coordinator", releases.coordinator),
-        ("a consumer", min(releases.consumers, key=version)),
-    ):
-        if version(oldest) < version(REWRITTEN):
-            raise ScenarioError(f"{what}: {side} of {oldest} has no such groups")
 
 
 def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:

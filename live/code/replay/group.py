@@ -3,12 +3,13 @@ terms."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.base.text import cut
+from rebalance_verifier.explore.groups.scenarios import ScenarioError
 from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.naming import RunNames
 from rebalance_verifier.live.code.answers import (
@@ -23,6 +24,7 @@ from rebalance_verifier.live.code.answers import (
 )
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch, slot_of
 from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
+from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.classic.errors import FATAL
 from rebalance_verifier.model.classic.state import JoinOk, Refused
 from rebalance_verifier.model.group import parts as p
@@ -53,6 +55,9 @@ RETENTION = 61_000
 """Milliseconds after which an empty group has no offsets any more."""
 
 
+REWRITTEN = "4.0.0"
+"""The first release whose broker runs by default the coordinator that a simulation runs of every release."""
+
 NO_AUTOMATIC_COMMIT = {"auto.commit.interval.ms": 1 << 30}
 """Automatic commits come before a join, when a consumer is closed, and never by themselves."""
 
@@ -71,6 +76,16 @@ class CodeReleases:
     def of(self, slot: int) -> str:
         """Return the release of a member."""
         return self.consumers[slot % len(self.consumers)]
+
+    def refuse_without_consumer_groups(self, what: str, slots: Collection[int] = ()) -> None:
+        """Raise ScenarioError for releases that have no consumer groups; ``what`` is to be played on them.
+
+        ``slots``: who is in them, if it is not everybody.
+        """
+        oldest = min(map(self.of, slots) if slots else self.consumers, key=version)
+        for side, release in (("a coordinator", self.coordinator), ("a consumer", oldest)):
+            if version(release) < version(REWRITTEN):
+                raise ScenarioError(f"{what}: {side} of {release} has no such groups")
 
     def __str__(self) -> str:
         if self.consumers == (self.coordinator,):
@@ -162,7 +177,7 @@ class CodeGroup(RunNames):
         Raises NotEnabled, SimulationBroken, SimulationDied.
         """
         slots, topics = self.setup.slots, self.counts(self.setup.exist)
-        settings = [self.settings(slot, 0, f"{self._ranks[slot]:x}{letter(slot)}") for slot in slots]
+        settings = [self.settings(slot, 0, self.client(slot)) for slot in slots]
         config = self.broker(limited=not self.setup.lowers)
         self.simulation.create(
             self.releases.coordinator, settings, topics, config, self.racks(self.setup.exist)
@@ -183,13 +198,21 @@ class CodeGroup(RunNames):
             release=self.releases.of(slot),
             assignors=consumer.stages[stage].assignors,
             topics=tuple(self.names(consumer.subscriptions[0])),
-            instance=None if consumer.instance is None else f"{client}i",  # member ids begin with it
+            instance=self.instance(slot, client),
             client=client,
             config={"enable.auto.commit": str(self.commits).lower()}
             | ({} if consumer.rack is None else {"client.rack": consumer.rack})
             | ({} if consumer.stages[stage].leaves else STAYS_ON_CLOSE)
             | NO_AUTOMATIC_COMMIT,
         )
+
+    def client(self, slot: int) -> str:
+        """Return the client id of a slot, with which its member ids begin."""
+        return f"{self._ranks[slot]:x}{letter(slot)}"
+
+    def instance(self, slot: int, client: str = "") -> str | None:
+        """Return the ``group.instance.id`` of a static member: its member ids begin with it."""
+        return None if self.setup.consumers[slot].instance is None else f"{client or self.client(slot)}i"
 
     def views(self, member: CodeMember) -> Mapping[str, Any]:
         """Return what the clauses about states ask of a member, as Kafka has it."""
@@ -431,7 +454,7 @@ def told_to_lead(config: ConsumerConfig, answer: JoinOk) -> bool:
     return answer.leader and not (answer.skip and "static_leader_returns_as_follower" in config.decisions)
 
 
-_STATES = {one.value: one for one in p.MemberState}
+STATES = {one.value: one for one in p.MemberState}
 """MemberState of Kafka by name; before 2.7 REBALANCING stands for both states of a rebalance."""
 
 _THROWN = {f"{ERRORS}GroupMaxSizeReachedException": p.Error.GROUP_MAX_SIZE_REACHED.value}
@@ -467,7 +490,7 @@ def made_of(
         who=member.slot,
         api=api,
         error=error,
-        state=_STATES.get(before.state, p.MemberState.PREPARING),
+        state=STATES.get(before.state, p.MemberState.PREPARING),
         same=same,
         reset=not keeps_id or (after.generation == p.NONE and before.generation != p.NONE),
         keeps_id=keeps_id,

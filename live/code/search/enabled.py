@@ -8,13 +8,16 @@ is late is at work is a fault.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from rebalance_verifier.live.code.answers import ConsumerState
+from rebalance_verifier.live.code.answers import ConsumerState, ServedGroup
+from rebalance_verifier.live.code.replay.beats import HEARTBEAT
+from rebalance_verifier.live.code.search import clients
+from rebalance_verifier.live.code.search.choice import ARRIVES, OF_ID, CodeChoice
+from rebalance_verifier.live.code.search.clients import client_choices
 from rebalance_verifier.live.code.search.group import FOUND, SearchedGroup
 from rebalance_verifier.model.bugs.releases import version
 from rebalance_verifier.model.group.parts import NONE, each
-from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.group.setup import CLASSIC, Setup, letter
 from rebalance_verifier.model.machine import NOBODY, Event
 
 STEPS = (
@@ -31,43 +34,20 @@ FAULTS = (
 )  # fmt: skip
 """What goes wrong, and what an application asks for."""
 
-_ACTS = {
-    **dict.fromkeys(("join", "complete", "poll"), "poll"),
-    **dict.fromkeys(("receive", "assign", "late answer"), "receive"),
-    **dict.fromkeys(
-        ("join request", "sync request", "leader sync", "leave request", "late request arrives"), "arrive"
-    ),
-    **dict.fromkeys(("session expires", "session timeout"), "session"),
-}
-_PHASE = {"join phase ends": "rebalance", "rebalance timeout": "sync", "slow member": "sync"}
-ARRIVES = "arrives"
-"""The choice of an end of a connection: what was sent on it still arrives."""
+SERVED_STEPS = (
+    "heartbeat arrives", "left heartbeat arrives", "answer", "lose", "reconcile", "revoke", "acknowledge",
+    "bounce",
+)  # fmt: skip
+"""What else a group with members of the consumer protocol does; that they are bounced is no fault."""
+
+SERVED_FAULTS = ("member removed", "group expires", "left behind")
+
+BOUNCE = "bounce"
+"""A step of its own kind: it is none of a group that is left in peace."""
 
 OLD = "abandoned join"
 LOADING = "loading"
 _OTHERS = {"Heartbeat": "heartbeat", "OffsetCommit": "commit"}
-
-
-@dataclass(frozen=True, slots=True)
-class CodeChoice:
-    """Something that can happen. ``act``: what is done; ``fault``: whether it draws on the budget."""
-
-    act: str
-    event: Event
-    fault: bool = False
-
-    @property
-    def key(self) -> tuple[str, int, str]:
-        """Return what it is, whatever it is called."""
-        return key(self.event)
-
-
-def key(event: Event) -> tuple[str, int, str]:
-    """Return what an event is, whatever it is called: a run of one release is played on another by it."""
-    if event.action in _PHASE:
-        return ("rebalance" if event.choice != "sync" else "sync"), NOBODY, ""
-    act = _ACTS.get(event.action, event.action)
-    return act, event.who, "" if act in ("receive", "arrive", "poll") else event.choice
 
 
 def choices(group: SearchedGroup, faults: Sequence[str]) -> list[CodeChoice]:
@@ -84,16 +64,34 @@ def choices(group: SearchedGroup, faults: Sequence[str]) -> list[CodeChoice]:
 def _members(group: SearchedGroup, faults: Sequence[str]) -> Iterator[CodeChoice]:
     for slot in group.setup.slots:
         if (stray := next(iter(group.strays(slot)), None)) is not None:
-            yield CodeChoice("stray", Event(OLD, slot, "" if stray.api == "JoinGroup" else stray.api))
-        consumer = group.state.members[slot]
-        if consumer is None:
+            yield CodeChoice("stray", _stray(slot, stray.api))
+        if not group.is_up(slot):
             if slot not in group.memory.given_up:
                 yield CodeChoice("start", Event("start", slot))
             continue
+        if BOUNCE in faults and _is_next(group, slot):
+            yield CodeChoice(BOUNCE, Event(BOUNCE, slot))
+        if group.is_played(slot):
+            yield from client_choices(group, slot, faults)
+            continue
+        consumer = group.state.members[slot]
+        assert consumer is not None
         yield from _messages(group, slot)
         yield from _application(group, slot, consumer)
         if faults:
             yield from _trouble(group, slot, consumer)
+
+
+def _stray(slot: int, api: str) -> Event:
+    if api == HEARTBEAT:
+        return Event("left heartbeat arrives", slot)
+    return Event(OLD, slot, "" if api == "JoinGroup" else api)
+
+
+def _is_next(group: SearchedGroup, slot: int) -> bool:
+    """Check whether a member may be bounced: a round begins when all have finished the one before."""
+    done = [group.memory.stages.get(one, 0) for one in group.setup.slots]
+    return done[slot] == min(done) and done[slot] + 1 < len(group.setup.consumers[slot].stages)
 
 
 def _messages(group: SearchedGroup, slot: int) -> Iterator[CodeChoice]:
@@ -153,7 +151,17 @@ def beat(group: SearchedGroup, slot: int) -> object:
     known, consumer = group.state.coordinator, group.state.members[slot]
     assert consumer is not None
     ids = tuple(one.id for one in known.members)
-    return known.state, known.generation, ids, consumer.state, consumer.generation, consumer.member_id
+    served = None if known.consumer is None else (known.consumer, group.memory.partition_count)
+    own = consumer.state, consumer.generation, consumer.member_id
+    return known.state, known.generation, ids, *own, served
+
+
+def beats_on(group: SearchedGroup, slot: int) -> bool:
+    """Check whether a member sends heartbeats as long as it runs."""
+    if group.is_played(slot):
+        return slot in group.memory.clients and clients.beats_on(group.memory.clients[slot])
+    consumer = group.state.members[slot]
+    return consumer is not None and consumer.heartbeats and consumer.coordinator_known
 
 
 def _trouble(group: SearchedGroup, slot: int, consumer: ConsumerState) -> Iterator[CodeChoice]:
@@ -193,21 +201,46 @@ def _trouble(group: SearchedGroup, slot: int, consumer: ConsumerState) -> Iterat
 
 def _coordinator(group: SearchedGroup, faults: Sequence[str]) -> Iterator[CodeChoice]:
     coordinator = group.state.coordinator
+    if coordinator.consumer is not None:
+        yield from _served(group, coordinator.consumer)
+        return
     if coordinator.state == "PREPARING_REBALANCE":
         missing = [one.id for one in coordinator.members if not one.joining]
         yield _phase("join", group, [*missing, *coordinator.pending_joins])
     elif coordinator.state == "COMPLETING_REBALANCE" and coordinator.pending_syncs:
         yield _phase("sync", group, coordinator.pending_syncs)
     for one in (*(member.id for member in coordinator.members), *coordinator.pending_joins):
-        slot, number = group.slot(one), f"id {group.number(one)}"
-        busy = group.at_work(one)
-        yield CodeChoice(
-            "session", Event("session timeout" if busy else "session expires", slot, number), busy
-        )
+        yield _session(group, one)
     if coordinator.state is not None:
         yield CodeChoice("failover", Event("failover"), True)
         if any(one.api == "SyncGroup" for slot in group.setup.slots for one in group.queue(slot)):
             yield CodeChoice("failover", Event("failover", NOBODY, LOADING), True)
+
+
+def _session(group: SearchedGroup, member_id: str) -> CodeChoice:
+    busy = group.at_work(member_id)
+    return CodeChoice(
+        "session", _of_id(group, "session timeout" if busy else "session expires", member_id), busy
+    )
+
+
+def _of_id(group: SearchedGroup, action: str, member_id: str) -> Event:
+    return Event(action, group.slot(member_id), f"{OF_ID}{group.number(member_id)}")
+
+
+def _served(group: SearchedGroup, known: ServedGroup) -> Iterator[CodeChoice]:
+    """Yield what may happen to a consumer group: each timer of a member that is set, and faults."""
+    for one in known.members:
+        if group.timer("session", one.id):
+            yield _session(group, one.id)
+        if group.timer("rebalance", one.id):
+            busy = group.at_work(one.id)
+            name = "slow member" if busy else "rebalance timeout"
+            yield CodeChoice("slow", _of_id(group, name, one.id), busy)
+        yield CodeChoice("member removed", _of_id(group, "member removed", one.id), True)
+    if not known.members:
+        yield CodeChoice("group expires", Event("group expires"), True)
+    yield CodeChoice("failover", Event("failover"), True)
 
 
 def _phase(phase: str, group: SearchedGroup, missing: Sequence[str]) -> CodeChoice:
@@ -225,7 +258,8 @@ def _cluster(setup: Setup, group: SearchedGroup, faults: Sequence[str]) -> Itera
         return
     for number, parts in enumerate(setup.topics):
         some, every = each(parts & group.memory.partition_count), each(parts)
-        if len(some) < len(every):
+        # A topic that is made again is another one to Kafka; here it has the id of the one before.
+        if len(some) < len(every) and (some or setup.protocol == CLASSIC):
             name = str(setup.partition(every[len(some)]))
             yield CodeChoice("topics", Event("topic grows", NOBODY, name), True)
         if len(some) > 1:
@@ -234,10 +268,20 @@ def _cluster(setup: Setup, group: SearchedGroup, faults: Sequence[str]) -> Itera
             yield CodeChoice("topics", Event("topic deleted", NOBODY, group.topics[number]), True)
 
 
+def faults_of(setup: Setup) -> tuple[str, ...]:
+    """Return the kinds of faults of a group that a search can bring about, and that members are bounced."""
+    known = FAULTS if setup.protocol == CLASSIC else (*FAULTS, *SERVED_FAULTS)
+    bounced = any(len(consumer.stages) > 1 for consumer in setup.consumers)
+    return (*(one for one in setup.faults if one in known), *((BOUNCE,) if bounced else ()))
+
+
 def actions(setup: Setup) -> list[tuple[str, int, bool]]:
     """Return all names that choices of a group have, by member: what a mood is about."""
     everybody = [NOBODY, *setup.slots]
-    return [(name, who, name in FAULTS) for name in (*STEPS, *FAULTS) for who in everybody]
+    served = setup.protocol != CLASSIC
+    steps = (*STEPS, *(SERVED_STEPS if served else ()))
+    faults = (*FAULTS, *(SERVED_FAULTS if served else ()))
+    return [(name, who, name in faults) for name in (*steps, *faults) for who in everybody]
 
 
 def title(event: Event) -> str:

@@ -24,7 +24,8 @@ import time
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from rebalance_verifier.live.code.search.enabled import CodeChoice
+from rebalance_verifier.live.code.search.choice import CodeChoice
+from rebalance_verifier.live.code.search.clients import OWN
 from rebalance_verifier.live.code.search.findings import Searched
 from rebalance_verifier.live.code.search.group import SearchedGroup
 from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode
@@ -44,6 +45,10 @@ def footprint(group: SearchedGroup, choice: CodeChoice) -> Footprint:
     everything = frozenset((*group.setup.slots, THE_COORDINATOR))
     if choice.act == "arrive" and choice.event.action != "leave request":
         return frozenset((THE_COORDINATOR,))
+    if choice.event.who >= 0 and group.is_played(choice.event.who):
+        if choice.act in OWN:
+            return frozenset((choice.event.who,))
+        return frozenset((choice.event.who, THE_COORDINATOR)) if choice.act == "heartbeat" else everything
     if choice.act == "receive" or (choice.act == "poll" and not group.commits):
         consumer = group.state.members[choice.event.who]
         if consumer is not None and consumer.coordinator_known:

@@ -6,7 +6,7 @@ the last. What was sent on a connection that has ended may still arrive, and nob
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from copy import copy
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
@@ -23,9 +23,11 @@ from rebalance_verifier.live.code.answers import (
 from rebalance_verifier.live.code.replay.coordinator import CoordinatorWatch
 from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, CodeReleases
 from rebalance_verifier.live.code.simulation import Simulation, SimulationMember
-from rebalance_verifier.model.group.parts import Topics
-from rebalance_verifier.model.group.setup import Setup
+from rebalance_verifier.model.consumer.state import Beat, ConsumerMember
+from rebalance_verifier.model.group.parts import Life, Parts, Topics
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Setup, letter
 from rebalance_verifier.model.machine import Event
+from rebalance_verifier.properties.group.clauses import most_rounds
 
 FOUND = "FindCoordinator"
 """Goes to any node, not to the coordinator."""
@@ -70,6 +72,16 @@ class SearchMemory:
     """Partitions that exist."""
     responses: dict[int, SimulationResponse] = field(default_factory=dict)
     """Number of a request -> its response."""
+    stages: dict[int, int] = field(default_factory=dict)
+    """Slot -> the stage of its configuration, once it was bounced."""
+    clients: dict[int, ConsumerMember] = field(default_factory=dict)
+    """Slot -> its client, where it speaks the consumer protocol."""
+    beats: dict[int, Beat] = field(default_factory=dict)
+    """Slot -> the heartbeat of its client whose answer it waits for."""
+    sent_beats: dict[int, Beat] = field(default_factory=dict)
+    """Number of a request -> the heartbeat that it is."""
+    sent_views: dict[int, tuple[object, ConsumerMember]] = field(default_factory=dict)
+    """Slot -> how the coordinator and its client stood when this sent its last heartbeat."""
 
     def copied(self) -> SearchMemory:
         """Return one that changes on its own."""
@@ -79,6 +91,8 @@ class SearchMemory:
             subscriptions=dict(self.subscriptions), last_heartbeat_views=dict(self.last_heartbeat_views),
             disconnected=dict(self.disconnected), pending_requests=dict(self.pending_requests),
             responses=dict(self.responses),
+            stages=dict(self.stages), clients=dict(self.clients), beats=dict(self.beats),
+            sent_beats=dict(self.sent_beats), sent_views=dict(self.sent_views),
         )  # fmt: skip
 
 
@@ -116,7 +130,7 @@ class SearchedGroup(CodeGroup):
             member.forget()
             member.delayed_request, member.sent_requests = None, {}
             member.last_assignment = 0
-            member.eager = self.setup.consumers[member.slot].stages[0].eager
+            member.eager = self._is_eager(member.slot, 0)
         self.memory = SearchMemory(partition_count=self.setup.exist)
         self.watch = CoordinatorWatch(self.setup, self.at_work)
         self.seen, self.refreshed, self.commands = [], [], []
@@ -126,11 +140,43 @@ class SearchedGroup(CodeGroup):
             super().begin()
             self._created = True
 
+    def _is_eager(self, slot: int, stage: int) -> bool:
+        config = self.setup.consumers[slot].stages[stage]
+        return config.group_protocol == CLASSIC and config.eager
+
+    def bounced(self, slot: int) -> None:
+        """Give a slot, whose process has ended, the configuration of its next stage."""
+        stage = self.memory.stages.get(slot, 0) + 1
+        self.memory.stages[slot] = stage
+        self.members[slot].eager = self._is_eager(slot, stage)
+        self.memory.clients.pop(slot, None)
+
+    def changed_settings(self, slot: int) -> JsonLine:
+        """Return the settings of a process that are not those of the slot's first stage."""
+        stage = self.memory.stages.get(slot, 0)
+        settings = self.settings(slot, stage, self.client(slot)).settings()
+        return {"assignors": settings["assignors"]} if stage else {}
+
+    def is_played(self, slot: int) -> bool:
+        """Check whether a member speaks the consumer protocol: its client is the model's."""
+        stage = self.memory.stages.get(slot, 0)
+        return self.setup.consumers[slot].stages[stage].group_protocol == CONSUMER
+
+    def is_up(self, slot: int) -> bool:
+        """Check whether the process of a member runs."""
+        if self.is_played(slot):
+            client = self.memory.clients.get(slot)
+            return client is not None and client.life is Life.UP
+        return self.state.members[slot] is not None
+
     def at_work(self, member_id: str) -> bool:
         """Check whether some process goes by a member id, or is about to learn that it does."""
         if member_id not in self.memory.member_ids:
             return False
         slot = self.slot(member_id)
+        if self.is_played(slot):
+            client = self.memory.clients.get(slot)
+            return client is not None and client.life is Life.UP and client.id == self.number(member_id)
         consumer = self.state.members[slot]
         if consumer is None:
             return False
@@ -159,7 +205,7 @@ class SearchedGroup(CodeGroup):
             raise
         for member in self.members:
             member.open_requests = {one.api: one for one in self.queue(member.slot)}
-            if self.state.members[member.slot] is None:
+            if not self.is_up(member.slot):
                 self.memory.pending_requests.pop(member.slot, None)
         self._number()
         return events
@@ -182,14 +228,26 @@ class SearchedGroup(CodeGroup):
     def _number(self) -> None:
         """Learn whose the member ids are that the coordinator has given."""
         known, memory = self.state.coordinator, self.memory
+        served = known.consumer.members if known.consumer else ()
         ids = [(one.id, one.client[-1]) for one in known.members]
+        ids += [(one.id, one.client[-1]) for one in served]
         for one, name in (*ids, *((one, one[1]) for one in known.pending_joins)):
             if one not in memory.member_ids:
-                slot = ord(name) - ord("A")
-                memory.member_ids[one] = (
-                    slot,
-                    1 + sum(owner == slot for owner, _ in memory.member_ids.values()),
-                )
+                self.named(one, ord(name) - ord("A"))
+
+    def named(self, member_id: str, slot: int) -> int:
+        """Learn that a member id is of a slot; return the how manyth it is."""
+        number = self.next_number(slot)
+        self.memory.member_ids[member_id] = slot, number
+        return number
+
+    def next_number(self, slot: int) -> int:
+        """Return the how manyth the next member id of a slot will be."""
+        return 1 + sum(owner == slot for owner, _ in self.memory.member_ids.values())
+
+    def id_of(self, slot: int, number: int) -> str:
+        """Return a member id by its slot and number. Raises StopIteration for one that there is not."""
+        return next(one for one, its in self.memory.member_ids.items() if its == (slot, number))
 
     def slot(self, member_id: str) -> int:
         """Return whose member id it is. Raises KeyError for one that the coordinator has not given."""
@@ -227,11 +285,52 @@ class SearchedGroup(CodeGroup):
         sent = [*self.queue(slot), *([waited] if waited else [])]
         return any(one.api in JOINING for one in sent) or any(o.api in JOINING for o in self.arrived(slot))
 
+    def timer(self, kind: str, member_id: str) -> str:
+        """Return the key of a timer that a consumer group has for a member, "" where it is not set."""
+        keys = (one for one in self.state.coordinator.timers if one.endswith(f"-{member_id}"))
+        return next((one for one in keys if one.startswith(f"{kind}-timeout-")), "")
+
     def subscribed(self, slot: int) -> int:
         """Return the partitions that there are of the topics that a member subscribes to now."""
         consumer = self.state.members[slot]
         topics = sum(1 << self.topics.index(name) for name in (consumer.topics if consumer else ()))
         return self.setup.parts(Topics(topics)) & self.memory.partition_count
+
+    @property
+    def most_rounds(self) -> int:
+        """Return how many generations, or epochs, may follow the last fault."""
+        return most_rounds(self.setup)
+
+    def seen_by_clauses(self, arrived: SimulationRequest | None) -> Callable[[str], Any]:
+        """Return what gives the value of a view of the group by name, after ``arrived`` has."""
+        views = self.watch.views(self.state.coordinator) | committed(self, arrived)
+        for member in self.members:
+            views.update(self.views(member))
+        return views.__getitem__
+
+    def settled(self) -> bool:
+        """Everybody who runs is a settled member, every subscribed partition is owned by one of them."""
+        known = self.state.coordinator
+        records = {one.id: one for one in known.members}
+        owned = wanted = 0
+        ids = set()
+        for slot in self.setup.slots:
+            consumer = self.state.members[slot]
+            if consumer is None or not consumer.topics:
+                continue
+            record = records.get(consumer.member_id)
+            if record is None or known.state != "STABLE" or consumer.state != "STABLE":
+                return False
+            if consumer.rejoin or consumer.joining or self.joins(slot):
+                return False
+            if consumer.generation != known.generation or record.assigned != consumer.owned:
+                return False
+            mine = self.owned(slot)
+            if mine & owned or mine & ~self.subscribed(slot):
+                return False
+            ids.add(consumer.member_id)
+            owned, wanted = owned | mine, wanted | self.subscribed(slot)
+        return owned == wanted and ids == set(records) and not known.pending_joins
 
     def look(self) -> tuple[Any, ...]:
         """Return all that can be seen: two steps that come to the same did the same."""
@@ -240,6 +339,8 @@ class SearchedGroup(CodeGroup):
             self.memory.partition_count,
             self.memory.stale_metadata,
             [m.believed_partitions for m in self.members],
+            dict(self.memory.clients),
+            dict(self.memory.stages),
         )
 
     def sight(self) -> Hashable:
@@ -249,7 +350,8 @@ class SearchedGroup(CodeGroup):
         timers = tuple(sorted(state.coordinator.timers.items()))
         names = [one.name for one in fields(state.coordinator) if one.name != "timers"]
         known = tuple(getattr(state.coordinator, name) for name in names)
-        return known, timers, state.members, tuple(under_way), self.memory.partition_count
+        clients = tuple(sorted(self.memory.clients.items())), tuple(sorted(self.memory.stages.items()))
+        return known, timers, state.members, tuple(under_way), self.memory.partition_count, clients
 
     # -- the way back --------------------------------------------------------------------------------------
 
@@ -278,3 +380,13 @@ class SearchedGroup(CodeGroup):
             )
         self.memory, self.state, self.seen = mark.memory.copied(), mark.state, []
         self.watch = mark.watch.copied()
+
+
+def committed(group: SearchedGroup, arrived: SimulationRequest | None) -> dict[str, Any]:
+    """Return the partitions of a commit that has just been accepted, as views of the members."""
+    views = {f"commits {letter(slot)}": Parts(0) for slot in group.setup.slots}
+    if arrived is not None and arrived.api == "OffsetCommit":
+        answer = group.memory.responses.get(arrived.id)
+        if answer is not None and answer.error == "NONE":
+            views[f"commits {letter(arrived.member)}"] = Parts(group.bits(arrived.partitions))
+    return views

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from enum import StrEnum
 
-from rebalance_verifier.live.code.search.enabled import ARRIVES, CodeChoice, choices
+from rebalance_verifier.live.code.search.choice import ARRIVES, CodeChoice
+from rebalance_verifier.live.code.search.enabled import beats_on, choices
 from rebalance_verifier.live.code.search.group import FOUND, SearchedGroup
 from rebalance_verifier.live.code.search.steps import SearchSteps
 from rebalance_verifier.model.machine import Event
-from rebalance_verifier.properties.group.clauses import most_rounds
 
 MAX_STEPS = 600
 """After which a group that goes on rebalancing has not settled yet."""
 
-TIMERS = ("rebalance", "sync", "session")
+TIMERS = ("rebalance", "sync", "session", "slow")
 
 
 class Ending(StrEnum):
@@ -43,18 +43,23 @@ class Peace:
     def come(self) -> Ending:
         """Until it is settled, nothing changes any more, or it has gone on for too long. Raises
         SimulationDied."""
-        first = self.group.state.coordinator.generation
-        rounds = 4 * (most_rounds(self.group.setup) + 2)
+        first = self._generation()
+        rounds = 4 * (self.group.most_rounds + 2)
         while self.taken < MAX_STEPS and self.goes_on():
             if self._busy():
                 continue
-            if self.settled():
+            if self.group.settled():
                 return Ending.SETTLED
-            if self.group.state.coordinator.generation - first > rounds:
+            if self._generation() - first > rounds:
                 return Ending.ROUND
             if not self._time_passes():
                 return Ending.STILL
         return Ending.NOT_YET
+
+    def _generation(self) -> int:
+        """Return the generation of the group, or its epoch."""
+        known = self.group.state.coordinator
+        return known.generation if known.consumer is None else known.consumer.epoch
 
     def _busy(self) -> bool:
         """Do everything that happens without time passing, once; return whether anything changed."""
@@ -95,30 +100,4 @@ class Peace:
 
     def _misses(self, one: CodeChoice) -> bool:
         """Check whether who is at work lets a timer pass: heartbeats of who polls keep its session."""
-        consumer = self.group.state.members[one.event.who]
-        beats = consumer is not None and consumer.heartbeats and consumer.coordinator_known
-        return one.act != "session" or not beats
-
-    def settled(self) -> bool:
-        """Everybody who runs is a settled member, every subscribed partition is owned by one of them."""
-        group, known = self.group, self.group.state.coordinator
-        records = {one.id: one for one in known.members}
-        owned = wanted = 0
-        ids = set()
-        for slot in group.setup.slots:
-            consumer = group.state.members[slot]
-            if consumer is None or not consumer.topics:
-                continue
-            record = records.get(consumer.member_id)
-            if record is None or known.state != "STABLE" or consumer.state != "STABLE":
-                return False
-            if consumer.rejoin or consumer.joining or group.joins(slot):
-                return False
-            if consumer.generation != known.generation or record.assigned != consumer.owned:
-                return False
-            mine = group.owned(slot)
-            if mine & owned or mine & ~group.subscribed(slot):
-                return False
-            ids.add(consumer.member_id)
-            owned, wanted = owned | mine, wanted | group.subscribed(slot)
-        return owned == wanted and ids == set(records) and not known.pending_joins
+        return one.act != "session" or not beats_on(self.group, one.event.who)

@@ -8,21 +8,38 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
 
-from rebalance_verifier.live.code.answers import SimulationRequest
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.replay.on_code import SHOWN_BY_CODE
-from rebalance_verifier.live.code.search.enabled import FAULTS, CodeChoice, choices
+from rebalance_verifier.live.code.search.choice import CodeChoice
+from rebalance_verifier.live.code.search.enabled import choices, faults_of
 from rebalance_verifier.live.code.search.group import GroupAssignor, SearchedGroup
 from rebalance_verifier.live.code.search.quiescence import Ending, Peace
+from rebalance_verifier.live.code.search.served import MixedGroup
 from rebalance_verifier.live.code.search.steps import SearchSteps
 from rebalance_verifier.live.code.simulation import Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.classic.describe import event_text, observation_text
-from rebalance_verifier.model.group.observations import Admitted, Completed, Elected, Repeated, Replaced
-from rebalance_verifier.model.group.parts import NONE, Parts
-from rebalance_verifier.model.group.setup import Setup, letter
+from rebalance_verifier.model.consumer.describe import observation_text as served_text
+from rebalance_verifier.model.consumer.observations import (
+    Acknowledged,
+    Advanced,
+    BeatAnswered,
+    Committed,
+    Ended,
+    Granted,
+)
+from rebalance_verifier.model.group.observations import (
+    Admitted,
+    Callback,
+    Completed,
+    Elected,
+    Repeated,
+    Replaced,
+)
+from rebalance_verifier.model.group.parts import NONE, each
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Setup, letter
 from rebalance_verifier.model.machine import Event, StepOwner
 from rebalance_verifier.model.steps import Step
-from rebalance_verifier.properties.group.clauses import CONVERGES, TABLE, rules
+from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES, TABLE, rules
 
 ASKED = (*sorted(SHOWN_BY_CODE - {CONVERGES.id, "callback/generation"}), "group/commit")
 """The clauses that are asked of every step. To which generation a callback belongs only a trace says."""
@@ -30,11 +47,36 @@ ASKED = (*sorted(SHOWN_BY_CODE - {CONVERGES.id, "callback/generation"}), "group/
 NOT_ASKED = tuple(one.id for one in TABLE if one.id not in (*ASKED, CONVERGES.id))
 """Those that do not show in a simulation, or of which a simulation does not tell enough."""
 
-PLAIN = Admitted | Elected | Repeated | Replaced
+OF_CLIENTS = ("callback/", "member/runs", "epoch/acknowledged")
+"""How the clauses begin that the model's client keeps or breaks by itself."""
+
+OF_ITSELF = Callback | Acknowledged
+"""What the model's client does by itself."""
+
+OF_SERVED = BeatAnswered | Committed | Ended
+"""What is seen of a consumer group alone."""
+
+PLAIN = Admitted | Elected | Repeated | Replaced | Advanced | Granted | Acknowledged
 """What is asked about and says nothing to who reads a run."""
 
 BROKEN = "cell"
 """Instead of a clause: Kafka's code threw where no application sees it."""
+
+
+def asked(setup: Setup) -> tuple[str, ...]:
+    """Return the clauses that a search asks of a group of ``setup``. Those of callbacks are of Kafka's own
+    consumers alone."""
+    if setup.protocol == CLASSIC:
+        return (*ASKED, CONVERGES.id, BROKEN)
+    without = OF_CLIENTS if setup.protocol == CONSUMER else OF_CLIENTS[1:]
+    known = (one for one in rules(setup).safety if not one.startswith(without))
+    return (*dict.fromkeys(known), CONVERGES.id, BROKEN)
+
+
+def not_asked(setup: Setup, clauses: Sequence[str]) -> list[str]:
+    """Return the clauses of a group of ``setup`` that are not among ``clauses``."""
+    known = CLAUSES if setup.protocol == CLASSIC else dict.fromkeys(rules(setup).broken_by)
+    return [one for one in known if one not in clauses]
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,15 +128,17 @@ class CodePlaying:
         *,
         keeps: bool = False,
         assignor: GroupAssignor | None = None,
-        clauses: Sequence[str] = (*ASKED, CONVERGES.id, BROKEN),
+        clauses: Sequence[str] | None = None,
     ) -> None:
         self.setup, self.keeps = setup, keeps
-        self.faults = tuple(one for one in setup.faults if one in FAULTS)
-        self.group = SearchedGroup(simulation, setup, releases, assignor)
-        self.clauses = clauses
+        self.faults = faults_of(setup)
+        made = SearchedGroup if setup.protocol == CLASSIC else MixedGroup
+        self.group = made(simulation, setup, releases, assignor)
+        self.clauses = asked(setup) if clauses is None else clauses
         self.dead = False
         self.steps = SearchSteps(self.group)
-        self.rules = rules(setup).about(*(one for one in ASKED if one in clauses))
+        step_clauses = (one for one in asked(setup) if one in self.clauses and one != CONVERGES.id)
+        self.rules = rules(setup).about(*step_clauses)
         self.played = PlayedOnCode()
         self._causes: set[tuple[str, str]] = set()
         self.faults_left = setup.budget
@@ -188,14 +232,15 @@ class CodePlaying:
 
     def _judge(self, event: Event) -> None:
         group = self.group
-        views = group.watch.views(group.state.coordinator) | committed(group, self.steps.arrived)
-        for member in group.members:
-            views.update(group.views(member))
-        for part in rebalances(group.seen):
+        of_code = [one for one in group.seen if not self._is_of_model(one)]
+        for part in rebalances(of_code):
             for clause, sentence in self.rules.at_step(event, part):
                 self._note(CodeBreach(clause, sentence))
-        for clause, sentence in self.rules.in_state(views.__getitem__):
+        for clause, sentence in self.rules.in_state(group.seen_by_clauses(self.steps.arrived)):
             self._note(CodeBreach(clause, sentence))
+
+    def _is_of_model(self, seen: object) -> bool:
+        return isinstance(seen, OF_ITSELF) and self.group.is_played(seen.who)
 
     def _note(self, breach: CodeBreach) -> None:
         if breach.clause in self.clauses and (breach.clause, breach.cause) not in self._causes:
@@ -204,7 +249,7 @@ class CodePlaying:
 
     def _keep(self, choice: CodeChoice) -> None:
         group = self.group
-        seen = tuple(observation_text(self.setup, one) for one in group.seen if not isinstance(one, PLAIN))
+        seen = tuple(_text(self.setup, one) for one in group.seen if self._says(one))
         owners = tuple(self._owner(slot) for slot in self.setup.slots)
         number = len(self.played.events)
         self.played.steps.append(
@@ -214,22 +259,30 @@ class CodePlaying:
             )
         )  # fmt: skip
 
+    def _says(self, seen: object) -> bool:
+        """Check whether it says anything to who reads a run: of Kafka's own consumer `Threw` says more."""
+        if isinstance(seen, Ended):
+            return self.group.is_played(seen.who)
+        return not isinstance(seen, PLAIN)
+
     def _owner(self, slot: int) -> StepOwner:
-        consumer = self.group.state.members[slot]
-        if consumer is None:
+        if not self.group.is_up(slot):
             return StepOwner(letter(slot), "down", None, ())
+        if self.group.is_played(slot):
+            client = self.group.memory.clients[slot]
+            epoch = None if client.epoch == NONE else client.epoch
+            owned = tuple(str(self.setup.partition(number)) for number in each(client.owned))
+            return StepOwner(letter(slot), "", epoch, owned)
+        consumer = self.group.state.members[slot]
+        assert consumer is not None
         generation = None if consumer.generation == NONE else consumer.generation
         return StepOwner(letter(slot), "", generation, tuple(sorted(consumer.owned)))
 
 
-def committed(group: SearchedGroup, arrived: SimulationRequest | None) -> dict[str, Any]:
-    """Return the partitions of a commit that has just been accepted, as views of the members."""
-    views = {f"commits {letter(slot)}": Parts(0) for slot in group.setup.slots}
-    if arrived is not None and arrived.api == "OffsetCommit":
-        answer = group.memory.responses.get(arrived.id)
-        if answer is not None and answer.error == "NONE":
-            views[f"commits {letter(arrived.member)}"] = Parts(group.bits(arrived.partitions))
-    return views
+def _text(setup: Setup, seen: object) -> str:
+    """Return one observation as text; those of heartbeats are the consumer protocol's."""
+    describe = served_text if isinstance(seen, OF_SERVED) else observation_text
+    return describe(setup, seen)
 
 
 def rebalances(seen: Sequence[Any]) -> list[tuple[Any, ...]]:

@@ -9,12 +9,13 @@ from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replayed
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.findings import CodeFinding
-from rebalance_verifier.live.code.search.run import ASKED, CodePlaying
+from rebalance_verifier.live.code.search.run import CodePlaying, asked
+from rebalance_verifier.live.code.search.setups import as_released
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import letter
-from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
+from rebalance_verifier.properties.group.clauses import CLAUSES
 
 MAX_IN_PEACE = 60
 """Steps that are saved of a group that does not come to rest."""
@@ -39,8 +40,12 @@ def saved_run(finding: CodeFinding, plan: CodeSearchPlan, origin: Mapping[str, A
 
 
 def replay_searched(run: SavedRun, releases: CodeReleases, simulation: Simulation) -> Replayed:
-    """Play a run that was found on Kafka's code on ``releases`` of it; what cannot be there is left out."""
-    playing = CodePlaying(simulation, run.setup, releases, keeps=True)
+    """Play a run that was found on Kafka's code on ``releases`` of it; what cannot be there is left out.
+
+    Raises ScenarioError for releases that have no such groups.
+    """
+    setup = as_released(run.setup, releases, f"a run of {run.clause}")
+    playing = CodePlaying(simulation, setup, releases, keeps=True)
     events = run.events[: run.peace]
     result = Replayed(
         clause=run.clause,
@@ -48,7 +53,7 @@ def replay_searched(run: SavedRun, releases: CodeReleases, simulation: Simulatio
         version=releases.sentence,
         naming=tuple(map(letter, run.setup.slots)),
         steps=len(events),
-        observable_clauses=frozenset((*ASKED, CONVERGES.id)),
+        observable_clauses=frozenset(one for one in asked(run.setup) if one in CLAUSES),
     )
     try:
         playing.begin()

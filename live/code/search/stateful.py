@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.search.run import ASKED, CodeBreach, CodePlaying
+from rebalance_verifier.live.code.search.run import BROKEN, CodeBreach, CodePlaying, asked
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
-from rebalance_verifier.properties.group.clauses import CONVERGES
 
 MAX_CHOICES = 1 << 16
 """Choices are numbers below it; the remainder counts."""
@@ -30,7 +29,7 @@ def code_machine(
     simulation: Simulation,
     setup: Setup,
     releases: CodeReleases,
-    clauses: Sequence[str] = (*ASKED, CONVERGES.id),
+    clauses: Sequence[str] | None = None,
 ) -> type[Any]:
     """Return a RuleBasedStateMachine whose runs are those of a group on ``simulation``, which has to have
     these releases.
@@ -43,6 +42,7 @@ def code_machine(
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
     play = CodePlaying(simulation, setup, releases)
+    wanted = [one for one in asked(setup) if one != BROKEN] if clauses is None else clauses
 
     class CodeMachine(RuleBasedStateMachine):
         playing = play
@@ -60,11 +60,11 @@ def code_machine(
         def judge(self) -> None:
             """Raises CodeBreachError."""
             for breach in self.playing.played.breaches:
-                if breach.clause in clauses:
+                if breach.clause in wanted:
                     raise CodeBreachError(breach, self.playing.played.events)
 
         def teardown(self) -> None:
-            if not any(one.clause in clauses for one in self.playing.played.breaches):
+            if not any(one.clause in wanted for one in self.playing.played.breaches):
                 self.playing.rest()
                 self.judge()
 

@@ -7,15 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.code.answers import ConsumerState, SimulationRequest
 from rebalance_verifier.live.code.replay.group import POLLS, answered_by, led_to, made_of, taken
-from rebalance_verifier.live.code.search.enabled import (
-    ARRIVES,
-    LOADING,
-    CodeChoice,
-    beat,
-    choices,
-    key,
-    polled,
-)
+from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
+from rebalance_verifier.live.code.search.choice import ARRIVES, OF_ID, CodeChoice, key
+from rebalance_verifier.live.code.search.clients import ClientSteps
+from rebalance_verifier.live.code.search.enabled import BOUNCE, LOADING, beat, choices, polled
 from rebalance_verifier.live.code.search.group import FOUND, JOINING, SearchedGroup
 from rebalance_verifier.live.code.simulation import NotEnabled
 from rebalance_verifier.model.classic.errors import FATAL
@@ -38,8 +33,10 @@ class SearchSteps:
             "unsubscribe": self._unsubscribe, "max poll": self._max_poll, "resubscribe": self._subscribe,
             "enforce": self._enforce, "disconnect": self._disconnect, "late request": self._late_request,
             "listener throws": self._throws, "failover": self._failover, "append fails": self._append_fails,
-            "topics": self._topics,
+            "topics": self._topics, "slow": self._slow, "member removed": self._member_removed,
+            "group expires": self._group_expires, BOUNCE: self._bounce,
         }  # fmt: skip
+        self._clients = ClientSteps(group)
 
     def found(self, event: Event, faults: Sequence[str]) -> CodeChoice | None:
         """Return the choice that an event is now, by whatever name; None where it cannot be."""
@@ -53,7 +50,7 @@ class SearchSteps:
         group.seen, group.refreshed = [], []
         self.arrived = None
         try:
-            self._acts[choice.act](choice.event)
+            self._act(choice)(choice.event)
         except NotEnabled:
             memory.without_effect |= {choice.event}
             return False
@@ -70,6 +67,12 @@ class SearchSteps:
             memory.polled_without_effect -= {choice.event.who}
         return True
 
+    def _act(self, choice: CodeChoice) -> Callable[[Event], None]:
+        own = choice.act in self._clients.acts and choice.event.who >= 0
+        if own and self.group.is_played(choice.event.who):
+            return self._clients.acts[choice.act]
+        return self._acts[choice.act]
+
     def _consumer(self, slot: int) -> ConsumerState:
         found = self.group.state.members[slot]
         assert found is not None
@@ -82,11 +85,16 @@ class SearchSteps:
         member.forget()
         self.group.memory.disconnected.pop(event.who, None)
         self.group.memory.last_heartbeat_views.pop(event.who, None)
-        self.group.do("start", member=event.who)
+        self.group.do("start", member=event.who, **self.group.changed_settings(event.who))
 
     def _crash(self, event: Event) -> None:
         self.group.do("crash", member=event.who, arrive=event.choice == ARRIVES)
         self.group.members[event.who].believed_partitions = 0
+
+    def _bounce(self, event: Event) -> None:
+        """Close the process, and let the next one of this slot have another configuration."""
+        self._act(CodeChoice("close", Event("close", event.who)))(event)
+        self.group.bounced(event.who)
 
     def _gives_up(self, slot: int) -> None:
         """Its poll threw what the application cannot handle, which closes it."""
@@ -266,9 +274,29 @@ class SearchSteps:
         self.group.do("expire", timer="sync")
 
     def _session(self, event: Event) -> None:
-        whose = event.who, int(event.choice.removeprefix("id "))
-        known = next(one for one, its in self.group.memory.member_ids.items() if its == whose)
-        self.group.do("expire", timer="session", member_id=known)
+        known = self._whose(event)
+        if key := self.group.timer("session", known):
+            self.group.do("expire", timer=key)
+        else:
+            self.group.do("expire", timer="session", member_id=known)
+
+    def _slow(self, event: Event) -> None:
+        self.group.do("expire", timer=self.group.timer("rebalance", self._whose(event)))
+
+    def _whose(self, event: Event) -> str:
+        """Return the member id that an event is about."""
+        return self.group.id_of(event.who, int(event.choice.removeprefix(OF_ID)))
+
+    def _member_removed(self, event: Event) -> None:
+        """An administrator sends LeaveGroup."""
+        instance = self.group.instance(event.who)
+        named = {"instance": instance} if instance else {"member_id": self._whose(event)}
+        [sent] = self.group.do("send", api="LEAVE_GROUP", **named)
+        assert isinstance(sent, SimulationRequest)
+        self.group.run({"do": "deliver", "id": sent.id}, {"do": "respond", "id": sent.id})
+
+    def _group_expires(self, event: Event) -> None:
+        self.group.do("expire", timer=GROUP_EXPIRY)
 
     def _failover(self, event: Event) -> None:
         """Let the requests under way reach the old coordinator, which is not one any more."""

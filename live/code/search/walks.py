@@ -17,11 +17,10 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.enabled import actions
 from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, shortened, worst_first
 from rebalance_verifier.live.code.search.group import GroupAssignor
-from rebalance_verifier.live.code.search.run import ASKED, BROKEN, CodePlaying, PlayedOnCode
+from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked, not_asked
 from rebalance_verifier.live.code.simulation import SECONDS, Simulation, SimulationDied
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
-from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
 
 UNLIMITED_FAULTS = 1 << 30
 """Faults that a walk may take."""
@@ -38,8 +37,8 @@ class CodeSearchPlan:
     """``walks`` of at most ``steps`` steps; where ``depth`` is given, all runs of so many steps instead.
 
     ``setup.budget`` is how many faults a run may have; ``time_limit`` in seconds. ``assignor``: of
-    somebody's own, in every consumer. ``clauses``: those that are asked. ``seconds``: how long one step may
-    take.
+    somebody's own, in every consumer. ``clauses``: those to ask, None for all. ``seconds``: how
+    long one step may take.
     """
 
     setup: Setup
@@ -51,10 +50,15 @@ class CodeSearchPlan:
     jobs: int | None = None
     time_limit: float | None = None
     assignor: GroupAssignor | None = None
-    clauses: tuple[str, ...] = (*ASKED, CONVERGES.id, BROKEN)
+    clauses: tuple[str, ...] | None = None
     seconds: float = SECONDS
     latest: float = math.inf
     """When to begin no other run, in the time of ``time.monotonic``: a part of the work may take long."""
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """Return the clauses that are asked."""
+        return asked(self.setup) if self.clauses is None else self.clauses
 
     def begun(self) -> CodeSearchPlan:
         """Return the plan as of now: its time runs."""
@@ -103,7 +107,7 @@ class CodeSearchResult:
     @property
     def not_asked(self) -> list[str]:
         """The clauses of a group that the search does not ask."""
-        return [one for one in CLAUSES if one not in self.plan.clauses]
+        return not_asked(self.plan.setup, self.plan.asked)
 
 
 def search_walks(

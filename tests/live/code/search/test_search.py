@@ -18,7 +18,8 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.random.system import play, replay
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search import walks
-from rebalance_verifier.live.code.search.enabled import FAULTS, actions, key
+from rebalance_verifier.live.code.search.choice import key
+from rebalance_verifier.live.code.search.enabled import FAULTS, actions
 from rebalance_verifier.live.code.search.exhaustive import Everything
 from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, shortened
 from rebalance_verifier.live.code.search.quiescence import Ending
