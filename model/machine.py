@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 Value = Hashable
@@ -270,6 +271,30 @@ class Machine:
         """Return each view by its name."""
         return {view.name: view for view in self.views}
 
+    @cached_property
+    def asked(self) -> tuple[_Asked, ...]:
+        """Return its actions, as `Options` asks them."""
+        return tuple(_asked(self, action) for action in self.actions)
+
+    @cached_property
+    def number_of(self) -> Mapping[tuple[str, int], int]:
+        """Return the place of each (action name, member) among the actions."""
+        return {(action.name, action.who): number for number, action in enumerate(self.actions)}
+
+    @cached_property
+    def of_kind(self) -> Mapping[bool, tuple[int, ...]]:
+        """Return the places of all actions that are faults, and of all others."""
+        numbers = range(len(self.actions))
+        return {kind: tuple(n for n in numbers if self.actions[n].fault is kind) for kind in (False, True)}
+
+    @cached_property
+    def readers(self) -> tuple[tuple[int, ...], ...]:
+        """Return the places of the actions that read each component."""
+        reads = [set(action.reads) for action in self.actions]
+        return tuple(
+            tuple(number for number, names in enumerate(reads) if name in names) for name in self.components
+        )
+
     def read(self, state: State, names: Iterable[str]) -> list[Value]:
         """Return the values of the components ``names`` in ``state``."""
         return [state[self.position[name]] for name in names]
@@ -371,6 +396,37 @@ class Machine:
         return tuple(after)
 
 
+class PossibleStep(NamedTuple):
+    """A step that is possible in some state."""
+
+    event: Event
+    outcome: Outcome
+
+
+class _Asked(NamedTuple):
+    """An action as it is asked: its guard and the place of what this is asked with, what takes all that it
+    reads out of a state."""
+
+    action: Action
+    guard: Callable[[Value], bool] | None
+    place: int
+    take: Callable[[State], tuple[Value, ...]]
+
+    def steps(self, state: State) -> Sequence[PossibleStep]:
+        """Return what it comes to in ``state``."""
+        if self.guard is not None and not self.guard(state[self.place]):
+            return ()
+        name, who = self.action.name, self.action.who
+        outcomes = self.action.run(*self.take(state))
+        return [PossibleStep(Event(name, who, outcome.choice), outcome) for outcome in outcomes]
+
+
+def _asked(machine: Machine, action: Action) -> _Asked:
+    places = [machine.position[name] for name in action.reads]
+    take = itemgetter(*places) if len(places) > 1 else lambda state: tuple(state[at] for at in places)
+    return _Asked(action, action.guard, places[0] if places else -1, take)
+
+
 class Options:
     """Possible steps in one state of a run after the other, as `Machine.outcomes` has it.
 
@@ -379,44 +435,43 @@ class Options:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._machine = machine
+        self._table = machine.asked
         self._state: State = ()
-        self._known: list[Sequence[tuple[Event, Outcome]] | None] = [None] * len(machine.actions)
-        numbers = range(len(machine.actions))
-        self._of_kind = {
-            fault: [n for n in numbers if machine.actions[n].fault is fault] for fault in (False, True)
-        }
-        self._numbers = {(action.name, action.who): n for n, action in enumerate(machine.actions)}
-        reads = [set(action.reads) for action in machine.actions]
-        self._readers = [[n for n in numbers if name in reads[n]] for name in machine.components]
+        self._known: list[Sequence[PossibleStep] | None] = [None] * len(machine.actions)
+        self._of_kind = machine.of_kind
+        self._numbers, self._readers = machine.number_of, machine.readers
 
     def move(self, state: State) -> None:
         """The run is in ``state`` now."""
+        if state is self._state:
+            return
+        known = self._known
         for readers, old, new in zip(self._readers, self._state, state, strict=False):
-            if old is not new:
+            if old is not new and old != new:  # a step may write what was there
                 for number in readers:
-                    self._known[number] = None
+                    known[number] = None
         self._state = state
 
-    def among(self, *, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+    def among(self, *, faults: bool) -> Iterator[PossibleStep]:
         """Yield the steps that are possible, all that are faults or all others, in the order of the
         actions."""
+        known, table, state = self._known, self._table, self._state
         for number in self._of_kind[faults]:
-            yield from self._ask(number)
+            steps = known[number]
+            if steps is None:
+                steps = known[number] = table[number].steps(state)
+            if steps:
+                yield from steps
 
     def can(self, name: str, who: int) -> bool:
         """Check whether an action is possible."""
         number = self._numbers.get((name, who))
-        return number is not None and bool(self._ask(number))
-
-    def _ask(self, number: int) -> Sequence[tuple[Event, Outcome]]:
-        found = self._known[number]
-        if found is None:
-            action = self._machine.actions[number]
-            outcomes = self._machine.outcomes_of(action, self._state)
-            found = [(Event(action.name, action.who, outcome.choice), outcome) for outcome in outcomes]
-            self._known[number] = found
-        return found
+        if number is None:
+            return False
+        steps = self._known[number]
+        if steps is None:
+            steps = self._known[number] = self._table[number].steps(self._state)
+        return bool(steps)
 
 
 def chain(name: str, first: Action, *then: Action, whole: bool = False) -> Action:

@@ -17,10 +17,10 @@ from typing import Any
 from rebalance_verifier.live.clients.replay.client import Diverged
 from rebalance_verifier.live.clients.replay.replay_plan import ReplayStep
 from rebalance_verifier.live.code.lockstep.comparison import (
+    CodeSight,
     IdNames,
+    ModelSight,
     differences,
-    of_code,
-    of_model,
     records_of,
     spelled,
 )
@@ -103,6 +103,10 @@ BY_POLL = ("join", "complete", "listener throws", "slow commit")
 """What a poll may come to."""
 
 
+FOLLOWED = tuple((one.id, one.follow) for one in DEVIATIONS if one.follow is not None)
+"""Deviations that the model follows in the step in which they show."""
+
+
 class _Disagrees(Exception):
     pass
 
@@ -116,6 +120,7 @@ class Lockstep:
         commits = "slow commit" in setup.faults
         self.group = CodeGroup(simulation, setup, releases, list(setup.slots), commits=commits)
         self.code = LockSteps(self.group, self.ids)
+        self._model_sight, self._code_sight = ModelSight(setup, built), CodeSight(self.group, self.ids)
         self._options = Options(built)
         self.state: State = built.initial[0]
         self.memory = Memory()
@@ -164,6 +169,7 @@ class Lockstep:
             self._compare(expected)
         except _Disagrees as why:
             return Disagreement(events=tuple(self.events), sentences=tuple(map(str, why.args)))
+        self.state = self.built.put(self.state, "budget", self.setup.budget)  # or all faults were asked anew
         self.seen.deviations.update(set(self.memory.unanswered.values()))
         self.seen.steps += 1
         self.seen.taken[event.action] += 1
@@ -256,11 +262,10 @@ class Lockstep:
             state = step.before
         elif step.event.action in ("failover", "join phase ends"):
             state = still_waiting(self.built, step.before, state, self.memory) or state
-        for deviation in DEVIATIONS:
-            follow = deviation.follow
-            if follow and (deviant := follow(step, state, self.group, self.memory)) is not None:
+        for deviation, follow in FOLLOWED:
+            if (deviant := follow(step, state, self.group, self.memory)) is not None:
                 state = deviant
-                self.seen.deviations[deviation.id] += 1
+                self.seen.deviations[deviation] += 1
         before = step.before
         while True:
             self._learn(before, state)
@@ -454,7 +459,7 @@ class Lockstep:
     # -- comparing ---------------------------------------------------------------------------------------
 
     def _compare(self, expected: Sequence[Any]) -> None:
-        model, code = of_model(self.setup, self.built, self.state), of_code(self.group, self.ids)
+        model, code = self._model_sight.all(self.state), self._code_sight.all()
         for member in self.group.members:
             if self._part(self.state, "member", member.slot).unfetched and self.code.waits(member):
                 model.pop(f"{letter(member.slot)} reads")  # within the poll that commits nobody can look

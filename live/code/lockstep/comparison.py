@@ -7,7 +7,10 @@ Member ids are those of the model: A1 is the first id that the coordinator gave 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from operator import is_
+from typing import Any
 
 from rebalance_verifier.live.code.answers import (
     RegisteredMember,
@@ -19,7 +22,7 @@ from rebalance_verifier.live.code.replay.group import CodeGroup, CodeMember, tol
 from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Setup, letter
-from rebalance_verifier.model.machine import Machine, State
+from rebalance_verifier.model.machine import NOBODY, Machine, State
 
 Observed = Mapping[str, str]
 """Name of what is seen -> how it stands."""
@@ -43,6 +46,8 @@ class IdNames:
     """Which id of the model each member id of Kafka is."""
 
     def __init__(self) -> None:
+        self.learned = 0
+        """How many are known: what was said of one that was not may be said otherwise since."""
         self._names: dict[str, tuple[int, int]] = {}
         self._real: dict[tuple[int, int], str] = {}
 
@@ -67,6 +72,7 @@ class IdNames:
         for incarnation, one in zip(incarnations, fresh, strict=False):
             self._names[one] = (slot, incarnation)
             self._real[slot, incarnation] = one
+            self.learned += 1
 
 
 def spelled(slot: int, incarnation: int) -> str:
@@ -90,39 +96,64 @@ def differences(model: Observed, code: Observed) -> list[str]:
 # -- the model -----------------------------------------------------------------------------------------
 
 
-def of_model(setup: Setup, built: Machine, state: State) -> dict[str, str]:
-    """Return what can be seen of a state of the model."""
-    seen: dict[str, str] = {}
-    group: s.Group = built.value(state, "group")
-    seen["the group"] = _GROUP_STATES[group.state]
+class ModelSight:
+    """What can be seen of one state of the model after the other: a part that is the one of before looks as
+    it did."""
+
+    def __init__(self, setup: Setup, built: Machine) -> None:
+        self.setup = setup
+        self._group = built.position["group"]
+        self._places = [
+            [built.position[f"{part} {letter(slot)}"] for part in ("member", "wire", "record")]
+            for slot in setup.slots
+        ]
+        self._parts: dict[int, tuple[tuple[Any, ...], dict[str, str]]] = {}
+
+    def all(self, state: State) -> dict[str, str]:
+        """Return what can be seen of ``state``."""
+        group: s.Group = state[self._group]  # type: ignore[assignment]
+        seen = _group(group)
+        for slot, (member, wire, record) in enumerate(self._places):
+            reads = state[member], state[wire], state[record], group.state
+            known = self._parts.get(slot)
+            if known is None or not all(map(is_, known[0], reads)):
+                known = self._parts[slot] = reads, _slot(self.setup, slot, *reads)  # type: ignore[arg-type]
+            seen |= known[1]
+        return seen
+
+
+def _group(group: s.Group) -> dict[str, str]:
+    seen = {"the group": _GROUP_STATES[group.state]}
     if group.state not in (p.GroupState.DEAD, p.GroupState.EMPTY):
         seen["its generation"] = str(group.generation)
     if group.state in (p.GroupState.COMPLETING, p.GroupState.STABLE):
         seen["its leader"] = spelled(*group.leader) if group.leader else NOBODY_ID
         seen["its protocol"] = str(group.protocol)
-    for slot in setup.slots:
-        name = letter(slot)
-        member: s.Member = built.value(state, f"member {name}")
-        for record in records_of(built, state, slot):
-            seen |= _record(setup, group, slot, record)
-        seen |= _member(setup, slot, member)
-        if member.life not in (p.Life.DOWN, p.Life.FAILED):
-            seen[f"under way of {name}"] = _wire(
-                setup, slot, member.stage, built.value(state, f"wire {name}")
-            )
     return seen
 
 
-def _record(setup: Setup, group: s.Group, slot: int, record: s.MemberRecord) -> dict[str, str]:
+def _slot(
+    setup: Setup, slot: int, member: s.Member, wire: s.Wire, records: s.Records, group: p.GroupState
+) -> dict[str, str]:
+    seen: dict[str, str] = {}
+    for record in records:
+        seen |= _record(setup, group, slot, record)
+    seen |= _member(setup, slot, member)
+    if member.life not in (p.Life.DOWN, p.Life.FAILED):
+        seen[f"under way of {letter(slot)}"] = _wire(setup, slot, member.stage, wire)
+    return seen
+
+
+def _record(setup: Setup, group: p.GroupState, slot: int, record: s.MemberRecord) -> dict[str, str]:
     name = f"member id {spelled(slot, record.id)}"
     if record.meta is None:
         return {name: "pending"}
     seen = {name: _claim(setup, record.meta)}
     seen[f"{name} has joined"] = str(record.joined)
     seen[f"{name} is new"] = str(record.new)
-    if group.state is p.GroupState.COMPLETING:
+    if group is p.GroupState.COMPLETING:
         seen[f"{name} has synced"] = str(record.synced)
-    if group.state is p.GroupState.STABLE:
+    if group is p.GroupState.STABLE:
         seen[f"{name} is assigned"] = setup.spell(record.assigned)
     return seen
 
@@ -190,20 +221,39 @@ def records_of(built: Machine, state: State, slot: int) -> s.Records:
 # -- Kafka's code --------------------------------------------------------------------------------------
 
 
-def of_code(group: CodeGroup, ids: IdNames) -> dict[str, str]:
-    """Return what can be seen of a simulation."""
-    return _CodeSight(group, ids).all()
-
-
 def _topic(partition: str) -> str:
     return partition.rpartition("-")[0]
 
 
-class _CodeSight:
+class CodeSight:
+    """What can be seen of a simulation after one step after the other: a part that is the one of before looks
+    as it did."""
+
     def __init__(self, group: CodeGroup, ids: IdNames) -> None:
         self.group, self.ids, self.setup = group, ids, group.setup
+        self._shown: dict[int, tuple[object, dict[str, str]]] = {}
+        self._learned = -1
 
     def all(self) -> dict[str, str]:
+        """Return what can be seen now."""
+        if self.ids.learned != self._learned:
+            self._learned = self.ids.learned
+            self._shown.clear()
+        seen = dict(self._known(NOBODY, self.group.state.coordinator, self._coordinator))
+        for member in self.group.members:
+            state = self.group.state.members[member.slot]
+            seen |= self._known(member.slot, state, partial(self._member, member))
+            if state is not None:
+                seen[f"under way of {letter(member.slot)}"] = self._wire(member)
+        return seen
+
+    def _known(self, part: int, now: object, look: Callable[[], dict[str, str]]) -> dict[str, str]:
+        known = self._shown.get(part)
+        if known is None or known[0] is not now:
+            known = self._shown[part] = now, look()
+        return known[1]
+
+    def _coordinator(self) -> dict[str, str]:
         coordinator = self.group.state.coordinator
         exists = coordinator.state is not None and coordinator.state not in ("DEAD", "EMPTY")
         seen = {"the group": coordinator.state if exists and coordinator.state else "empty"}
@@ -216,8 +266,6 @@ class _CodeSight:
             seen |= self._record(one)
         for real in coordinator.pending_joins:
             seen[f"member id {self.ids.name(real)}"] = "pending"
-        for member in self.group.members:
-            seen |= self._member(member)
         return seen
 
     def _record(self, one: RegisteredMember) -> dict[str, str]:
@@ -260,7 +308,6 @@ class _CodeSight:
             f"{name} owns": self._parts(state.owned),
             f"{name} reads": self._parts(one for one in state.fetchable if _topic(one) in state.topics),
             f"{name} subscribes to": self._topics(state.topics),
-            f"under way of {name}": self._wire(member),
         }
 
     def _wire(self, member: CodeMember) -> str:

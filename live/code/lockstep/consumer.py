@@ -180,7 +180,7 @@ class ServedLockstep(RunNames):
             before, left = (self.built.value(state, name) for state in (self.state, after))
             if before != left:
                 self._overtaken[event.who] = before[-1]
-        self.state = after
+        self.state = self.built.put(after, "budget", self.setup.budget)  # or all faults were asked anew
         self.seen.steps += 1
         self.seen.taken[event.action] += 1
 

@@ -22,7 +22,7 @@ from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.conversion import following, keeps_protocols, may_upgrade
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import CLASSIC, MemberContext, Setup, letter
-from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, State
+from rebalance_verifier.model.machine import NOBODY, Event, Machine, Options, Outcome, PossibleStep, State
 from rebalance_verifier.model.migration.coordinator import heartbeat, refusal
 
 DECIDES, ENDS, ARRIVES, BEATS = "leader decides", "join phase ends", "request arrives", "beat"
@@ -48,7 +48,7 @@ class _LedOptions(Options):
 
     deciding = classic = False
 
-    def among(self, *, faults: bool) -> Iterator[tuple[Event, Outcome]]:
+    def among(self, *, faults: bool) -> Iterator[PossibleStep]:
         for one in super().among(faults=faults):
             kept = self.classic and _begins(one[0], one[1])
             if (one[0].action == DECIDES) is self.deciding and not kept:

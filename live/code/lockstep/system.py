@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from random import Random
-from typing import NamedTuple
 
 from rebalance_verifier.explore.random import system as systems
 from rebalance_verifier.explore.random.swarm_config import FAULTS_IN, SwarmConfig, drawn_config
@@ -14,7 +13,7 @@ from rebalance_verifier.live.code.lockstep.classic import NO_STEPS, Disagreement
 from rebalance_verifier.live.code.lockstep.migration import MigratingLockstep
 from rebalance_verifier.live.code.lockstep.protocols import AnyLockstep
 from rebalance_verifier.model.classic.describe import event_text
-from rebalance_verifier.model.machine import Event, Outcome
+from rebalance_verifier.model.machine import Event, Outcome, PossibleStep
 
 IN_VAIN = 8
 """Before one of so many steps something is done that is no step of the model."""
@@ -30,11 +29,8 @@ BY_ITSELF = ("join refused", "sync refused", "request refused")
 """What Kafka does in the step before."""
 
 
-class StepInBoth(NamedTuple):
-    """A step of the model that the code takes too; without an outcome one that is in vain."""
-
-    event: Event
-    outcome: Outcome | None
+NO_STEP = Outcome(())
+"""The outcome of what is done to the code and is no step of the model: it is in vain."""
 
 
 class InStep:
@@ -64,21 +60,22 @@ class InStep:
     def begin(self) -> None:
         self.disagreement = self.lockstep.begin()
 
-    def among(self, *, faults: bool) -> Iterator[StepInBoth]:
+    def among(self, *, faults: bool) -> Iterator[PossibleStep]:
         """Yield the steps that can be taken and are not known to be unforced, all faults or all others."""
-        for event, outcome in self.lockstep.possible().among(faults=faults):
-            if event not in self._unforced and event.action not in BY_ITSELF:
-                yield StepInBoth(event, outcome)
+        unforced = self._unforced
+        for one in self.lockstep.possible().among(faults=faults):
+            if one.event not in unforced and one.event.action not in BY_ITSELF:
+                yield one
 
-    def found(self, event: Event) -> StepInBoth | None:
+    def found(self, event: Event) -> PossibleStep | None:
         if event.action in NO_STEPS:
-            return StepInBoth(event, None) if event in self.lockstep.in_vain() else None
+            return PossibleStep(event, NO_STEP) if event in self.lockstep.in_vain() else None
         outcome = self.lockstep.built.outcome(self.lockstep.state, event)
-        return None if outcome is None else StepInBoth(event, outcome)
+        return None if outcome is None else PossibleStep(event, outcome)
 
-    def step(self, choice: StepInBoth) -> bool:
+    def step(self, choice: PossibleStep) -> bool:
         event, outcome = choice
-        if outcome is None:
+        if outcome is NO_STEP:
             self.disagreement = self.lockstep.try_in_vain(event)
             return False
         try:
@@ -87,7 +84,8 @@ class InStep:
             self.lockstep.seen.unforced[event.action, str(why)] += 1
             self._unforced.add(event)
             return False
-        self._unforced.clear()
+        if self._unforced:
+            self._unforced.clear()
         return True
 
     def rest(self) -> None:
@@ -101,7 +99,7 @@ def walk(lockstep: AnyLockstep, random: Random, steps: int) -> Disagreement | No
     return both.disagreement
 
 
-def _choices(both: InStep, random: Random) -> Iterator[StepInBoth]:
+def _choices(both: InStep, random: Random) -> Iterator[PossibleStep]:
     """Yield the steps of a random walk; of several that cannot be forced all are at one position of it."""
     lockstep = both.lockstep
     if isinstance(lockstep, MigratingLockstep):
@@ -112,7 +110,7 @@ def _choices(both: InStep, random: Random) -> Iterator[StepInBoth]:
     curious = random.randrange(2) == 0
     while True:
         if random.randrange(IN_VAIN) == 0 and (idle := lockstep.in_vain()):
-            yield StepInBoth(idle[random.randrange(len(idle))], None)
+            yield PossibleStep(idle[random.randrange(len(idle))], NO_STEP)
         looked_for = times if curious and random.randrange(RARE_STEP_EVERY) == 0 else None
         position = lockstep.seen.steps
         while lockstep.seen.steps == position:
@@ -124,7 +122,7 @@ def _choices(both: InStep, random: Random) -> Iterator[StepInBoth]:
 
 def _drawn(
     both: InStep, config: SwarmConfig, random: Random, times: Counter[str] | None
-) -> StepInBoth | None:
+) -> PossibleStep | None:
     """Return one of the steps that are possible, None where there is none.
 
     Which faults there are is asked when there is to be one. ``times``: how often each action was possible

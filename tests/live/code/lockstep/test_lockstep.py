@@ -15,7 +15,7 @@ from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.live.clients.replay.scene import NotForcible
 from rebalance_verifier.live.code.lockstep.classic import Agreement, Disagreement, Lockstep
-from rebalance_verifier.live.code.lockstep.comparison import IdNames, differences, of_model
+from rebalance_verifier.live.code.lockstep.comparison import IdNames, ModelSight, differences
 from rebalance_verifier.live.code.lockstep.deviations import NAMED
 from rebalance_verifier.live.code.lockstep.system import again, lines_of, shortened, walk
 from rebalance_verifier.live.code.lockstep.walks import LockstepPlan, LockstepResult
@@ -88,10 +88,10 @@ def test_ids_have_the_names_of_the_model() -> None:
 def test_the_model_is_seen_as_kafka_is() -> None:
     built = machine(of := setup())
     state = built.initial[0]
-    assert of_model(of, built, state) == {"the group": "empty", "A": "down", "B": "down", "C": "down"}
+    assert ModelSight(of, built).all(state) == {"the group": "empty", "A": "down", "B": "down", "C": "down"}
     for event in (Event("start", 0), Event("join", 0), Event("join request", 0), Event("receive", 0)):
         state = built.step(state, event)
-    seen = of_model(of, built, state)
+    seen = ModelSight(of, built).all(state)
     assert (seen["member id A1"], seen["A with id"], seen["A is"]) == ("pending", "A1", "PREPARING_REBALANCE")
     assert seen["under way of A"] == "nothing"
 
