@@ -24,7 +24,7 @@ from rebalance_verifier.live.code.answers import (
 from rebalance_verifier.live.code.lockstep.classic import LEFT, Agreement, Disagreement
 from rebalance_verifier.live.code.lockstep.deviations import COUNTED_ANEW
 from rebalance_verifier.live.code.replay.beats import fields_of
-from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.replay.group import CodeReleases, limits
 from rebalance_verifier.live.code.replay.steps import GROUP_EXPIRY
 from rebalance_verifier.live.code.simulation import (
     NotEnabled,
@@ -44,13 +44,6 @@ _Member = TypeVar("_Member", ServedMember, RegisteredMember)
 
 BROKER: Mapping[str, object] = {"group.consumer.assignment.interval.ms": 0}
 """Of the broker: a target is computed when it is due, as up to 4.2."""
-
-
-def limits(setup: Setup) -> Mapping[str, object]:
-    """Return the limits of members of a broker, whichever protocol its groups have."""
-    names = ("group.max.size", "group.consumer.max.size")
-    return {} if setup.max_size is None else dict.fromkeys(names, setup.max_size)
-
 
 OF_THE_GROUP = frozenset(
     (

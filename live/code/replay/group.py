@@ -51,6 +51,13 @@ ERRORS = "org.apache.kafka.common.errors."
 GROUP = {"group.initial.rebalance.delay.ms": 3000, "offsets.retention.minutes": 1}
 """The first join phase waits too, so that the trace says when it ends."""
 
+
+def limits(setup: Setup) -> Mapping[str, object]:
+    """Return the limits of members of a broker, whichever protocol its groups have."""
+    names = ("group.max.size", "group.consumer.max.size")
+    return {} if setup.max_size is None else dict.fromkeys(names, setup.max_size)
+
+
 RETENTION = 61_000
 """Milliseconds after which an empty group has no offsets any more."""
 

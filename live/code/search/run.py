@@ -34,6 +34,7 @@ from rebalance_verifier.model.group.observations import (
     Elected,
     Repeated,
     Replaced,
+    TurnedAway,
 )
 from rebalance_verifier.model.group.parts import NONE, each
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Setup, letter
@@ -56,7 +57,7 @@ OF_ITSELF = Callback | Acknowledged
 OF_SERVED = BeatAnswered | Committed | Ended
 """What is seen of a consumer group alone."""
 
-PLAIN = Admitted | Elected | Repeated | Replaced | Advanced | Granted | Acknowledged
+PLAIN = Admitted | Elected | Repeated | Replaced | TurnedAway | Advanced | Granted | Acknowledged
 """What is asked about and says nothing to who reads a run."""
 
 BROKEN = "cell"

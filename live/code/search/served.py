@@ -20,7 +20,7 @@ from rebalance_verifier.live.code.answers import (
 )
 from rebalance_verifier.live.code.replay.beats import AGAIN, HEARTBEAT, beat_error
 from rebalance_verifier.live.code.replay.coordinator import group_state
-from rebalance_verifier.live.code.replay.group import STATES
+from rebalance_verifier.live.code.replay.group import STATES, limits
 from rebalance_verifier.live.code.search.group import SearchedGroup, committed
 from rebalance_verifier.model.consumer import group as consumer
 from rebalance_verifier.model.consumer.observations import Advanced, BeatAnswered, Committed, Ended, Granted
@@ -38,6 +38,7 @@ from rebalance_verifier.model.consumer.state import (
     RecordState,
     find,
 )
+from rebalance_verifier.model.group.observations import TurnedAway
 from rebalance_verifier.model.group.parts import (
     NO_ID,
     NONE,
@@ -58,7 +59,8 @@ from rebalance_verifier.model.migration.views import views as migration_views
 from rebalance_verifier.properties.group.clauses import rules
 from rebalance_verifier.properties.group.consumer import most_heartbeats
 
-_FENCED, _REFUSED = "FencedInstanceIdException", "InconsistentGroupProtocolException"
+_EXPECTED = ("FencedInstanceIdException", "GroupMaxSizeReachedException")
+_REFUSED = "InconsistentGroupProtocolException"
 
 AWAY = -2
 """The member epoch of a static member that is away."""
@@ -79,6 +81,7 @@ class MixedGroup(SearchedGroup):
     def broker(self, *, limited: bool) -> JsonLine:
         """Return the config of a coordinator: a target is computed when it is due, as up to 4.2."""
         return super().broker(limited=limited) | {
+            **(limits(self.setup) if limited else {}),
             "group.consumer.assignment.interval.ms": 0,
             "group.consumer.migration.policy": self.setup.policy,
         }
@@ -101,7 +104,7 @@ class MixedGroup(SearchedGroup):
     def _ends(self, thrown: SimulationThrown) -> bool:
         """Check whether a consumer of the classic protocol throws what joining again would cure: a group that
         turns down its JoinGroup has other members, or a policy."""
-        if "rebalance callback" in (thrown.message or "") or thrown.error.endswith(_FENCED):
+        if "rebalance callback" in (thrown.message or "") or thrown.error.endswith(_EXPECTED):
             return False
         answers = [one for one in self.memory.responses.values() if one.member == thrown.member]
         refused = [one for one in answers if one.error == Error.INCONSISTENT_GROUP_PROTOCOL]
@@ -255,7 +258,7 @@ def brought_about(
         if answer.error == "NONE":
             yield from _reconciled(group, Slot(request.member), beat, before, was)
         else:
-            yield _refused(group, Slot(request.member), beat, answer.error, was)
+            yield from _refused(group, Slot(request.member), beat, answer.error, was)
 
 
 def _committed(
@@ -273,11 +276,15 @@ def _committed(
     yield Committed(Slot(request.member), parts, parts if answer.error == "NONE" else NOTHING, held)
 
 
-def _refused(group: SearchedGroup, slot: Slot, beat: Beat, error: str, was: Book) -> BeatAnswered:
+def _refused(
+    group: SearchedGroup, slot: Slot, beat: Beat, error: str, was: Book
+) -> Iterator[BeatAnswered | TurnedAway]:
     static = group.setup.consumers[slot].instance is not None
     classic = static and any(record.classic for record in was[slot])
     inside = find(was[slot], beat.id) is not None
-    return BeatAnswered(slot, beat.kind, beat_error(error), inside, classic)
+    yield BeatAnswered(slot, beat.kind, beat_error(error), inside, classic)
+    if error == Error.GROUP_MAX_SIZE_REACHED:
+        yield TurnedAway(slot, static and bool(was[slot]))
 
 
 def _reconciled(
