@@ -272,9 +272,9 @@ class Machine:
         return {view.name: view for view in self.views}
 
     @cached_property
-    def asked(self) -> tuple[_Asked, ...]:
+    def compiled(self) -> tuple[_Compiled, ...]:
         """Return its actions, as `Options` asks them."""
-        return tuple(_asked(self, action) for action in self.actions)
+        return tuple(_compiled(self, action) for action in self.actions)
 
     @cached_property
     def number_of(self) -> Mapping[tuple[str, int], int]:
@@ -403,28 +403,28 @@ class PossibleStep(NamedTuple):
     outcome: Outcome
 
 
-class _Asked(NamedTuple):
+class _Compiled(NamedTuple):
     """An action as it is asked: its guard and the place of what this is asked with, what takes all that it
     reads out of a state."""
 
     action: Action
     guard: Callable[[Value], bool] | None
-    place: int
+    position: int
     take: Callable[[State], tuple[Value, ...]]
 
     def steps(self, state: State) -> Sequence[PossibleStep]:
         """Return what it comes to in ``state``."""
-        if self.guard is not None and not self.guard(state[self.place]):
+        if self.guard is not None and not self.guard(state[self.position]):
             return ()
         name, who = self.action.name, self.action.who
         outcomes = self.action.run(*self.take(state))
         return [PossibleStep(Event(name, who, outcome.choice), outcome) for outcome in outcomes]
 
 
-def _asked(machine: Machine, action: Action) -> _Asked:
+def _compiled(machine: Machine, action: Action) -> _Compiled:
     places = [machine.position[name] for name in action.reads]
     take = itemgetter(*places) if len(places) > 1 else lambda state: tuple(state[at] for at in places)
-    return _Asked(action, action.guard, places[0] if places else -1, take)
+    return _Compiled(action, action.guard, places[0] if places else -1, take)
 
 
 class Options:
@@ -435,7 +435,7 @@ class Options:
     """
 
     def __init__(self, machine: Machine) -> None:
-        self._table = machine.asked
+        self._table = machine.compiled
         self._state: State = ()
         self._known: list[Sequence[PossibleStep] | None] = [None] * len(machine.actions)
         self._of_kind = machine.of_kind

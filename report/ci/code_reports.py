@@ -72,7 +72,7 @@ def searched(
             status=Status.VIOLATED if clause in broken else unasked,
             evidence=tuple(_run(result, one, paths) for one in broken.get(clause, ())),
         )
-        for clause in dict.fromkeys((*broken, *result.plan.asked))
+        for clause in dict.fromkeys((*broken, *result.plan.asked_clauses))
     )
     return CiReport(
         command=command,

@@ -56,7 +56,9 @@ def facts(result: CodeSearchResult) -> list[tuple[str, str]]:
         ("searched", f"{count(seen.steps, 'step')} of {count(seen.runs, unit)},{more}"),
         *([("clients", clients)] if (clients := CLIENTS.get(plan.setup.protocol)) else []),
         ("at rest", f"the group {ends}" if ends else "not asked"),
-        ("asked", ", ".join(plan.asked)) if plan.assignor else ("not asked", ", ".join(result.not_asked)),
+        ("asked", ", ".join(plan.asked_clauses))
+        if plan.assignor
+        else ("not asked", ", ".join(result.not_asked)),
         *([("stopped", result.stopped)] if result.stopped else []),
     ]
 
@@ -75,7 +77,7 @@ def data(result: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict
         "steps": seen.steps,
         "taken": dict(sorted(seen.taken.items())),
         "endings": dict(sorted(seen.endings.items())),
-        "asked": sorted(plan.asked),
+        "asked": sorted(plan.asked_clauses),
         "not_asked": result.not_asked,
         "findings": [
             {

@@ -97,8 +97,7 @@ def differences(model: Observed, code: Observed) -> list[str]:
 
 
 class ModelSight:
-    """What can be seen of one state of the model after the other: a part that is the one of before looks as
-    it did."""
+    """Looks at one state of the model after the other: a part that is the one of before looks as it did."""
 
     def __init__(self, setup: Setup, built: Machine) -> None:
         self.setup = setup
@@ -226,8 +225,8 @@ def _topic(partition: str) -> str:
 
 
 class CodeSight:
-    """What can be seen of a simulation after one step after the other: a part that is the one of before looks
-    as it did."""
+    """Looks at a simulation after one step after the other: a part that is the one of before looks as it
+    did."""
 
     def __init__(self, group: CodeGroup, ids: IdNames) -> None:
         self.group, self.ids, self.setup = group, ids, group.setup

@@ -219,7 +219,7 @@ class ClientSteps:
         self._ends(event.who, arrives=event.choice == ARRIVES)
 
     def _close(self, event: Event) -> None:
-        """What it has sent, and that it leaves, may arrive later."""
+        """Close the consumer; its requests, the leaving one too, may arrive later."""
         self._leaves(event.who)
         member = self.group.memory.clients[event.who]
         self.group.seen += client.departs(_me(self.group, event.who), member, close=True)[1]

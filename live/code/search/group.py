@@ -309,7 +309,7 @@ class SearchedGroup(CodeGroup):
         return views.__getitem__
 
     def settled(self) -> bool:
-        """Everybody who runs is a settled member, every subscribed partition is owned by one of them."""
+        """Check whether all who run are settled members, each subscribed partition owned by one."""
         known = self.state.coordinator
         records = {one.id: one for one in known.members}
         owned = wanted = 0

@@ -64,7 +64,7 @@ BROKEN = "cell"
 """Instead of a clause: Kafka's code threw where no application sees it."""
 
 
-def asked(setup: Setup) -> tuple[str, ...]:
+def asked_clauses(setup: Setup) -> tuple[str, ...]:
     """Return the clauses that a search asks of a group of ``setup``. Those of callbacks are of Kafka's own
     consumers alone."""
     if setup.protocol == CLASSIC:
@@ -135,10 +135,10 @@ class CodePlaying:
         self.faults = faults_of(setup)
         made = SearchedGroup if setup.protocol == CLASSIC else MixedGroup
         self.group = made(simulation, setup, releases, assignor)
-        self.clauses = asked(setup) if clauses is None else clauses
+        self.clauses = asked_clauses(setup) if clauses is None else clauses
         self.dead = False
         self.steps = SearchSteps(self.group)
-        step_clauses = (one for one in asked(setup) if one in self.clauses and one != CONVERGES.id)
+        step_clauses = (one for one in asked_clauses(setup) if one in self.clauses and one != CONVERGES.id)
         self.rules = rules(setup).about(*step_clauses)
         self.played = PlayedOnCode()
         self._causes: set[tuple[str, str]] = set()

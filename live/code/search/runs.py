@@ -9,7 +9,7 @@ from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.live.clients.replay.verdict import BrokenClause, Replayed
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.findings import CodeFinding
-from rebalance_verifier.live.code.search.run import CodePlaying, asked
+from rebalance_verifier.live.code.search.run import CodePlaying, asked_clauses
 from rebalance_verifier.live.code.search.setups import as_released
 from rebalance_verifier.live.code.search.walks import CodeSearchPlan
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
@@ -53,7 +53,7 @@ def replay_searched(run: SavedRun, releases: CodeReleases, simulation: Simulatio
         version=releases.sentence,
         naming=tuple(map(letter, run.setup.slots)),
         steps=len(events),
-        observable_clauses=frozenset(one for one in asked(run.setup) if one in CLAUSES),
+        observable_clauses=frozenset(one for one in asked_clauses(run.setup) if one in CLAUSES),
     )
     try:
         playing.begin()

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from rebalance_verifier.live.code.replay.group import CodeReleases
-from rebalance_verifier.live.code.search.run import BROKEN, CodeBreach, CodePlaying, asked
+from rebalance_verifier.live.code.search.run import BROKEN, CodeBreach, CodePlaying, asked_clauses
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.classic.describe import event_text
 from rebalance_verifier.model.group.setup import Setup
@@ -42,7 +42,7 @@ def code_machine(
     from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
     play = CodePlaying(simulation, setup, releases)
-    wanted = [one for one in asked(setup) if one != BROKEN] if clauses is None else clauses
+    wanted = [one for one in asked_clauses(setup) if one != BROKEN] if clauses is None else clauses
 
     class CodeMachine(RuleBasedStateMachine):
         playing = play

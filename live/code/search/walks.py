@@ -17,7 +17,7 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.enabled import actions
 from rebalance_verifier.live.code.search.findings import CodeFinding, Searched, shortened, worst_first
 from rebalance_verifier.live.code.search.group import GroupAssignor
-from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked, not_asked
+from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked_clauses, not_asked
 from rebalance_verifier.live.code.simulation import SECONDS, Simulation, SimulationDied
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
@@ -56,9 +56,9 @@ class CodeSearchPlan:
     """When to begin no other run, in the time of ``time.monotonic``: a part of the work may take long."""
 
     @property
-    def asked(self) -> tuple[str, ...]:
+    def asked_clauses(self) -> tuple[str, ...]:
         """Return the clauses that are asked."""
-        return asked(self.setup) if self.clauses is None else self.clauses
+        return asked_clauses(self.setup) if self.clauses is None else self.clauses
 
     def begun(self) -> CodeSearchPlan:
         """Return the plan as of now: its time runs."""
@@ -107,7 +107,7 @@ class CodeSearchResult:
     @property
     def not_asked(self) -> list[str]:
         """The clauses of a group that the search does not ask."""
-        return not_asked(self.plan.setup, self.plan.asked)
+        return not_asked(self.plan.setup, self.plan.asked_clauses)
 
 
 def search_walks(

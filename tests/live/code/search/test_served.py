@@ -15,7 +15,7 @@ from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.enabled import BOUNCE, actions, choices, faults_of
 from rebalance_verifier.live.code.search.exhaustive import Everything
 from rebalance_verifier.live.code.search.quiescence import Ending
-from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked, not_asked
+from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked_clauses, not_asked
 from rebalance_verifier.live.code.search.setups import as_released, search_setup
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.group.setup import CONSUMER, Setup
@@ -55,7 +55,7 @@ def events(text: str) -> list[Event]:
 @pytest.mark.parametrize("name", GROUPS)
 def test_every_clause_of_such_a_group_is_asked_or_not_and_every_name_is_known(name: str) -> None:
     setup = of(name)
-    clauses = [one for one in asked(setup) if one in CLAUSES]
+    clauses = [one for one in asked_clauses(setup) if one in CLAUSES]
     assert {*clauses, *not_asked(setup, clauses)} == set(rules(setup).broken_by)
     assert any(one.startswith("callback/") for one in clauses) is (setup.protocol != CONSUMER)
     named = [(action, who) for action, who, _ in actions(setup)]
