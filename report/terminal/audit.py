@@ -16,7 +16,7 @@ from rebalance_verifier.base.saved import ROOT, SUITE
 from rebalance_verifier.base.text import clean, count, cut, fold, listed, page_width, shorten, span
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.pipeline.audit.diagnosis import sentences
-from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, STORM, ZOMBIE
+from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, PAUSE, STORM, ZOMBIE
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding
 from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally
 from rebalance_verifier.pipeline.audit.sources.settling import APART, CLUSTERS, MIXED, SET_BACK, Note
@@ -71,8 +71,9 @@ def headline(audit: Audited) -> str:
     informs = sum(audit.count(gating=False, certain=certain) for certain in (True, False))
     broken = f"{audit.broken:,} of {count(audit.groups, 'group')}"
     more = f", {unsure:,} more within clock skew" if unsure and certain else ""
-    more += _storms(audit)
+    more += _storms(audit) + _long_pauses(audit)
     others = informs - (audit.tally(STORM.id).findings if _storms(audit) else 0)
+    others -= audit.tally(PAUSE.id).findings if _long_pauses(audit) else 0
     more += f", {others:,} more that only {'informs' if others == 1 else 'inform'}" if others else ""
     if audit.verdict is Verdict.VIOLATION and certain == zombies.certain:
         line = f"{start}  {_read_twice(audit)}{more}"
@@ -114,6 +115,15 @@ def _storms(audit: Audited) -> str:
     worst = max(storms, key=lambda one: one.seconds)
     more = f", and {len(storms) - 1:,} more" if len(storms) > 1 else ""
     return clean(f"; a storm of {worst.sentence.partition(',')[0]} in {span(worst.seconds)}{more}")
+
+
+def _long_pauses(audit: Audited) -> str:
+    """How many partitions a rebalance took from everybody for long, where it fails no run."""
+    long = [one for one in audit.findings if one.check == PAUSE.id and one.partition is not None]
+    if not long or audit.plan.gates(PAUSE.level):
+        return ""
+    partitions = count(len({(one.group, one.about) for one in long}), "partition")
+    return f"; a rebalance left {partitions} without an owner for {span(max(one.seconds for one in long))}"
 
 
 def _absent(audit: Audited) -> str:

@@ -54,7 +54,7 @@ class Wrapped(NamedTuple):
 MESSAGES = (
     *("message", "msg", "log", "short_message", "@message", "formattedMessage", "MESSAGE", "line"),
     *("Message", "Content", "textPayload", "body", "Line", "text", "_raw", "@m", "RenderedMessage", "event"),
-    *("content", "LogMessage"),
+    *("content", "LogMessage", "LogEntry"),
 )
 TIMES = (
     *("@timestamp", "timestamp", "time", "timeMillis", "ts", "asctime", "Date", "date", "Time", "_time"),
@@ -146,6 +146,9 @@ PREFIXES: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(rf"(?P<when>{_ISO}) \{{(?P<labels>[^{{}}]*=[^{{}}]*)\}} "),
         re.compile(r"(?P<when>\d{4}-\d{2}-\d{2}T[\d:.]+[+-]\d{2}:\d{2}) (?P<pod>[\w.$-]+/[\w./$\[\]-]+) "),
         re.compile(rf"(?P<when>{_ISO}) (?P<host>[\w.-]+) [\w./-]+\[(?P<process>\d+)\]: "),
+        # Heroku; Fluentd's files
+        re.compile(rf"(?P<when>{_ISO}) (?P<pod>[\w-]+\[[a-z]\w*\.\d+\]): "),
+        re.compile(rf"(?P<when>{_ISO} [+-]\d{{4}}) [\w.*-]+: (?=\{{\")"),
     ),
     "a": (
         # syslog and journald with local times; Compose and Swarm; stern
@@ -321,6 +324,9 @@ def _attributes(listed: Sequence[Any]) -> dict[str, Any]:
 def _document(value: Mapping[str, Any], outer: Mapping[str, Any] | None = None) -> Wrapped:
     """One line in an object, with what the object tells of it."""
     message = _first(value, MESSAGES) or ""
+    labels = value.get("labels")
+    if isinstance(labels, str) and isinstance(listed := parsed(labels), dict):  # a cell of Grafana's CSV
+        value = {**value, "labels": listed}
     if isinstance(value.get("attributes"), list):
         value = {**value, **_attributes(value["attributes"])}
     when = " ".join(filter(None, (_first(value, (name,)) for name in TIMES)))

@@ -63,6 +63,7 @@ ANY_ORDER = (
     "(Azure: project tostring(TimeGenerated))"
 )
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
+QUOTED = "stands within quotes that this reader does not open, so names do not end where they end"
 NO_TIME = "no date and time that we understand"
 _OF_JUL = ("INFO: ", "WARNING: ", "SEVERE: ", "CONFIG: ", "FINE: ")
 """How a message of java.util.logging begins; the time stands on the line above."""
@@ -478,6 +479,8 @@ class LineParser:
                 self._count(file, source.name)
                 self._pass(f"{wrapped.when} {wrapped.text}" if wrapped.when else wrapped.text)
                 return True
+            if any('"' in name for name in (meaning.group, meaning.client, meaning.member) if name):
+                raise NotRead(QUOTED)
             before = before[-BEFORE:]
             at = self._at(before, wrapped.when)
             self._reach(at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 pytest.importorskip("duckdb")
@@ -146,3 +148,12 @@ def test_two_processes_that_fence_each_other_read_the_same_records(tmp_path):
     assert found.verdict is Verdict.VIOLATION
     assert certain(found) == {"owned-by-zombie"}
     assert found.findings[0].seconds == 8.0
+
+
+def test_a_name_does_not_end_behind_the_quotes_that_nobody_opened(tmp_path):
+    """Fluent Bit's standard output: JSON, escaped, within what is no JSON."""
+    message = json.dumps({"levelname": "INFO", "message": "(Re-)joining group orders"})
+    record = json.dumps({"log": message, "pod": "orders-0"})
+    found = audited({"f.log": [f"[0] kube.orders: [[1795860000.000000000, {{}}], {record}]"]}, tmp_path)
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert (found.events, found.malformed) == (0, 1)

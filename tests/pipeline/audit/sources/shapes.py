@@ -272,6 +272,37 @@ def cri(lines: Sequence[PodLine]) -> Files:
     return {name: _text(its) for name, its in files.items()}
 
 
+def heroku(lines: Sequence[PodLine]) -> Files:
+    """A platform that numbers its processes, with times of its own."""
+    return {"heroku.log": _text([f"{_z(one)} app[worker.{one.pod + 1}]: {one.plain()}" for one in lines])}
+
+
+def fluentd(lines: Sequence[PodLine]) -> Files:
+    """What its file output writes: the time, the tag, the record."""
+    texts = []
+    for one in lines:
+        record = {"log": f"{one.plain()}\n", "kubernetes": {"pod_name": PODS[one.pod]}}
+        texts.append(f"{one.at:%Y-%m-%d %H:%M:%S}.000000000 +0000 kube.orders: {json.dumps(record)}")
+    return {"fluentd.log": _text(texts)}
+
+
+def container_log(lines: Sequence[PodLine]) -> Files:
+    """Azure Monitor's ContainerLog."""
+    rows = [{"TimeGenerated": _z(one), "PodName": PODS[one.pod], "LogEntry": one.plain()} for one in lines]
+    return {"azure.json": json.dumps(rows).encode()}
+
+
+def grafana(lines: Sequence[PodLine]) -> Files:
+    """The CSV of Grafana's Explore: the labels are JSON in a cell."""
+    written = io.StringIO()
+    rows = csv.writer(written)
+    rows.writerow(["labels", "Time", "Line", "tsNs", "id"])
+    for number, one in enumerate(lines):
+        labels = json.dumps({"app": "orders", "pod": PODS[one.pod]})
+        rows.writerow([labels, f"{one.at:%Y-%m-%d %H:%M:%S}", one.plain(), f"{_ms(one)}000000", number])
+    return {"grafana.csv": written.getvalue().encode()}
+
+
 APART: tuple[Callable[[Sequence[PodLine]], Files], ...] = (
     *(per_pod, kubectl, kubectl_timestamps, stern, compose, flat_json, host_json, elasticsearch, elasticdump),
     *(
@@ -287,6 +318,10 @@ APART: tuple[Callable[[Sequence[PodLine]], Files], ...] = (
         logback,
         log4j2,
         cri,
+        heroku,
+        fluentd,
+        container_log,
+        grafana,
     ),
 )
 """In these something tells the pods apart."""
