@@ -39,7 +39,7 @@ SCHEMA = 1
 
 _BRIEF = (
     *("who", "choice", "upgrade_from", "leaves", "instance"),
-    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol", "policy", "rollout"),
+    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol", "policy", "rollout", "warmups"),
 )
 """Fields that are left out where they are at their default."""
 
@@ -85,6 +85,7 @@ class _SavedSetup:
     moved: tuple[tuple[str, ...], ...] = ()
     policy: str = "bidirectional"
     rollout: str = "any"
+    warmups: int = 0
     assignor: Mapping[str, str] | None = None
 
 
@@ -283,6 +284,7 @@ def setup_out(setup: Setup) -> dict[str, Any]:
         racks=setup.racks,
         policy=setup.policy,
         rollout=setup.rollout,
+        warmups=setup.warmups,
         moved=setup.moved,
         assignor={"target": setup.factory.target, "place": setup.factory.replaces}
         if isinstance(setup.factory, Plugged)
@@ -308,7 +310,11 @@ def setup_in(data: Any) -> Setup:
     names = _topic_names(len(topics))
     if list(saved.topics) != names or not topics:
         raise codec.unexpected("setup.topics", ", ".join(names) or "t", list(saved.topics))
-    for name, value in (("budget", saved.budget), ("max_size", saved.max_size or 0)):
+    for name, value in (
+        ("budget", saved.budget),
+        ("max_size", saved.max_size or 0),
+        ("warmups", saved.warmups),
+    ):
         if value < 0:
             raise codec.unexpected(f"setup.{name}", "0 or more", value)
     _known("setup.coordinator", saved.coordinator, DECISIONS)
@@ -326,6 +332,7 @@ def setup_in(data: Any) -> Setup:
         racks=saved.racks,
         policy=saved.policy,
         rollout=saved.rollout,
+        warmups=saved.warmups,
         moved=saved.moved,
     )
     if saved.assignor:

@@ -309,6 +309,10 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> Iterator[
                         raise ValueError(f"{path} needs its assignor: `{again}` plays it again")
                     if saved.on and isinstance(on, ClientProfile):
                         raise ValueError(f"{path} is a run of Kafka's code, not for {on}: --on code:RELEASE")
+                    if saved.setup.warmups:
+                        raise ValueError(
+                            f"{path} is a run of Kafka Streams, whose stores --on does not play: leave it out"
+                        )
                     if isinstance(on, ClientProfile):
                         refuse_protocol("replay --on CLIENT", saved.setup.protocol)
                     with staged(options, f"replaying {path} on {options.on}"):

@@ -22,7 +22,7 @@ from rebalance_verifier.explore.engine.search import (
     merge,
 )
 from rebalance_verifier.explore.groups.floors import due
-from rebalance_verifier.explore.groups.runs import SavedRun, of_lasso, play
+from rebalance_verifier.explore.groups.runs import ENDINGS, SavedRun, of_lasso, play
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.explore.liveness.lasso import Lasso
 from rebalance_verifier.explore.liveness.liveness import Liveness
@@ -31,7 +31,7 @@ from rebalance_verifier.explore.random.minimise import minimise
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Machine
 from rebalance_verifier.model.protocols import machine
-from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
+from rebalance_verifier.properties.group.clauses import CLAUSES
 from rebalance_verifier.properties.group.own import WORST, gravity, outranked, rules
 from rebalance_verifier.properties.group.rules import Rules
 
@@ -147,7 +147,7 @@ class Explored:
         """Return how many clauses were asked."""
         names = list(self.plan.rules.safety)
         if self.lively is not None:
-            names += [CONVERGES.id, ROUNDS.id]
+            names += self.plan.rules.lively
         return len(set(names))
 
 
@@ -261,7 +261,7 @@ def _unsettled(plan: ExplorationPlan, lively: Liveness) -> Iterator[ExplorationV
         if settling.lasso is not None:
             yield ExplorationViolation(
                 clause=settling.clause,
-                sentence=CONVERGES.sentence,
+                sentence=CLAUSES[settling.clause].sentence,
                 runs=(saved_run(plan.setup, plan.origin, settling.clause, settling.lasso),),
                 shortest=settling.least,
                 count=settling.stuck,
@@ -281,8 +281,8 @@ def saved_run(setup: Setup, origin: Mapping[str, Any], clause: str, trace: Model
     """Return the trace as it will be written; its sentence names the generations of this very run."""
     if isinstance(trace, Lasso):
         run = of_lasso(setup, trace, clause)
-    elif clause == CONVERGES.id:
-        run = of_lasso(setup, Lasso(trace.initial, trace.events, ()))
+    elif clause in ENDINGS:
+        run = of_lasso(setup, Lasso(trace.initial, trace.events, ()), clause)
     else:
         run = SavedRun(setup=setup, clause=clause, events=trace.events)
         run = replace(run, sentence=play(run).sentence or "")

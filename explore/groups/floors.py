@@ -75,6 +75,7 @@ DUE: Mapping[str, Callable[[Setup], bool]] = {
     "late answer of an old generation": lambda s: _room(s) > 1 and _fault("late request")(s),
     "enforceRebalance swallowed": _fault("enforce"),
     "assignment of an old subscription ignored": lambda s: _shrinks(s) and _fault("resubscribe")(s),
+    "task moves to its warm-up": lambda s: s.warmups > 0 and _room(s) > 1 and _shared(s) > 1,
 }
 """Witness -> whether a group is certain to show it when all of it is explored."""
 

@@ -13,6 +13,7 @@ from enum import StrEnum
 from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits, Stop
 from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN, Shown, without
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.model.bugs.decisions import DECISIONS
 from rebalance_verifier.model.bugs.observed import hidden
@@ -22,6 +23,7 @@ from rebalance_verifier.model.bugs.profiles import (
     CLIENTS,
     ReleaseProfile,
     consumer_protocol_trouble,
+    streams_trouble,
 )
 from rebalance_verifier.model.group.setup import CLASSIC, Setup
 from rebalance_verifier.model.protocols import machine
@@ -71,26 +73,38 @@ def concerns(shown: Shown, profile: ReleaseProfile) -> bool:
 def cells(switches: Sequence[str] = (), profiles: Sequence[ReleaseProfile] = ()) -> Iterator[Cell]:
     """Yield the cells of the given switches and releases, all by default, one row after the other.
 
-    A release that is not known to speak the protocol of a switch's group has none.
+    A release that no member of a switch's group can be has none.
     """
     for switch in switches or SHOWN:
         shown = SHOWN[switch]
         for profile in profiles or (*CLIENTS.values(), *BROKERS.values()):
-            speaks = shown.protocol == CLASSIC or not consumer_protocol_trouble(profile)
-            if speaks and profile.name != AS_SPECIFIED and concerns(shown, profile):
+            if not _trouble(shown, profile) and profile.name != AS_SPECIFIED and concerns(shown, profile):
                 yield cell(shown, profile)
+
+
+def _trouble(shown: Shown, profile: ReleaseProfile) -> str:
+    """Return why no program of that release is in the group that shows a switch, "" where it may be."""
+    if shown.protocol != CLASSIC:
+        return consumer_protocol_trouble(profile)
+    return streams_trouble(profile) if SCENARIOS[shown.scenario].warmups else ""
 
 
 def cell(shown: Shown, profile: ReleaseProfile) -> Cell:
     """Return one cell, by exploring at most two groups."""
-    expected = shown.switch in profile.decisions or shown.switch in profile.switches
     broker = profile.kind == "broker"
     group = shown.run_by(AS_SPECIFIED, profile.name) if broker else shown.run_by(profile.name, AS_SPECIFIED)
+    expected = shown.switch in _mistakes(group)
     broken = breaks(group, shown.clause)
     mark = Mark.UNKNOWN if broken is None else Mark.BREAKS if broken else Mark.FINE
     if broken and breaks(without(group, shown.switch), shown.clause) is not False:
         mark = Mark.OTHERWISE
     return Cell(shown.switch, profile, mark, expected)
+
+
+def _mistakes(group: Setup) -> frozenset[str]:
+    """Return what the members and the coordinator of a group do wrong, by their releases."""
+    stages = [stage for consumer in group.consumers for stage in consumer.stages]
+    return group.coordinator.union(*(stage.decisions.union(stage.switches) for stage in stages))
 
 
 def breaks(group: Setup, clause: str) -> bool | None:

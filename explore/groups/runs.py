@@ -13,13 +13,17 @@ from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.machine import Event
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.model.steps import Step, StepView, owner_text, views
-from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
+from rebalance_verifier.properties.group.clauses import CONVERGES, PROBING_ENDS, ROUNDS
 from rebalance_verifier.properties.group.own import rules_about
+from rebalance_verifier.properties.group.rules import Bounded, Finally
 
-FOR_EVER = {
+ENDINGS = {
     CONVERGES.id: "nothing goes wrong any more, and the group does not settle",
-    ROUNDS.id: "nothing goes wrong any more, and the group rebalances again and again",
+    PROBING_ENDS.id: "nothing goes wrong any more, and some task does not come to run where it belongs",
 }
+"""What a run does wrong that never comes to its goal, by the clause that says which."""
+
+FOR_EVER = {**ENDINGS, ROUNDS.id: "nothing goes wrong any more, and the group rebalances again and again"}
 """What a run with a loop does wrong, by its clause."""
 
 
@@ -97,9 +101,12 @@ def play(run: SavedRun) -> Played:
     if run.loop is not None:
         for _ in built.replay(run.events):
             pass
-        rule = required.finally_[0] if run.clause == CONVERGES.id else required.bounded[0]
+        asked = required.about(run.clause)
+        goals: tuple[Finally | Bounded, ...] = (*asked.finally_, *asked.bounded)
+        if not goals:
+            return Played(None, why=f"{run.clause} is not asked of this group")
         try:
-            confirm(built, rule, Lasso(built.initial[0], run.events[: run.loop], run.events[run.loop :]))
+            confirm(built, goals[0], Lasso(built.initial[0], run.events[: run.loop], run.events[run.loop :]))
         except ValueError as error:
             return Played(None, why=str(error))
         return Played(FOR_EVER[run.clause], len(run.events))

@@ -48,7 +48,7 @@ def scenario_in(path: Path) -> NamedScenario:
     return made
 
 
-_CLASSIC = ("lowers", "racks", "leaves")
+_CLASSIC = ("lowers", "racks", "leaves", "warmups")
 """Keys of which only the model of the classic protocol knows."""
 
 

@@ -8,12 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from rebalance_verifier.base.names import unknown
 from rebalance_verifier.model.assignors import reference
 from rebalance_verifier.model.bugs.decisions import DECISIONS
-from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, client, consumer_protocol_trouble
+from rebalance_verifier.model.bugs.profiles import (
+    AS_SPECIFIED,
+    broker,
+    client,
+    consumer_protocol_trouble,
+    decisions_in,
+    streams_trouble,
+)
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched
 from rebalance_verifier.model.group.parts import Parts, Topics
 from rebalance_verifier.model.group.setup import (
@@ -97,6 +105,8 @@ class NamedScenario:
     """Over how many racks members and partitions are spread, in turn; 0 for none."""
     leaves: bool = True
     """Whether a member that is closed sends LeaveGroup (``internal.leave.group.on.close``)."""
+    warmups: int = 0
+    """``max.warmup.replicas`` of an application of Kafka Streams; 0 where the consumers are none."""
     policy: str = "bidirectional"
     """``group.consumer.migration.policy`` of the broker."""
 
@@ -158,8 +168,9 @@ class NamedScenario:
             policy=self.policy,
             racks=self._racks(sum(topics).bit_length(), 0),
             moved=self._racks(sum(topics).bit_length(), 1),
-            naming=size.naming,
+            naming="given" if self.warmups else size.naming,
             steps=size.steps,
+            warmups=self.warmups,
             factory=size.factory,
         )
         return setup if size.faults is None else replace(setup, faults=self._had(size.faults))
@@ -179,6 +190,14 @@ class NamedScenario:
                 others = [protocol.groups for protocol in PROTOCOLS.values() if fault in protocol.faults]
                 raise ScenarioError(f"{self.name}: {fault!r} is a fault of {' and '.join(others)}")
         return faults
+
+    def refuse_stores(self, command: str) -> None:
+        """Raise ScenarioError where Kafka's code would have to be one of Kafka Streams."""
+        if self.warmups:
+            raise ScenarioError(
+                f"{self.name}: {command} plays Kafka's consumers, and no stores of Kafka Streams: "
+                f"`rebalance explore {self.name}` searches the model"
+            )
 
     def origin(self, size: ScenarioSize, setup: Setup) -> dict[str, Any]:
         """Return where the runs of a setup come from: what was chosen of ``size``, for a trace; an
@@ -204,6 +223,7 @@ class NamedScenario:
         if UNIFORM in lists and (trouble := consumer_protocol_trouble(client(profile))):
             raise ScenarioError(f"--release: {trouble}")
         everything = Topics((1 << topics) - 1)
+        of_stage = partial(self._stage, profile, size.switches)
         if topics == 1:
             subscriptions: tuple[Topics, ...] = (everything,)
         elif self.apart:
@@ -211,13 +231,18 @@ class NamedScenario:
         else:
             subscriptions = (everything, Topics(1))
         return Consumer(
-            stages=tuple(
-                replace(runs(profile, assignors, size.switches), leaves=self.leaves) for assignors in lists
-            ),
+            stages=tuple(map(of_stage, lists)),
             subscriptions=subscriptions,
             instance=member if self.static else None,
             rack=f"r{member % self.racks}" if self.racks else None,
         )
+
+    def _stage(self, profile: str, switches: tuple[str, ...], assignors: tuple[str, ...]) -> ConsumerConfig:
+        """Return a consumer between two bounces. The user data of Kafka Streams carries no generation."""
+        made = replace(runs(profile, assignors, switches), leaves=self.leaves)
+        if not self.warmups:
+            return made
+        return replace(made, tells=False, decisions=made.decisions | _of_streams(self.name, profile))
 
     def _racks(self, partitions: int, first: int) -> tuple[tuple[str, ...], ...]:
         """Return the rack of each partition's replica, from the ``first`` rack on."""
@@ -238,6 +263,14 @@ def runs(profile: str, assignors: tuple[str, ...], switches: tuple[str, ...] = (
         tells=release.user_data_generation,
         group_protocol=_spoken(assignors),
     )
+
+
+def _of_streams(scenario: str, profile: str) -> frozenset[str]:
+    """Return what Kafka Streams of a client's release does wrong. Raises ScenarioError for other clients."""
+    release = client(profile)
+    if trouble := streams_trouble(release):
+        raise ScenarioError(f"--release: {scenario}: {trouble}")
+    return decisions_in("Streams", release.release)
 
 
 def _spoken(assignors: tuple[str, ...]) -> str:
@@ -346,6 +379,12 @@ _TABLE = (
     NamedScenario(name="downgrade",
         sentence="a member that lists cooperative-sticky first, and one with range only", members=2,
         partitions=2, lists=((("cooperative-sticky", "range"),), (EAGER,)), faults=("crash",)),
+    NamedScenario(name="streams", sentence="instances of Kafka Streams: a task moves once its store has "
+        "caught up, and probing rebalances look for that (KIP-441)", members=2, partitions=2, warmups=2,
+        faults=("crash", "close", "disconnect", "enforce"), leaves=False),
+    NamedScenario(name="streams-eager", sentence="the same where upgrade.from keeps them EAGER", members=2,
+        partitions=2, warmups=2, lists=((EAGER,),), faults=("crash", "close", "disconnect", "enforce"),
+        leaves=False),
     NamedScenario(name="consumer", sentence="a consumer group (KIP-848) of one topic, every kind of fault",
         lists=((UNIFORM,),), faults=CONSUMER_FAULTS),
     NamedScenario(name="consumer-static", sentence="a consumer group of static members", members=2,

@@ -26,6 +26,9 @@ PRODUCTS = {CONSUMER: "Java", COORDINATOR: "broker", SERVED: "broker"}
 
 PROJECTS = {CONSUMER: "Kafka client", COORDINATOR: "Kafka broker", SERVED: "Kafka broker"}
 
+STREAMS = "Kafka Streams"
+"""The project of bugs that no consumer has by itself, and that are not observed."""
+
 SHOWN: Final = "shown"
 ABSENT: Final = "absent"
 OPEN: Final = "open"
@@ -116,7 +119,8 @@ def shipped(part: str, switch: str, release: str) -> bool:
 def concerns(part: str, switch: str) -> bool:
     """Check whether the catalogue has something to say of this part by this switch."""
     if part == CLIENT:
-        return not concerns(CONSUMER, switch) and not concerns(COORDINATOR, switch)
+        elsewhere = concerns(CONSUMER, switch) or concerns(COORDINATOR, switch)
+        return not elsewhere and all(entry.project != STREAMS for entry in entries_of(switch))
     return any(
         entry.project == PROJECTS[part]
         or any(span.product == PRODUCTS[part] for span in parse(entry.shipped(switch)).spans)

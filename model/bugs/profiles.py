@@ -295,6 +295,22 @@ def list_trouble(profile: ReleaseProfile, assignors: Sequence[str]) -> str:
     return ""
 
 
+WARMS_UP_SINCE = version("2.6.0")
+"""The first release of Kafka Streams with warm-ups and probing rebalances (KIP-441)."""
+
+
+def streams_trouble(profile: ReleaseProfile) -> str:
+    """Say why no Kafka Streams with probing rebalances runs on the client ``profile``, "" where it does."""
+    if profile.name == AS_SPECIFIED or (
+        profile.name.startswith("java-") and profile.release >= WARMS_UP_SINCE
+    ):
+        return ""
+    return (
+        f"{profile.title} runs no Kafka Streams with probing rebalances (KIP-441): it runs on the Java "
+        f"client, since {dotted(WARMS_UP_SINCE)}; write {dotted(CURRENT)} or {AS_SPECIFIED}"
+    )
+
+
 def group_title(clients: Sequence[str], coordinator: str) -> str:
     """Say of which coordinator and clients a group is, by the names of their profiles.
 

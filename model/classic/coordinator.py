@@ -46,11 +46,13 @@ from rebalance_verifier.model.classic.state import (
 )
 from rebalance_verifier.model.group.observations import Elected, Expelled, Noted, Replaced
 from rebalance_verifier.model.group.parts import (
+    NO_COPIES,
     NO_ID,
     NONE,
     NOTHING,
     Error,
     Generation,
+    Grant,
     GroupState,
     Id,
     Parts,
@@ -185,7 +187,10 @@ def sync_request(me: MemberContext, wire: Wire, group: Group, records: Records) 
         yield Outcome((Refused("sync", error, wire.id, wire.generation), records))
     elif group.state is GroupState.STABLE:
         yield Outcome(
-            (SyncOk(wire.id, wire.generation, record.assigned), put(records, record._replace(synced=True)))
+            (
+                SyncOk(wire.id, wire.generation, record.assigned, record.copies),
+                put(records, record._replace(synced=True)),
+            )
         )
     elif group.leader != me.id(wire.id) or wire.grants is None:
         yield Outcome((SyncParked(wire.id, wire.generation), put(records, record._replace(synced=True))))
@@ -205,10 +210,10 @@ def settled(
 ) -> tuple[Value, ...]:
     """Group, records, wires and, where there is one, log once the leader's ``sync`` has decided."""
     slots, wires = setup.slots, list(wires)
-    granted = {grant.id: grant.parts for grant in sync.grants or ()}
+    granted = {grant.id: grant for grant in sync.grants or ()}
     after = [
         tuple(
-            record if record.meta is None else record._replace(assigned=granted.get(Id(Slot(s), record.id)))
+            record if record.meta is None else _granted(record, granted.get(Id(Slot(s), record.id)))
             for record in records[s]
         )
         for s in slots
@@ -221,10 +226,17 @@ def settled(
         if isinstance(parked, SyncParked) and parked.generation == group.generation:
             record = find(after[s], parked.id)
             if record is not None:
-                wires[s] = SyncOk(parked.id, parked.generation, record.assigned)
+                wires[s] = SyncOk(parked.id, parked.generation, record.assigned, record.copies)
     stable = group._replace(state=GroupState.STABLE)
     log = (stable, *(logged(setup, stable, some) for some in after)) if setup.keeps_log else ()
     return stable, *after, *wires, *log
+
+
+def _granted(record: MemberRecord, grant: Grant | None) -> MemberRecord:
+    """Return ``record`` with its part of an assignment, or without one."""
+    if grant is None:
+        return record._replace(assigned=None, copies=NO_COPIES)
+    return record._replace(assigned=grant.parts, copies=grant.copies)
 
 
 def sync_not_stored(
@@ -260,7 +272,7 @@ def logged(setup: Setup, group: Group, records: Records) -> Records:
         meta = record.meta
         if "persist_selected_protocol_only" in setup.coordinator and group.protocol:
             meta = meta._replace(assignors=(group.protocol,))
-        kept.append(MemberRecord(record.id, meta, record.assigned, synced=True))
+        kept.append(MemberRecord(record.id, meta, record.assigned, synced=True, copies=record.copies))
     return tuple(kept)
 
 

@@ -8,7 +8,7 @@ from itertools import permutations
 from math import factorial, prod
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.model.classic import coordinator, environment, leader, member
+from rebalance_verifier.model.classic import coordinator, environment, leader, member, probing
 from rebalance_verifier.model.classic.atomic import atomic
 from rebalance_verifier.model.classic.describe import description
 from rebalance_verifier.model.classic.errors import answer_to
@@ -66,8 +66,11 @@ def machine(setup: Setup) -> Machine:
     """Return the group of ``setup``: nobody started, no group on the broker.
 
     Raises ValueError for an unknown fault, an instance id that two consumers share, an assignor list
-    without a common protocol, and a group with more than MAX_NAMINGS namings.
+    without a common protocol, a group with more than MAX_NAMINGS namings, and an application of Kafka Streams
+    whose processes have no order.
     """
+    if setup.warmups and setup.naming == "every":
+        raise ValueError("the processes of a Kafka Streams application keep their order: naming is given")
     for fault in setup.faults:
         if fault not in FAULTS:
             raise ValueError(unknown("fault", fault, FAULTS, "rebalance list faults"))
@@ -89,6 +92,7 @@ def machine(setup: Setup) -> Machine:
         *coordinator.actions(setup),
         *leader.actions(setup),
         *environment.actions(setup),
+        *probing.actions(setup),
     )
     if setup.steps == "atomic":
         actions = tuple(atomic(actions, setup.faults))
@@ -194,6 +198,8 @@ def _views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:
         yield View(f"owned {letter(me.slot)}", (m,), lambda m: m.owned)
         yield View(f"wants {letter(me.slot)}", (m,), lambda m: (m.rejoin, m.enforced))
         yield View(f"ids {letter(me.slot)}", (r,), lambda r: len(admitted(r)))
+        if setup.warmups:
+            yield View(f"unfinished {letter(me.slot)}", (m,), probing.unfinished)
         if setup.keeps_log:
             yield View(f"unlogged {letter(me.slot)}", (r, me.name("log")), _unlogged)
         yield View(f"size {letter(me.slot)}", (r,), lambda r: sum(not x.silent for x in admitted(r)))

@@ -215,14 +215,15 @@ def _join_known(
         seen = Admitted(me.slot, True, size + 1, _limit(me.setup, group))
         return *_parked(group, records, record._replace(new=True), wire.meta), (seen,)
     leads = group.leader == me.id(record.id)
-    same = written(record.meta) == written(wire.meta)
+    same = not wire.meta.unique and written(record.meta) == written(wire.meta)
     completing, stable = group.state is GroupState.COMPLETING, group.state is GroupState.STABLE
     if same and (completing or (stable and not leads)):
         assert group.protocol is not None
         answer = JoinOk(record.id, group.generation, group.protocol, leads)
         return answer, group, records, (Repeated(me.slot, False),)
     alike = written(record.meta._replace(noise=0)) == written(wire.meta._replace(noise=0))
-    seen_again = (Repeated(me.slot, True),) if stable and not leads and alike else ()
+    repeats = stable and not leads and alike and not wire.meta.unique
+    seen_again = (Repeated(me.slot, True),) if repeats else ()
     return *_parked(group, records, record, wire.meta), seen_again
 
 

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 from itertools import permutations
 from typing import Any, NamedTuple
 
+from rebalance_verifier.model.classic import warmups
 from rebalance_verifier.model.classic.callbacks import joined, works
 from rebalance_verifier.model.classic.state import Group, JoinOk, Member, Metadata, Records, Sync, Wire
 from rebalance_verifier.model.group.observations import Decided, Noted, Seen, Threw
@@ -220,6 +221,9 @@ def assign(
         return
     question, ids, silent = question_of(setup, me, member, group, records)
     claims = _claims(setup, ids, records)
+    if setup.warmups:
+        yield from _warmed_up(me, member, wire, after, question, ids, claims)
+        return
     threw: Refusal | None = None
     for answer in answers(setup, question):
         if "validate_raw_claims" in decisions and not me.config(member.stage).eager:
@@ -237,6 +241,39 @@ def assign(
         yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
     if threw is not None:
         yield Outcome((after._replace(rejoin=True), None), "throws", (Threw(me.slot, threw.error),))
+
+
+def _warmed_up(
+    me: MemberContext,
+    member: Member,
+    wire: JoinOk,
+    after: Member,
+    question: Question,
+    ids: Sequence[Id],
+    claims: tuple[tuple[Id, Parts, Generation, Parts], ...],
+) -> Iterator[Outcome]:
+    """Yield the assignments of a leader of Kafka Streams, whose tasks belong where roundrobin has them."""
+    config = me.config(member.stage)
+    target = ask(me.setup, question._replace(protocol="roundrobin", switches=()))
+    assert not isinstance(target, Refusal), target.error
+    at_once = "follow_up_at_once" in config.decisions
+    for plan in warmups.plans(target, question.metas, me.setup.warmups, at_once=at_once):
+        grants = tuple(map(Grant, ids, plan.shares, plan.copies))
+        text = "; ".join(_told(me.setup, grant) for grant in grants)
+        seen: Seen = (Decided(config.eager, claims, grants), *_witnesses(me.setup, question, claims))
+        pairs = zip(grants, question.metas, strict=True)
+        if any(grant.parts & meta.caught_up & ~meta.owned for grant, meta in pairs):
+            seen = (*seen, Noted("task moves to its warm-up"))
+        yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
+
+
+def _told(setup: Setup, grant: Grant) -> str:
+    """Return what a member of Kafka Streams is assigned."""
+    warm, asks = grant.copies
+    parts = [f"{letter(grant.id.slot)}: {setup.spell(grant.parts)}"]
+    parts += [f"warms up {setup.spell(warm)}"] if warm else []
+    parts += [f"asks again {asks}"] if asks else []
+    return ", ".join(parts)
 
 
 def validated(question: Question, answer: Answer) -> Answer:

@@ -74,7 +74,7 @@ def wants_to_join(me: MemberContext, member: Member) -> bool:
     return member.rejoin or member.joined_topics != member.topics or changed
 
 
-def metadata(member: Member, config: ConsumerConfig) -> Metadata:
+def metadata(member: Member, config: ConsumerConfig, *, streams: bool = False) -> Metadata:
     """Return what the next JoinGroup says. As specified a claim is labelled with the generation that assigned
     it; Java writes the one last joined, which is another after a SyncGroup that failed."""
     held = member.last if config.claims_last else member.owned
@@ -91,6 +91,8 @@ def metadata(member: Member, config: ConsumerConfig) -> Metadata:
         version=config.version,
         tells=config.tells,
         noise=member.noise,
+        caught_up=member.caught_up,
+        unique=streams and "probing_subscription_repeated" not in config.decisions,
     )
 
 
@@ -114,7 +116,7 @@ def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
     member = member._replace(
         state=MemberState.PREPARING, rejoin=_latched(member, config), joined_topics=member.topics
     )
-    meta = metadata(member, config)
+    meta = metadata(member, config, streams=me.setup.warmups > 0)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
     return Outcome((member, Join(member.id, meta)), seen=seen)
@@ -188,7 +190,7 @@ def receive(me: MemberContext, wire: Wire, member: Member) -> Iterator[Outcome]:
                 return
             member = joined(member, wire)
             yield Outcome((member, Sync(wire.id, wire.generation)))
-        case SyncOk(parts=parts):
+        case SyncOk(parts=parts, copies=copies):
             valid = member.state is MemberState.COMPLETING and member.id == wire.id
             if not valid or member.generation != wire.generation:
                 yield Outcome(
@@ -200,8 +202,9 @@ def receive(me: MemberContext, wire: Wire, member: Member) -> Iterator[Outcome]:
             else:
                 swallowed = (Noted("enforceRebalance swallowed"),) if member.enforced else ()
                 member = member._replace(
-                    state=MemberState.STABLE, rejoin=False, received=parts, enforced=False
-                )
+                    state=MemberState.STABLE, rejoin=False, received=parts, enforced=False,
+                    copies=copies, caught_up=Parts(member.caught_up & (parts | copies.warmups)),
+                )  # fmt: skip
                 yield Outcome((member, None), seen=swallowed)
         case Refused():
             member, seen = refused(me, member, wire)

@@ -11,9 +11,11 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from rebalance_verifier.model.group.parts import (
+    NO_COPIES,
     NO_ID,
     NONE,
     NOTHING,
+    Copies,
     Error,
     Generation,
     Grant,
@@ -41,7 +43,9 @@ class Member(NamedTuple):
     what StickyAssignor remembers (its last onAssignment, never trimmed). ``believed`` is what the
     listener must believe, from the callbacks alone. ``unfetched`` is owned and not read. ``committing``:
     onJoinPrepare waits for its commit. ``enforced``: enforceRebalance was called during a rebalance.
-    ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more.
+    ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more. Of Kafka
+    Streams: ``copies`` is from its last assignment, ``caught_up`` the tasks of which it has a store that has
+    caught up.
     """
 
     life: Life = Life.DOWN
@@ -68,6 +72,8 @@ class Member(NamedTuple):
     stuck: bool = False
     view_moved: bool = False
     watch_moved: bool = False
+    copies: Copies = NO_COPIES
+    caught_up: Parts = NOTHING
 
 
 # -- what is sent --------------------------------------------------------------------------------------
@@ -78,7 +84,8 @@ class Metadata(NamedTuple):
 
     ``label`` is the generationId field of KIP-792 (NONE before version 2), ``own_gen`` the generation in
     user data, which CooperativeStickyAssignor writes only where ``tells``; ``last`` is what StickyAssignor
-    writes there. ``version`` is that of the subscription.
+    writes there. ``version`` is that of the subscription. ``caught_up`` are the tasks that Kafka Streams
+    says to have caught up, ``unique`` whether no other of its subscriptions has the same bytes (KAFKA-10455).
     """
 
     assignors: tuple[str, ...]
@@ -90,6 +97,8 @@ class Metadata(NamedTuple):
     version: int = 3
     tells: bool = True
     noise: int = 0
+    caught_up: Parts = NOTHING
+    unique: bool = False
 
 
 class Join(NamedTuple):
@@ -144,6 +153,7 @@ class SyncOk(NamedTuple):
     id: int
     generation: Generation
     parts: Parts | None
+    copies: Copies = NO_COPIES
 
     def __eq__(self, other: object) -> bool:
         return type(other) is SyncOk and tuple.__eq__(self, other)
@@ -187,8 +197,8 @@ class MemberRecord(NamedTuple):
 
     ``joined``: its JoinGroup is parked. ``synced``: its SyncGroup of this generation came. ``silent``: a
     static member that was carried through the last join phase. ``given_up``: the rebalance timeout passed
-    for it. ``assigned`` is from the last SyncGroup of a leader, None if that left the member out. ``new``: it
-    has not been through a join phase yet.
+    for it. ``assigned`` is from the last SyncGroup of a leader, None if that left the member out, as are
+    ``copies``. ``new``: it has not been through a join phase yet.
     """
 
     id: int
@@ -199,6 +209,7 @@ class MemberRecord(NamedTuple):
     silent: bool = False
     given_up: bool = False
     new: bool = False
+    copies: Copies = NO_COPIES
 
 
 Records = tuple[MemberRecord, ...]

@@ -75,11 +75,32 @@ class Error(StrEnum):
     DISCONNECT = "disconnect"
 
 
+class Ask(StrEnum):
+    """When a member of Kafka Streams asks for the next rebalance, as its assignment says: LATER, once the
+    probing interval has passed (KIP-441), or NOW."""
+
+    NEVER = ""
+    LATER = "later"
+    NOW = "now"
+
+
+class Copies(NamedTuple):
+    """An assignment of Kafka Streams says this beside the active tasks (``AssignmentInfo``): the tasks of
+    which a copy is to be warmed up, and when to ask for the next rebalance."""
+
+    warmups: Parts = NOTHING
+    asks: Ask = Ask.NEVER
+
+
+NO_COPIES = Copies()
+
+
 class Grant(NamedTuple):
     """One member's part of an assignment."""
 
     id: Id
     parts: Parts
+    copies: Copies = NO_COPIES
 
 
 class Late(NamedTuple):

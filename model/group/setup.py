@@ -123,7 +123,9 @@ class Setup:
     ``policy`` is group.consumer.migration.policy: which conversions between the two protocols there are.
     ``rollout`` is how members go from one protocol to the other, of ``ROLLOUTS``. ``delays``: a consumer
     group may get its target later than that is due (group.consumer.assignment.interval.ms, KIP-1263).
-    ``targets``: what the assignor of a consumer group may compute, where that is known.
+    ``targets``: what the assignor of a consumer group may compute, where that is known. ``warmups`` is
+    max.warmup.replicas of a Kafka Streams application, whose tasks move once their stores have caught up
+    (KIP-441); 0 where the consumers are no application of Kafka Streams.
     """
 
     consumers: tuple[Consumer, ...]
@@ -141,6 +143,7 @@ class Setup:
     policy: str = "bidirectional"
     rollout: str = "any"
     delays: bool = False
+    warmups: int = 0
     targets: Targets | None = None
     factory: AssignorFactory = switched
 

@@ -206,6 +206,13 @@ def _finally(setup: Setup) -> Finally:
     return Finally(CONVERGES.id, views, partial(_settles, setup))
 
 
+def _rests(setup: Setup) -> Iterator[Finally]:
+    """Yield the goal of an application of Kafka Streams: no process has anything left to do."""
+    if setup.warmups:
+        views = tuple(f"unfinished {letter(slot)}" for slot in setup.slots)
+        yield Finally(PROBING_ENDS.id, views, lambda *unfinished: not any(unfinished))
+
+
 def _round(event: Event) -> bool:
     return event.action == "join phase ends"
 
@@ -214,6 +221,12 @@ ROUNDS = ProtocolClause(
     id="group/rounds", level=Level.LIVENESS, kind="eventually",
     sentence="once nothing goes wrong any more the group settles within a bounded number of rebalances",
     source="KIP-429",
+)  # fmt: skip
+
+PROBING_ENDS = ProtocolClause(
+    id="streams/probing", level=Level.LIVENESS, kind="eventually",
+    sentence="once nothing goes wrong any more probing rebalances end, and every task runs where it belongs",
+    source="KIP-441",
 )  # fmt: skip
 
 WITNESSES = (
@@ -231,6 +244,7 @@ WITNESSES = (
     "late answer of an old generation",
     "enforceRebalance swallowed",
     "assignment of an old subscription ignored",
+    "task moves to its warm-up",
 )
 """Situations that runs should reach, by name; which of them a setup can reach depends on its faults."""
 
@@ -286,7 +300,7 @@ _CHANGES = tuple(
 
 TABLE: tuple[ProtocolClause, ...] = (
     *(*_STATES, *(clause for clause, *_ in _STEPS), *_CHANGES),
-    *(CONVERGES, ROUNDS),
+    *(CONVERGES, ROUNDS, PROBING_ENDS),
     *consumer.TABLE,
 )
 """All clauses of the protocols, those that only consumer groups of KIP-848 have last."""
@@ -311,6 +325,13 @@ def most_rounds(setup: Setup) -> int:
     return members + min(members, partitions) - 1 + (3 if members > 1 else 2) * setup.budget
 
 
+def _bounded(setup: Setup) -> Iterator[Bounded]:
+    """Yield how many rebalances there may be; Kafka Streams probes until its stores have caught up, however
+    long that takes."""
+    if not setup.warmups:
+        yield Bounded(ROUNDS.id, _round, most_rounds(setup))
+
+
 def _classic(setup: Setup) -> Rules:
     """Return the rules of a group of the classic protocol."""
     return Rules(
@@ -320,8 +341,8 @@ def _classic(setup: Setup) -> Rules:
         ),
         each_change=tuple(_each_change(setup)),
         sometimes=tuple(Sometimes(name, partial(_shows, name)) for name in WITNESSES),
-        finally_=(_finally(setup),),
-        bounded=(Bounded(ROUNDS.id, _round, most_rounds(setup)),),
+        finally_=(_finally(setup), *_rests(setup)),
+        bounded=tuple(_bounded(setup)),
     )
 
 

@@ -87,9 +87,14 @@ class Rules(NamedTuple):
         return (*(r.clause for r in stated), *(r.clause for r in stepped), *(r.clause for r in changed))
 
     @property
+    def lively(self) -> tuple[str, ...]:
+        """Return the clauses that are asked of runs that never end."""
+        return (*(r.clause for r in self.finally_), *(r.clause for r in self.bounded))
+
+    @property
     def broken_by(self) -> tuple[str, ...]:
         """Return every clause that a run can break."""
-        return (*self.safety, *(r.clause for r in self.finally_), *(r.clause for r in self.bounded))
+        return (*self.safety, *self.lively)
 
     def about(self, *clauses: str) -> Rules:
         """Return those of ``clauses``."""

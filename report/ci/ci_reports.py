@@ -160,10 +160,7 @@ def explored(exploration: Explored, paths: Mapping[str, str]) -> CiReport:
 
 def _requested_clauses(exploration: Explored) -> Iterator[str]:
     """Yield the clauses that were to be asked, liveness too."""
-    from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
-
-    yield from exploration.plan.rules.safety
-    yield from (CONVERGES.id, ROUNDS.id)
+    yield from exploration.plan.rules.broken_by
 
 
 def _explored(
@@ -172,7 +169,6 @@ def _explored(
     violation: ExplorationViolation | None,
     paths: Mapping[str, str],
 ) -> CiCase:
-    from rebalance_verifier.properties.group.clauses import CONVERGES, ROUNDS
     from rebalance_verifier.report.terminal.exploration import block
 
     rule = CiRule(id=clause.id, level=clause.level, sentence=clause.sentence, source=clause.source)
@@ -181,7 +177,7 @@ def _explored(
         return CiCase(
             rule=rule, status=Status.VIOLATED, evidence=evidence, text=lambda: block(violation, dict(paths))
         )
-    if clause.id in (CONVERGES.id, ROUNDS.id) and exploration.lively is None:
+    if clause.id in exploration.plan.rules.lively and exploration.lively is None:
         return CiCase(rule=rule, status=Status.UNTESTED, note=exploration.unasked)
     if exploration.search is None:
         return CiCase(rule=rule, status=Status.UNTESTED, note="walks are no proof")

@@ -14,6 +14,7 @@ from rebalance_verifier.explore.groups.exploration import ExplorationViolation, 
 from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.explore.liveness.liveness import Liveness
 from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, group_options, group_title
+from rebalance_verifier.properties.group.clauses import CONVERGES, PROBING_ENDS
 from rebalance_verifier.properties.group.own import clause_named
 from rebalance_verifier.report.frame import labelled, packed, painted
 from rebalance_verifier.report.terminal.table import table
@@ -210,12 +211,19 @@ def _chance(exploration: Explored) -> str:
     return f"hash-collision probability < {exploration.search.collision:.0e}"
 
 
+_SETTLES = {
+    CONVERGES.id: "every fair run settles once faults stop",
+    PROBING_ENDS.id: "every fair run comes to its last probing rebalance, each task where it belongs",
+}
+"""What holds once faults stop, by its clause."""
+
+
 def _live(lively: Liveness | None, unasked: str) -> Iterator[tuple[str, str]]:
     if lively is None:
         yield "settles", unasked
         return
     for settling in lively.settling:
-        word = "every fair run settles once faults stop" if settling.holds else "no: see group/converges"
+        word = _SETTLES[settling.clause] if settling.holds else f"no: see {settling.clause}"
         yield "settles", word
     for counted in lively.counts:
         most = "no bound to the" if counted.reached is None else f"at most {counted.reached}"

@@ -41,6 +41,7 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
     Raises ScenarioError for what does not fit or a release does not have, ValueError for a release without a
     profile.
     """
+    scenario.refuse_stores("conform --code")
     oldest = min(releases.consumers, key=version)
     if scenario.racks and version(oldest) < version(KNOW_RACKS):
         raise ScenarioError(f"{scenario.name} is not walked with {oldest}: racks are since {KNOW_RACKS}")

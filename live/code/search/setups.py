@@ -16,6 +16,7 @@ def search_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRele
     Raises ScenarioError for what does not fit or a release does not have, ValueError for a release without a
     profile.
     """
+    scenario.refuse_stores("explore --on")
     return as_released(scenario.setup(size), releases, scenario.name)
 
 

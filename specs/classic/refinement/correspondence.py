@@ -420,6 +420,8 @@ COUNTERPARTS: Mapping[str, Counterpart] = {
     "unsubscribe": of("unsubscribe", consumer),
     "resubscribe": of("resubscribe", consumer),
     "enforce": _requests_rejoin,
+    "asks again": _requests_rejoin,
+    "catches up": _nothing,
     "disconnect": of(lambda move: "lost" if move.old.gone else "disconnect", consumer),
     "late request": of(lambda move: f"{move.new.stray.api}_late", consumer),
     # -- the leader --

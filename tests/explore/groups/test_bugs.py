@@ -61,7 +61,7 @@ def test_found(switch: str) -> None:
     search = fast.explore(built, clauses, GO_ON)
     assert search.complete
     if shown.clause == LASSO:
-        [settling] = liveness.judge(built, clauses, search).settling
+        settling, *_ = liveness.judge(built, clauses, search).settling
         assert settling.lasso is not None
         assert settling.least
         confirm(built, clauses.finally_[0], settling.lasso)

@@ -48,6 +48,8 @@ GOLDEN = {
     "shrinking": (3206, 7260, 34, 3),
     "racks": (7927, 16341, 39, 6),
     "downgrade": (5137, 10838, 25, 4),
+    "streams": (49374, 121554, 61, None),
+    "streams-eager": (26450, 60770, 50, None),
     "consumer": (6960, 18634, 17, 11),
     "consumer-static": (6080, 16544, 17, 11),
     "consumer-crowded": (510, 1452, 10, 4),
@@ -77,6 +79,7 @@ BY_DAY = (
         "midway",
         "shrinking",
         "racks",
+        "streams-eager",
     ),
     *("consumer", "consumer-static", "consumer-connections", "migration-lists", "migration-disabled"),
     *("static-crowded", "consumer-crowded", "consumer-static-crowded", "migration-crowded"),
@@ -96,8 +99,8 @@ def test_as_specified_nothing_breaks(name: str) -> None:
     assert search.breaches == ()
     verdict = liveness.judge(built, clauses, search)
     assert verdict.holds, verdict  # settles, in no more rebalances than ``most_rounds`` says
-    [count] = verdict.counts
-    assert (search.distinct, search.generated, search.depth, count.reached) == GOLDEN[name]
+    [reached] = [count.reached for count in verdict.counts] or [None]  # of Kafka Streams nothing is bounded
+    assert (search.distinct, search.generated, search.depth, reached) == GOLDEN[name]
     if name in PLAIN_BY_DAY:
         assert plain.explore(built, clauses, GO_ON).counts == search.counts
 

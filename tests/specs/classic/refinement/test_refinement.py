@@ -94,6 +94,8 @@ SMALL = {
     "static, appends": group("static-appends", 1, 1, 2),
     "unsent leave": group("unsent-leave", 1, 1, 2),
     "midway": group("midway", 1, 1, 2),
+    "warm-ups": group("streams", 2, 2, 0),
+    "warm-ups, EAGER": group("streams-eager", 2, 1, 0),
     "racks": group("racks", 1, 1, 2),
     "topics that change, slow commits": group(
         "growing", 1, 1, 2, ("topic shrinks", "topic grows", "slow commit")
@@ -297,6 +299,8 @@ UNSEEN = {
     "static_leader_returns_as_follower": "whether who skips the assignment leads is not in the logic",
     "max_size_counts_members": "in the logic the coordinator may always say that the group is full",
     "full_classic_refuses_static": "in the logic the coordinator may always say that the group is full",
+    "probing_subscription_repeated": "metadata has no bytes in the logic",
+    "follow_up_at_once": "in the logic a member may ask for a rebalance at any time",
 }
 """The switches that the logic does not see, each with the reason."""
 
