@@ -101,8 +101,8 @@ def play(run: SavedRun) -> Played:
     if run.loop is not None:
         for _ in built.replay(run.events):
             pass
-        asked = required.about(run.clause)
-        goals: tuple[Finally | Bounded, ...] = (*asked.finally_, *asked.bounded)
+        about = required.about(run.clause)
+        goals: tuple[Finally | Bounded, ...] = (*about.finally_, *about.bounded)
         if not goals:
             return Played(None, why=f"{run.clause} is not asked of this group")
         try:

@@ -259,7 +259,7 @@ def _warmed_up(
     at_once = "follow_up_at_once" in config.decisions
     for plan in warmups.plans(target, question.metas, me.setup.warmups, at_once=at_once):
         grants = tuple(map(Grant, ids, plan.shares, plan.copies))
-        text = "; ".join(_told(me.setup, grant) for grant in grants)
+        text = "; ".join(_granted_text(me.setup, grant) for grant in grants)
         seen: Seen = (Decided(config.eager, claims, grants), *_witnesses(me.setup, question, claims))
         pairs = zip(grants, question.metas, strict=True)
         if any(grant.parts & meta.caught_up & ~meta.owned for grant, meta in pairs):
@@ -267,7 +267,7 @@ def _warmed_up(
         yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
 
 
-def _told(setup: Setup, grant: Grant) -> str:
+def _granted_text(setup: Setup, grant: Grant) -> str:
     """Return what a member of Kafka Streams is assigned."""
     warm, asks = grant.copies
     parts = [f"{letter(grant.id.slot)}: {setup.spell(grant.parts)}"]
