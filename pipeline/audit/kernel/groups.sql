@@ -59,6 +59,7 @@ SELECT
         WHEN certain THEN NULL
         WHEN waiting AND "group" IN (SELECT "group" FROM epochal)
             THEN 'members of the consumer protocol do not log that a rebalance has ended'
+        WHEN rests THEN 'since the last of them it was quiet for longer than they were apart'
         WHEN waiting THEN 'two files tie at the instant of the last rebalance'
         ELSE 'these logs do not tell who came and went'
     END AS doubt,
@@ -66,7 +67,7 @@ SELECT
     CASE
         WHEN waiting THEN 'a rebalance began and did not end'
         ELSE format('{} generations for which nobody came or went, up to the end of the log', generations)
-            || CASE WHEN certain THEN '' ELSE ', as far as these logs tell who the members are' END
+            || CASE WHEN certain OR rests THEN '' ELSE ', as far as these logs tell who the members are' END
             || coalesce(
                 '; ' || given.consumer || ' was assigned partitions of ' || given.topic || ' in ' || given.generations
                 || ' of them, and does not subscribe to it: the assignor of the leader'

@@ -352,7 +352,11 @@ rapid AS (
         AND end_of("group") - max(began) <= getvariable('storm_within') / getvariable('storm')
 ),
 slow AS (
-    SELECT "group", count(*) AS generations, bool_and(planned) AS planned
+    -- `rests`: since the last of them it was quiet for much longer than they were apart.
+    SELECT
+        "group", count(*) AS generations, bool_and(planned) AS planned,
+        end_of("group") - max(began)
+            > greatest(2 * max(apart), getvariable('storm_within') / getvariable('storm')) AS rests
     FROM causeless
     JOIN begun USING ("group")
     WHERE causeless AND began >= run_since
@@ -375,8 +379,10 @@ judged AS (
         CASE
             -- Of members of the consumer protocol no line says that a rebalance has ended.
             WHEN waiting THEN busy_since IS DISTINCT FROM mixed AND epochal.since IS NULL
+            WHEN NOT at_once AND slow.rests THEN false
             ELSE coalesce(CASE WHEN at_once THEN rapid.planned ELSE slow.planned END, false) OR given.given IS NOT NULL
         END AS certain,
+        coalesce(NOT waiting AND NOT at_once AND slow.rests, false) AS rests,
         waiting OR at_once OR (
             end_of(begun."group") - latest < getvariable('settle')
             AND end_of(begun."group") - run_since >= getvariable('settle')
@@ -389,7 +395,7 @@ judged AS (
     LEFT JOIN epochal USING ("group")
 )
 SELECT
-    "group", since, generations, waiting, at_once, certain, given,
+    "group", since, generations, waiting, at_once, certain, rests, given,
     min_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS first,
     max_by(location(moment, kind, consumer, generation, file, line), {moment: moment, file: file, line: line}) AS last
 FROM judged

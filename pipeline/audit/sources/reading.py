@@ -387,10 +387,17 @@ def _goes_on(second: str) -> bool:
     return bool(re.match(r"\s*(?:[\"{}\]]|\[\s*(?:[\"{\[\]]|$)|$)", second))
 
 
+_ARCHIVES = (b"PK\x03\x04", b"7z\xbc\xaf\x27\x1c", b"Rar!")
+_TAR = slice(257, 262)
+"""Where a tar archive says that it is one."""
+
+
 def _open(file: str) -> IO[bytes]:
     suffix = Path(file).suffix.lower()
     with open(file, "rb") as raw:
-        magic = raw.read(6)
+        magic = raw.read(_TAR.stop)
+    if magic.startswith(_ARCHIVES) or magic[_TAR] == b"ustar" or file.lower().endswith((".tgz", ".tar.gz")):
+        raise OSError(None, "an archive of several files, which are not told apart: unpack it first")
     if magic.startswith(b"\x1f\x8b"):
         return _unpacked(gzip.open(file), file)
     if magic.startswith(b"BZh") and suffix == ".bz2":

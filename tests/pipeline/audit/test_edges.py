@@ -153,3 +153,13 @@ def test_half_of_the_pauses_are_within_the_median():
     assert connection.execute("SELECT handovers, p50, p95, longest FROM pauses").fetchall() == [
         (2, 1.0, 3.0, 3.0)
     ]
+
+
+@pytest.mark.parametrize(("quiet", "certain"), [(50, True), (51, False)])
+def test_a_storm_that_is_over_does_not_go_on_with_certainty(quiet, certain):
+    """Every 25 s for five minutes, and then a rest; at its end somebody goes."""
+    joined = "".join(joins(25 * number, number + 1) for number in range(13))
+    plans = "".join(f"\n{25 * number} a planned {number + 1} a:t-0" for number in range(13))
+    plans += "".join(f"\n{25 * number} a planned {number + 1} b:t-1" for number in range(13))
+    text = f"{joined}{plans}\n{300 + quiet} a leaving"
+    assert found(text, 300 + quiet, storm=14) == (["never-settles"], [certain])

@@ -8,6 +8,7 @@ import json
 import lzma
 import os
 import random
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -292,3 +293,17 @@ def test_a_name_that_is_no_text(folder):
     logs = local.read([str(folder)])
     assert unread(logs) == {"a\\xff.log": ("its name is not UTF-8: rename it", 0, True)}
     assert logs.events
+
+
+@pytest.mark.parametrize("ending", ["zip", "tar", "gztar"])
+def test_an_archive_of_several_logs_is_no_log(ending, tmp_path):
+    """What is not packed in it was read as one file, of all processes at once."""
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "a.log").write_text(LINE.format("t-1"))
+    shutil.make_archive(str(tmp_path / "saved"), ending, tmp_path / "logs")
+    (archive,) = tmp_path.glob("saved.*")
+    logs = local.read([str(archive)])
+    assert (logs.events, logs.malformed) == ([], [])
+    assert [(one.why, one.lost) for one in logs.unread] == [
+        ("an archive of several files, which are not told apart: unpack it first", True)
+    ]
