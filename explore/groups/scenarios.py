@@ -300,7 +300,7 @@ def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...]
 CONSUMER_FAULTS = tuple(
     fault
     for fault in PROTOCOLS[CONSUMER].faults
-    if fault not in ("resubscribe", "topic grows", *CONNECTION_FAULTS)
+    if fault not in ("resubscribe", "topic grows", "topic made anew", *CONNECTION_FAULTS)
 )
 """Kinds of faults that mean something in every consumer group of one topic that does not grow, on connections
 that hold."""
@@ -400,6 +400,9 @@ _TABLE = (
     NamedScenario(name="consumer-topics", sentence="a consumer group of two topics; members change their "
         "subscriptions, topics grow and go", members=2, partitions=2, lists=((UNIFORM,),), topics=2, spare=1,
         faults=("resubscribe", "topic grows", "topic deleted", "disconnect", "slow callback", "crash")),
+    NamedScenario(name="consumer-anew", sentence="a consumer group whose topic is deleted and created again "
+        "under its name", members=2, partitions=2, lists=((UNIFORM,),), spare=2,
+        faults=("topic made anew", "topic deleted", "disconnect", "slow callback", "late request")),
     NamedScenario(name="migration", sentence="a member of the consumer protocol among COOPERATIVE and EAGER "
         "ones of the classic protocol: it takes the group over, and back when it goes", partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,), (BOTH,)), faults=MIGRATION_FAULTS),

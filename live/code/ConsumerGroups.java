@@ -110,7 +110,7 @@ final class ConsumerGroups {
                     .setGenerationIdOrMemberEpoch(generation).setGroupInstanceId(instance);
                 byTopic(parts).forEach((topic, indexes) -> {
                     OffsetCommitRequestData.OffsetCommitRequestTopic one =
-                        new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(topic);
+                        new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(Images.name(topic));
                     identify(one, Images.id(topic));
                     indexes.forEach(index -> one.partitions().add(
                         new OffsetCommitRequestData.OffsetCommitRequestPartition()

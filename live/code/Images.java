@@ -6,10 +6,12 @@ import java.util.LinkedHashMap;
 import java.util.Map;
 import org.apache.kafka.common.Uuid;
 import org.apache.kafka.common.metadata.PartitionRecord;
+import org.apache.kafka.common.metadata.RemoveTopicRecord;
 import org.apache.kafka.common.metadata.TopicRecord;
 import org.apache.kafka.image.MetadataDelta;
 import org.apache.kafka.image.MetadataImage;
 import org.apache.kafka.image.MetadataProvenance;
+import org.apache.kafka.image.TopicImage;
 import rebalance.cell.Shapes;
 
 /** The topics that there are, as a coordinator is told of them. */
@@ -25,6 +27,11 @@ final class Images {
     /** The id of a topic, by its name; the same in what a broker answers to Metadata. */
     static Uuid id(String topic) {
         return new Uuid(1, topic.hashCode());
+    }
+
+    /** The name that a topic has, which one that was made anew shares with the one before: t of t', t''. */
+    static String name(String topic) {
+        return topic.replace("'", "");
     }
 
     void loaded(GroupCoordinatorShard shard, Map<String, Integer> topics) {
@@ -51,19 +58,20 @@ final class Images {
 
     private static MetadataDelta delta(MetadataImage before, Map<String, Integer> topics) {
         MetadataDelta delta = new MetadataDelta.Builder().setImage(before).build();
+        before.topics().topicsById().keySet().stream()
+            .filter(known -> topics.keySet().stream().noneMatch(name -> id(name).equals(known)))
+            .forEach(gone -> delta.replay(new RemoveTopicRecord().setTopicId(gone)));
         topics.forEach((name, count) -> {
-            int there = before.topics().getTopic(name) == null
-                ? 0 : before.topics().getTopic(name).partitions().size();
-            if (before.topics().getTopic(name) == null) {
-                delta.replay(new TopicRecord().setName(name).setTopicId(id(name)));
+            TopicImage known = before.topics().getTopic(id(name));
+            int there = known == null ? 0 : known.partitions().size();
+            if (known == null) {
+                delta.replay(new TopicRecord().setName(name(name)).setTopicId(id(name)));
             }
             for (int i = there; i < count; i++) {
                 delta.replay(new PartitionRecord().setTopicId(id(name)).setPartitionId(i).setLeader(0)
                     .setReplicas(java.util.List.of(0)).setIsr(java.util.List.of(0)));
             }
         });
-        before.topics().topicsByName().keySet().stream().filter(name -> !topics.containsKey(name)).forEach(name ->
-            delta.replay(new org.apache.kafka.common.metadata.RemoveTopicRecord().setTopicId(id(name))));
         return delta;
     }
 

@@ -338,9 +338,7 @@ def _leaves(
     answer = BeatOk(beat.id, NONE, None)
     if beat.kind is BeatKind.AWAY:
         gone = record._replace(epoch=NONE, previous=NONE, pending=NOTHING, away=True)
-        seen: Seen = (
-            (Noted("static member goes away while something is unreleased"),) if _moves(book) else ()
-        )
+        seen: Seen = (Noted("static member goes away while something is unreleased"),) if _moves(book) else ()
         return Handled(group, with_record(book, me.slot, gone), answer, seen)
     group, book, seen = removed(me.setup, group, book, me.slot, beat.id)
     return Handled(group, book, answer, seen)

@@ -204,6 +204,8 @@ class _ConsumerScene:
                 return f"partition {choice} is added"
             case "topic deleted":
                 return f"{choice} is deleted"
+            case "topic made anew":
+                return f"{choice} is deleted and created again, with another id"
         return _PLAIN[action].format(name) if action in _PLAIN else event_text(self.event)
 
     def _sends(self) -> str:

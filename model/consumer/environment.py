@@ -156,6 +156,8 @@ def group_expires(
 def topic_grows(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
     """One more partition of a topic."""
     for number in each(union(setup.topics) & ~cluster.parts):
+        if _is_gone(setup, cluster, number):
+            continue
         more = cluster._replace(parts=Parts(cluster.parts | 1 << number))
         yield Outcome((budget - 1, more), str(setup.partition(number)))
 
@@ -166,3 +168,22 @@ def topic_deleted(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[
         if cluster.parts & parts:
             gone = cluster._replace(parts=Parts(cluster.parts & ~parts))
             yield Outcome((budget - 1, gone), f"topic {topic}")
+
+
+def _is_gone(setup: Setup, cluster: ClusterState, number: int) -> bool:
+    """Check whether a partition was one of a topic before that was made anew."""
+    if "topic made anew" not in setup.faults:
+        return False
+    [there] = [cluster.parts & parts for parts in setup.topics if parts >> number & 1]
+    return bool(there) and number < each(there)[0]
+
+
+def topic_made_anew(setup: Setup, budget: int, cluster: ClusterState) -> Iterator[Outcome]:
+    """A topic is deleted and created again between two heartbeats: its name stays, its id is another one, and
+    so are its partitions, as many as before or as there are numbers left for."""
+    for topic, parts in enumerate(setup.topics):
+        there = each(cluster.parts & parts)
+        left = [number for number in each(parts) if there and number > there[-1]][: len(there)]
+        if left:
+            anew = Parts(cluster.parts & ~parts | union([Parts(1 << number) for number in left]))
+            yield Outcome((budget - 1, cluster._replace(parts=anew)), f"topic {topic}")

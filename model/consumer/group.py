@@ -54,6 +54,7 @@ FAULTS = (
     *("crash", "pause", "hang", "close", "unsubscribe", "max poll", "resubscribe", "disconnect"),
     *("slow network", "slow callback", "late request", "session timeout", "slow member", "leave lost"),
     *("member removed", "failover", "group expires", "topic grows", "topic deleted", "left behind"),
+    "topic made anew",
 )
 """Every kind of fault of a consumer group; each draws one on the common budget. Those that the classic
 protocol has too are called the same."""
@@ -248,6 +249,7 @@ def _of_environment(setup: Setup) -> Iterator[Action]:
         ("group expires", ("budget", "group", *book), ("budget", "group"), environment.group_expires),
         ("topic grows", ("budget", "cluster"), ("budget", "cluster"), environment.topic_grows),
         ("topic deleted", ("budget", "cluster"), ("budget", "cluster"), environment.topic_deleted),
+        ("topic made anew", ("budget", "cluster"), ("budget", "cluster"), environment.topic_made_anew),
     )
     for name, reads, writes, run in costly:
         if name in setup.faults:
@@ -363,13 +365,16 @@ def slot_views(me: MemberContext) -> Iterator[View]:
 
 
 def symmetries(setup: Setup, names: tuple[str, ...]) -> Iterator[Permutation]:
-    """Yield renamings of equal members and of the partitions of a topic."""
+    """Yield renamings of equal members and of the partitions of a topic; of members alone where a topic may
+    be made anew, which has the partitions that come next."""
     if setup.naming != "every":
         return
+    anew = "topic made anew" in setup.faults
+    same = {number: number for topic in setup.topics for number in each(topic)}
     for slots in permutations(setup.slots):
         if any(setup.consumers[a] != setup.consumers[b] for a, b in enumerate(slots)):
             continue
-        for numbers in setup.renamings(kept=setup.exist):
+        for numbers in [same] if anew else setup.renamings(kept=setup.exist):
             yield permutation(names, slots, numbers)
 
 

@@ -68,7 +68,9 @@ from rebalance_verifier.model.migration import member as classic
 from rebalance_verifier.model.migration.views import settled, views
 
 FAULTS = tuple(
-    kind for kind in CONSUMER_FAULTS if kind not in ("topic grows", "topic deleted", "left behind")
+    kind
+    for kind in CONSUMER_FAULTS
+    if kind not in ("topic grows", "topic deleted", "topic made anew", "left behind")
 )
 """Those of a consumer group but for topics, which stay as they are, and for connections, which hold."""
 

@@ -36,7 +36,16 @@ LEAVES = {
 REMOVES = ("session expires", "session timeout", "slow member", "member removed", "stale timeout")
 """Steps by which the coordinator removes a member."""
 
-SILENT = ("pause", "hang", "resume", "resubscribe", "topic grows", "topic deleted", "group expires")
+SILENT = (
+    "pause",
+    "hang",
+    "resume",
+    "resubscribe",
+    "topic grows",
+    "topic deleted",
+    "group expires",
+    "topic made anew",
+)
 """Steps that the picture does not show."""
 
 

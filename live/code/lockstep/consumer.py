@@ -8,6 +8,7 @@ among those that the model's assignor may compute.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from functools import cached_property
 from typing import Any, TypeVar
 
 from rebalance_verifier.base.processes.program import JsonLine
@@ -45,13 +46,16 @@ _Member = TypeVar("_Member", ServedMember, RegisteredMember)
 BROKER: Mapping[str, object] = {"group.consumer.assignment.interval.ms": 0}
 """Of the broker: a target is computed when it is due, as up to 4.2."""
 
+ANEW = "'"
+"""After the name of a topic: it was deleted and created again."""
+
 OF_THE_GROUP = frozenset(
     (
         *("heartbeat arrives", "late request arrives", "session expires", "session timeout", "slow member"),
         "stale timeout",
         "left heartbeat arrives",
         *("member removed", "close", "unsubscribe", "max poll", "poll interval", "failover"),
-        *("group expires", "topic grows", "topic deleted"),
+        *("group expires", "topic grows", "topic deleted", "topic made anew"),
     )
 )
 """Actions that the coordinator takes part in; all others are a client's own affair."""
@@ -80,6 +84,7 @@ class ServedLockstep(RunNames):
         self._real: dict[tuple[int, int], str] = {}
         self._lives: tuple[tuple[int, int], ...] = ()  # first epoch of each group, and what Kafka counts more
         self._exists = False
+        self._begins = [p.each(parts)[:1] for parts in setup.topics]  # first partition of each id of a topic
         self._started = self._stored = 0
         self._deleted = False
         self._answers: list[SimulationResponse] = []
@@ -162,7 +167,7 @@ class ServedLockstep(RunNames):
         """Kafka looks at the topics where a member is removed, too; the model with the next heartbeat, so
         that it counts one epoch more where both have changed."""
         group = self.built.value(after, "group")
-        if event.action in ("topic grows", "topic deleted") or self.built.value(self.state, "group") == group:
+        if event.action.startswith("topic ") or self.built.value(self.state, "group") == group:
             return after
         return self.built.put(after, "group", group._replace(known=self._exist(after)))
 
@@ -227,8 +232,10 @@ class ServedLockstep(RunNames):
                 self._do({"do": "failover"})
             case "group expires":
                 self._do({"do": "expire", "timer": GROUP_EXPIRY})
-            case "topic grows" | "topic deleted":
+            case "topic grows" | "topic deleted" | "topic made anew":
                 self._deleted |= event.action == "topic deleted"
+                if event.action == "topic made anew":
+                    self._made_anew(after)
                 self._do({"do": "topics", "topics": self.counts(self._exist(after))})
             case _:
                 self._leaves(who, wire)
@@ -423,6 +430,50 @@ class ServedLockstep(RunNames):
             return 0
         return int(epoch) + next((more for first, more in reversed(self._lives) if epoch >= first), 0)
 
+    def _made_anew(self, after: State) -> None:
+        """Note where the partitions of a new id begin."""
+        exist, before = self._exist(after), self._exist(self.state)
+        for begins, parts in zip(self._begins, self.setup.topics, strict=True):
+            now = p.each(exist & parts)
+            if now and not before & exist & parts:
+                begins.append(now[0])
+        self.__dict__.pop("numbers", None)
+
+    @cached_property
+    def numbers(self) -> dict[str, int]:
+        """Partition by name -> its number. A topic that was made anew is ``t'``, then ``t''``: Kafka knows
+        each by its id."""
+        found = {}
+        for name, begins, parts in zip(self.topics, self._begins, self.setup.topics, strict=True):
+            for number in p.each(parts):
+                times = sum(begin <= number for begin in begins) - 1
+                found[f"{name}{ANEW * times}-{number - begins[times]}"] = number
+        return found
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """All topics by name, in the order of the setup."""
+        each = (str(self.setup.partition(p.each(parts)[0])) for parts in self.setup.topics)
+        return [name.rpartition("-")[0] for name in each]
+
+    def counts(self, exist: int) -> dict[str, int]:
+        """Return how many partitions each topic has, of those that there are."""
+        sizes: dict[str, int] = {}
+        for name, number in self.numbers.items():
+            if exist >> number & 1:
+                topic = name.rpartition("-")[0]
+                sizes[topic] = sizes.get(topic, 0) + 1
+        return sizes
+
+    def are_first(self, exist: int) -> bool:
+        """Check whether the partitions that there are of each topic are its first ones, as Kafka numbers
+        them."""
+        for begins, parts in zip(self._begins, self.setup.topics, strict=True):
+            there = p.each(exist & parts)
+            if there and there != list(range(begins[-1], begins[-1] + len(there))):
+                return False
+        return True
+
     def _instance(self, who: int) -> str | None:
         instance = self.setup.consumers[who].instance
         return None if instance is None else f"i{instance}"
@@ -432,7 +483,8 @@ class ServedLockstep(RunNames):
         return exist
 
     def _partitions(self, parts: int) -> list[str]:
-        return [str(self.setup.partition(number)) for number in p.each(parts)]
+        names = {number: name for name, number in self.numbers.items()}
+        return [names[number] for number in p.each(parts)]
 
     def _bits(self, names: Partitions) -> int:
         """As `bits`, of partitions that the run has."""

@@ -80,5 +80,7 @@ def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
     if coordinator in A_HEARTBEAT_LATER:
         decisions |= {"own_pending_is_unreleased"}
     if version(coordinator) < version(KEEPS_ITS_EPOCH):
-        decisions |= {"revocation_counts"}
+        # A commit at the epoch is stored for any partition. It shows where the epoch stays (N12), and where a
+        # client that still reads partitions of a topic that was made anew does not claim them.
+        decisions |= {"revocation_counts", "commit_any_at_epoch"}
     return decisions

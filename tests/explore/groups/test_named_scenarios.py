@@ -56,6 +56,7 @@ GOLDEN = {
     "consumer-static-crowded": (206, 510, 11, 4),
     "consumer-connections": (7234, 19712, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
+    "consumer-anew": (2845, 6718, 16, 9),
     "migration": (8601, 21400, 21, 10),
     "migration-lists": (7063, 17780, 19, 9),
     "migration-upgrade": (95009, 333300, 33, 12),
@@ -82,6 +83,7 @@ BY_DAY = (
         "streams-eager",
     ),
     *("consumer", "consumer-static", "consumer-connections", "migration-lists", "migration-disabled"),
+    "consumer-anew",
     *("static-crowded", "consumer-crowded", "consumer-static-crowded", "migration-crowded"),
 )
 PLAIN_BY_DAY = ("crowded", "migration-disabled", "consumer-static-crowded")
@@ -321,6 +323,8 @@ def test_of_all_faults_a_group_has_those_of_its_protocol() -> None:
         ("consumer", "enforce"),
         ("migration-one-way", "topic grows"),
         ("migration", "topic deleted"),
+        ("migration", "topic made anew"),
+        ("dynamic", "topic made anew"),
     ):
         every = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=1, faults=FAULTS))
         assert foreign not in every.faults

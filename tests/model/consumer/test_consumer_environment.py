@@ -12,6 +12,7 @@ from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.group.observations import Expelled, Noted
 from rebalance_verifier.model.group.parts import NONE, ClusterState, Generation, Life, Parts, Slot, Topics
 from rebalance_verifier.model.group.setup import MemberContext
+from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group import consumer_checks
 
 BOTH = Parts(0b11)
@@ -227,3 +228,45 @@ def test_a_topic_goes_with_all_its_partitions():
     ]
     [last] = environment.topic_deleted(TOPICS, 1, ClusterState(Parts(0b001)))
     assert last.choice == "topic 0"
+
+
+ANEW = SCENARIOS["consumer-anew"].setup()
+"""t-0 and t-1, and two partitions that the topic has when it is made anew."""
+
+
+@pytest.mark.parametrize(
+    ("exist", "after"),
+    [
+        (0b0011, [0b1100]),
+        (0b0001, [0b0010]),
+        (0b0111, [0b1000]),  # it has fewer then
+        (0b1100, []),  # and no more after those
+        (0b0000, []),  # which is a topic that was deleted
+    ],
+)
+def test_a_topic_that_is_made_anew_has_other_partitions(exist: int, after: list[int]):
+    outcomes = list(environment.topic_made_anew(ANEW, 1, ClusterState(Parts(exist))))
+    assert [outcome.values for outcome in outcomes] == [(0, ClusterState(Parts(parts))) for parts in after]
+    assert [outcome.choice for outcome in outcomes] == ["topic 0"] * len(after)
+
+
+def test_of_several_topics_one_is_made_anew():
+    setup = replace(ANEW, topics=(Parts(0b00111), Parts(0b11000)))
+    outcomes = environment.topic_made_anew(setup, 1, ClusterState(Parts(0b01001)))
+    assert [outcome.values[1] for outcome in outcomes] == [
+        ClusterState(Parts(0b01010)),
+        ClusterState(Parts(0b10001)),
+    ]
+
+
+def test_a_partition_of_a_topic_of_before_does_not_come_back():
+    grown = [outcome.values[1] for outcome in environment.topic_grows(ANEW, 1, ClusterState(Parts(0b0100)))]
+    assert grown == [ClusterState(Parts(0b1100))]
+    without = replace(ANEW, faults=())
+    assert len(list(environment.topic_grows(without, 1, ClusterState(Parts(0b0100))))) == 3
+
+
+def test_members_are_alike_where_a_topic_is_made_anew_and_partitions_are_not():
+    """Which partitions come next is not the same under any other name of theirs."""
+    assert len(machine(ANEW).symmetries) == 2
+    assert len(machine(replace(ANEW, faults=())).symmetries) == 2 * 2 * 2

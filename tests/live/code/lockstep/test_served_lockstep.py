@@ -149,6 +149,25 @@ def test_a_failover_times_a_static_member_that_is_away(jvm: Simulation) -> None:
 
 
 @needs_java
+@pytest.mark.slow
+def test_a_topic_that_is_made_anew_has_another_id(jvm: Simulation) -> None:
+    """A member claims what it had of the topic before, and is given the partitions of the new one."""
+    setup = setup_of("consumer-anew")
+    one = ServedLockstep(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    acknowledges = "A assign, A acknowledge, A heartbeat, A heartbeat arrives, A answer"
+    plays(
+        one, f"{joins('A')}, A reconcile, {acknowledges}, topic made anew, A heartbeat, A heartbeat arrives"
+    )
+    [record] = one.built.value(one.state, "record A")
+    assert (record.target, record.pending) == (0b1100, 0b0011)
+    plays(one, f"A answer, A reconcile, A revoke, {acknowledges}")
+    assert one._code.coordinator.consumer is not None
+    [known] = one._code.coordinator.consumer.members
+    assert set(known.assigned) == {"t'-0", "t'-1"}
+
+
+@needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("release", "refuses"), [("4.0.2", True), ("4.2.2", True), ("4.3.1", True), (NEWEST, False)]
@@ -199,7 +218,7 @@ def test_a_disagreement_is_made_short_and_seen_again() -> None:
 @needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
-@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-crowded"])
+@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-crowded", "consumer-anew"])
 def test_a_hundred_thousand_steps_with_each_release(name: str, release: str) -> None:
     releases = CodeReleases(coordinator=release, consumers=(release,))
     size = 3 if name == "consumer" else 2
