@@ -13,6 +13,7 @@ from typing import Any, cast
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.code.answers import (
     CoordinatorState,
+    ServedMember,
     SimulationEvent,
     SimulationRequest,
     SimulationResponse,
@@ -38,7 +39,7 @@ from rebalance_verifier.model.consumer.state import (
     RecordState,
     find,
 )
-from rebalance_verifier.model.group.observations import TurnedAway
+from rebalance_verifier.model.group.observations import Expelled, TurnedAway
 from rebalance_verifier.model.group.parts import (
     NO_ID,
     NONE,
@@ -88,8 +89,11 @@ class MixedGroup(SearchedGroup):
 
     def run(self, *commands: JsonLine) -> tuple[SimulationEvent, ...]:
         """Run as `SearchedGroup.run` does; what an arrival brings about is seen."""
-        before, was = self.state.coordinator, book(self, self.state.coordinator)
+        before, was, first = self.state.coordinator, book(self, self.state.coordinator), len(self.seen)
         events = super().run(*commands)
+        # Of a classic group it says something else than of a consumer group.
+        self.seen[first:] = [one for one in self.seen[first:] if not isinstance(one, Expelled)]
+        self.seen += self._timed_out(commands[0], before)
         if commands[0]["do"] == "deliver" and self.last_arrived is not None:
             request = self.last_arrived
             answer = self.memory.responses.get(request.id)
@@ -100,6 +104,17 @@ class MixedGroup(SearchedGroup):
             if isinstance(one, SimulationThrown) and self._ends(one)
         ]
         return events
+
+    def _timed_out(self, command: JsonLine, before: CoordinatorState) -> Iterator[Expelled]:
+        """Yield the member that a rebalance timeout has removed although it had nothing to revoke."""
+        timer = str(command.get("timer", "")) if command["do"] == "expire" else ""
+        left = {one.id for one in served_members(self.state.coordinator)}
+        for one in served_members(before):
+            removed = timer.startswith("rebalance-timeout-") and timer.endswith(f"-{one.id}")
+            away = one.epoch == AWAY
+            owes = one.state == RecordState.UNREVOKED.value and not away and not one.classic
+            if removed and one.id not in left and not owes:
+                yield Expelled(Slot(self.slot(one.id)), "rebalance", not away, away)
 
     def _ends(self, thrown: SimulationThrown) -> bool:
         """Check whether a consumer of the classic protocol throws what joining again would cure: a group that
@@ -138,6 +153,11 @@ class MixedGroup(SearchedGroup):
         )
 
 
+def served_members(known: CoordinatorState) -> tuple[ServedMember, ...]:
+    """Return the members of a consumer group."""
+    return known.consumer.members if known.consumer else ()
+
+
 # -- in the values of the model ----------------------------------------------------------------------------
 
 
@@ -170,7 +190,7 @@ def _group(known: CoordinatorState) -> ConsumerGroup:
 def book(group: SearchedGroup, known: CoordinatorState) -> Book:
     """Return the coordinator's records of every slot."""
     found: list[dict[int, ConsumerRecord]] = [{} for _ in group.setup.slots]
-    for one in known.consumer.members if known.consumer else ():
+    for one in served_members(known):
         slot, number = group.memory.member_ids[one.id]
         away = one.epoch == AWAY
         unsettled = one.state in (RecordState.UNREVOKED.value, RecordState.UNRELEASED.value)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,7 @@ from rebalance_verifier.explore.random.system import play, replay
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.enabled import BOUNCE, actions, choices, faults_of
 from rebalance_verifier.live.code.search.exhaustive import Everything
+from rebalance_verifier.live.code.search.group import SearchMemory
 from rebalance_verifier.live.code.search.quiescence import Ending
 from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked_clauses, not_asked
 from rebalance_verifier.live.code.search.setups import as_released, search_setup
@@ -79,6 +80,14 @@ def test_only_who_speaks_the_consumer_protocol_has_to_be_of_a_release_that_has_i
         of("consumer", MIXED)
     with pytest.raises(ScenarioError, match=r"migration: a coordinator of 3\.9\.1 has no such groups"):
         of("migration", CodeReleases(coordinator="3.9.1", consumers=(RELEASE,)))
+
+
+def test_a_copy_of_what_a_search_remembers_shares_nothing_that_changes() -> None:
+    memory = SearchMemory()
+    copy = memory.copied()
+    for one in fields(SearchMemory):
+        value = getattr(memory, one.name)
+        assert isinstance(value, frozenset | int) or getattr(copy, one.name) is not value, one.name
 
 
 @pytest.mark.parametrize("on", ["code:3.9.1", "coordinator:newest,consumer:3.9.1"])
@@ -165,6 +174,14 @@ B join request; A heartbeat; A heartbeat arrives; A answer
 """N10: the group is gone, or a classic one now."""
 
 
+AWAY = """
+A start; A heartbeat; A heartbeat arrives; A answer; A reconcile; A assign; A acknowledge; A heartbeat;
+A heartbeat arrives; A answer; B start; B heartbeat; B heartbeat arrives; A heartbeat; A heartbeat arrives;
+A close; A left heartbeat arrives; failover; A rebalance timeout (id 1)
+""".replace("\n", " ")
+"""N35: a failover sets a rebalance timeout for a static member that is away."""
+
+
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(
@@ -175,8 +192,9 @@ B join request; A heartbeat; A heartbeat arrives; A answer
         ("migration", 3, THROWS, "member/ends", "C ends by org.apache.kafka.common.KafkaException"),
         ("consumer-static", 2, LOST_LEAVE, "epoch/fenced", "B, a member, hears UNRELEASED_INSTANCE_ID: join"),
         ("migration", 2, GONE, "member/ends", "A ends by GROUP_ID_NOT_FOUND"),
+        ("consumer-static", 2, AWAY, "epoch/timely", "A is away and has nothing to revoke"),
     ],
-    ids=["N1", "N24", "N28", "N23", "N10"],
+    ids=["N1", "N24", "N28", "N23", "N10", "N35"],
 )  # fmt: skip
 def test_a_known_bug_of_the_newest_release_shows(
     simulation: Simulation, name: str, members: int, run: str, clause: str, sentence: str
@@ -187,6 +205,17 @@ def test_a_known_bug_of_the_newest_release_shows(
     assert playing.played.ending is Ending.SETTLED
     again = played(simulation, of(name, members=members), events(run))
     assert again.played == playing.played
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_classic_group_removes_who_does_not_sync_in_its_own_way(simulation: Simulation) -> None:
+    """The timeout of consumer groups is another one."""
+    run = """B start; B join; B join request; B receive (JoinGroup); B join; B join request; join phase ends;
+    slow member (sync)""".replace("\n   ", "")
+    playing = played(simulation, of("migration"), events(run), rest=False)
+    assert playing.group.state.coordinator.members == ()
+    assert broken(playing) == {}
 
 
 @needs_java
