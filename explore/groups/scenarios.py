@@ -402,7 +402,8 @@ _TABLE = (
         faults=("resubscribe", "topic grows", "topic deleted", "disconnect", "slow callback", "crash")),
     NamedScenario(name="consumer-anew", sentence="a consumer group whose topic is deleted and created again "
         "under its name", members=2, partitions=2, lists=((UNIFORM,),), spare=2,
-        faults=("topic made anew", "topic deleted", "disconnect", "slow callback", "late request")),
+        faults=("topic made anew", "topic deleted", "disconnect", "slow callback", "late request",
+            "crash")),
     NamedScenario(name="migration", sentence="a member of the consumer protocol among COOPERATIVE and EAGER "
         "ones of the classic protocol: it takes the group over, and back when it goes", partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,), (BOTH,)), faults=MIGRATION_FAULTS),
