@@ -107,7 +107,7 @@ judged AS (
             WHEN overlap AND elders <> 'removed' THEN 'owned-twice'
             WHEN proved AND NOT by_epoch AND next THEN 'granted-before-revoked'
             -- An interval that ends so was believed in by its consumer until then. A killed process did not.
-            WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed', 'reset') THEN 'owned-by-zombie'
+            WHEN overlap AND older.finish IN ('revoked', 'lost', 'closed') THEN 'owned-by-zombie'
         END AS name,
         heard.moment - cause.moment AS slack
     FROM standing

@@ -10,15 +10,21 @@ FROM (SELECT DISTINCT "group", file FROM timed)
 LEFT JOIN file_ends USING (file)
 GROUP BY "group";
 
--- Where a consumer starts or closes, or is told that another static member has its place: it owns nothing any more, and no
--- line says what it had. At one instant in the order of its log.
+-- Where a consumer starts or closes: it owns nothing any more. At one instant in the order of its log.
 CREATE TEMP TABLE turns AS
 SELECT
     "group", consumer, moment,
     min_by(location(moment, kind, consumer, generation, file, line), {file: file, line: line}) AS location
 FROM timed
-WHERE kind IN ('started', 'closed') OR (kind = 'reset' AND detail LIKE '%FENCED_INSTANCE_ID%')
+WHERE kind IN ('started', 'closed')
 GROUP BY "group", consumer, moment;
+
+-- Since when each member of the consumer protocol has been in the group, where it joined in this log.
+CREATE TEMP TABLE entered AS
+SELECT "group", consumer, min(moment) AS moment
+FROM timed
+WHERE kind IN ('joining', 'joined') AND protocol = 'consumer' AND consumer IS NOT NULL
+GROUP BY "group", consumer;
 
 -- Who was a member in which generation, and since when it knew its assignment, where that is logged.
 CREATE TEMP TABLE participants AS

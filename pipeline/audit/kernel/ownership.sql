@@ -7,13 +7,7 @@
 -- `stop` and `finish` (the kind of event) are null where it does not end in this log; `held` is the last generation of
 -- the consumer then.
 CREATE TEMP TABLE owned AS
-WITH entered AS (
-    SELECT "group", consumer, min(moment) AS moment
-    FROM timed
-    WHERE kind IN ('joining', 'joined') AND protocol = 'consumer' AND consumer IS NOT NULL
-    GROUP BY "group", consumer
-),
-chosen AS (
+WITH chosen AS (
     SELECT
         "group", topic, partition, consumer, member, coalesce(host, consumer) AS host, generation, moment,
         kind = 'assigned' AS begins,
