@@ -18,12 +18,14 @@ from rebalance_verifier.cli.shared.options import refuse
 from rebalance_verifier.cli.shared.releases import faults
 from rebalance_verifier.cli.shared.reports import Reports
 from rebalance_verifier.cli.shared.targets import session
+from rebalance_verifier.cli.shared.values import comma_separated
 
 if TYPE_CHECKING:
     from rebalance_verifier.explore.groups.scenarios import NamedScenario
     from rebalance_verifier.gate.targets.resolve import Target
     from rebalance_verifier.live.code.search.findings import Searched
     from rebalance_verifier.live.code.search.walks import CodeSearchPlan, CodeSearchResult
+    from rebalance_verifier.model.group.setup import Setup
 
 OF_MODEL = (
     "--release", "--broker", "--target", "--naming", "--switch", "--granularity", "--engine", "--master",
@@ -116,6 +118,7 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
     size = ScenarioSize(members=options.members, partitions=options.partitions, faults=kinds, budget=most)
     with usage_errors(ScenarioError, ValueError):
         setup = search_setup(chosen, size, releases)
+    _refuse_faults(options.faults, setup)
     if not options.dfs and most is None:
         setup = replace(setup, budget=UNLIMITED_FAULTS)
     depth = (6 if options.depth is None else options.depth) if options.dfs else None
@@ -124,6 +127,20 @@ def _plan(options: argparse.Namespace, chosen: NamedScenario) -> CodeSearchPlan:
         steps=100 if options.depth is None else options.depth, jobs=options.jobs,
         time_limit=options.time_limit,
     )  # fmt: skip
+
+
+def _refuse_faults(named: str | None, setup: Setup) -> None:
+    """Refuse a fault that was named and that no search on Kafka's code brings about. Raises UsageError."""
+    from rebalance_verifier.live.code.search.enabled import faults_of
+
+    played = faults_of(setup)
+    if named is not None and "all" not in comma_separated(named):
+        for fault in setup.faults:
+            if fault not in played:
+                raise UsageError(
+                    f"--faults: --on does not bring about {fault!r}, the model does: leave --on out, or "
+                    "write --faults all for those that it does"
+                )
 
 
 def run_in_group(options: argparse.Namespace, target: Target) -> int:

@@ -386,6 +386,7 @@ def test_with_a_time_limit_no_walk_begins_and_nothing_is_made_short_behind_it(
         (("--release", "java-4.0.0"), "--release does not go with --on"),
         (("nothing",), "no scenario is called 'nothing'"),
         (("--faults", "rain"), "no fault is called 'rain'"),
+        (("dynamic", "--faults", "crash,pause"), "--on does not bring about 'pause'"),
     ],
 )
 def test_what_says_nothing_of_code_is_refused(
