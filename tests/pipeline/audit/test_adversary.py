@@ -60,6 +60,8 @@ BROKEN = {
     "owned twice, and a zombie": lambda: of_pods(incident()),
 }
 CUTS = 10
+BY_DAY = {("range, 2.3 to 3.5", adversary.cut_and_quiet, 5)}
+"""Mishaps that once made a healthy group certainly ill: here the log ends while the last member leaves."""
 
 
 def audited(log, folder):
@@ -74,7 +76,7 @@ def certain(found):
 def cases(fixtures, mishaps, seeds):
     return [
         pytest.param(name, mishap, seed, id=f"{name}-{mishap.__name__}-{seed}",
-                     marks=[pytest.mark.nightly] if seed else [])
+                     marks=[pytest.mark.nightly] if seed and (name, mishap, seed) not in BY_DAY else [])
         for name in fixtures for mishap in mishaps for seed in range(seeds)
     ]  # fmt: skip
 
