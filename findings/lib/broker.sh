@@ -1,6 +1,6 @@
 # Sourced by findings that need a real broker: one node of Apache Kafka 4.4.0 on loopback.
 # `jars FOLDER ARTIFACT:VERSION...` copies artifacts of org.apache.kafka and what they need into FOLDER.
-# `kafka_start FOLDER` starts the node; $KAFKA is its address, $JARS its class path. `kafka_stop` ends it.
+# `kafka_start FOLDER SETTING...` starts the node; $KAFKA is its address, $JARS its class path. `kafka_stop` ends it.
 # `tool CLASS ARGUMENTS...` runs a class of org.apache.kafka.tools without the warnings of its logging library.
 
 jars() {
@@ -20,6 +20,7 @@ jars() {
 kafka_start() {
     jars "$1/jars" kafka_2.13:4.4.0 kafka-tools:4.4.0
     JARS="$1/jars/*"
+    settings=$(shift && printf '%s\n' "$@")
     set -- "$1" $(python3 -c 'import socket
 held = [socket.socket() for _ in "ab"]
 for one in held: one.bind(("127.0.0.1", 0))
@@ -43,6 +44,7 @@ share.coordinator.state.topic.replication.factor=1
 share.coordinator.state.topic.min.isr=1
 share.coordinator.state.topic.num.partitions=1
 group.initial.rebalance.delay.ms=0
+$settings
 PROPERTIES
     timeout 60 java -cp "$JARS" kafka.tools.StorageTool format -t AAAAAAAAAAAAAAAAAAAAAQ -c "$1/server.properties" >"$1/format.log" 2>&1 || { cat "$1/format.log"; return 1; }
     timeout 900 java -Xmx512m -cp "$JARS" kafka.Kafka "$1/server.properties" >"$1/kafka.log" 2>&1 &
