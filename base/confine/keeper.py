@@ -106,10 +106,11 @@ def watch(parent: int, child: int, *, resume: bool) -> int:
     ``resume``: the child too, as the parent always.
     """
     seen = 0
-    wanted = {signal.SIGCHLD, signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
+    ending = {signal.SIGTERM, signal.SIGHUP, signal.SIGINT}
     while True:
-        arrived = signal.sigtimedwait(wanted, POLL_SECONDS)
-        if os.getppid() != parent or (arrived and arrived.si_signo != signal.SIGCHLD):
+        arrived = signal.sigtimedwait({signal.SIGCHLD, *ending}, POLL_SECONDS)
+        # Stopped and resumed after its time, Python 3.11 returns what was in memory: no signal at all.
+        if os.getppid() != parent or (arrived and arrived.si_signo in ending):
             return int(signal.SIGKILL)
         while True:
             try:

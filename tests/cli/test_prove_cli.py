@@ -383,7 +383,7 @@ def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, mon
     """A claim that forgets what is owned: with time, two consumers own the same. A reset that does not run
     onJoinPrepare: it is none of the logic, and what comes of it does not show in so few steps."""
 
-    def claims_nothing(it: Member, config: ConsumerConfig) -> Metadata:
+    def claims_nothing(it: Member, config: ConsumerConfig, **_: object) -> Metadata:
         return metadata(it, config)._replace(owned=NOTHING)
 
     def does_not_prepare(it: Member, *, keep_id: bool = False) -> Member:

@@ -214,9 +214,7 @@ FROM timed
 WHERE kind IN (
     'started', 'joining', 'joined', 'synced', 'reset', 'leaving', 'closed', 'rebalancing',
     'preparing', 'stable', 'removed', 'empty'
-)
--- It only says again that its consumer leaves.
-AND NOT (kind = 'reset' AND coalesce(detail, '') LIKE 'consumer pro-actively leaving the group%');
+);
 
 -- The instants of each group, with what its files say last at each.
 CREATE TEMP TABLE instants AS

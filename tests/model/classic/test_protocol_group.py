@@ -32,6 +32,8 @@ from rebalance_verifier.model.classic.state import (
     generations,
 )
 from rebalance_verifier.model.group.parts import (
+    Ask,
+    Copies,
     Error,
     Generation,
     Grant,
@@ -208,17 +210,20 @@ def test_members_that_differ_are_not_exchanged():
 GENERATIONS = st.integers(-1, 5)
 PARTS = st.integers(0, 15)
 IDS = st.builds(Id, st.integers(0, 2), st.integers(1, 3))
-METADATA = st.builds(Metadata, st.just(("range",)), st.integers(1, 3), PARTS, GENERATIONS, GENERATIONS, PARTS)
+METADATA = st.builds(Metadata, st.just(("range",)), st.integers(1, 3), PARTS, GENERATIONS, GENERATIONS, PARTS,
+                     caught_up=PARTS)  # fmt: skip
+COPIES = st.builds(Copies, PARTS, st.sampled_from(Ask))
 VALUES = st.one_of(
     st.builds(Member, generation=GENERATIONS, owned=PARTS, own_gen=GENERATIONS, view=PARTS,
               watch=st.none() | PARTS, received=st.none() | PARTS, last=PARTS, believed=PARTS,
-              unfetched=PARTS),
+              unfetched=PARTS, copies=COPIES, caught_up=PARTS),
     st.builds(Join, st.integers(0, 3), METADATA),
     st.builds(Sync, st.integers(1, 3), GENERATIONS,
-              st.none() | st.lists(st.builds(Grant, IDS, PARTS), unique_by=lambda g: g.id).map(
+              st.none() | st.lists(st.builds(Grant, IDS, PARTS, COPIES), unique_by=lambda g: g.id).map(
                   lambda grants: tuple(sorted(grants)))),
     st.builds(Group, st.sampled_from(GroupState), st.integers(0, 5), st.none() | IDS),
-    st.lists(st.builds(MemberRecord, st.integers(1, 9), st.none() | METADATA, st.none() | PARTS),
+    st.lists(st.builds(MemberRecord, st.integers(1, 9), st.none() | METADATA, st.none() | PARTS,
+                       copies=COPIES),
              unique_by=lambda record: record.id).map(tuple),
     st.none(), st.integers(0, 3),
 )  # fmt: skip

@@ -49,19 +49,21 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simula
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("name", "switch"),
+    ("name", "switch", "first"),
     [
-        ("migration", "downgrade_to_target"),
-        ("migration", "upgrade_keeps_target"),
-        ("migration", "upgrade_needs_protocol"),
-        ("migration-failover", "rebalance_not_logged"),
-        ("migration-one-way", "rejoin_on_target_epoch"),
+        ("migration", "downgrade_to_target", 0),
+        ("migration", "upgrade_keeps_target", 0),
+        ("migration", "upgrade_needs_protocol", 0),
+        ("migration-failover", "rebalance_not_logged", 60),
+        ("migration-one-way", "rejoin_on_target_epoch", 0),
     ],
 )
-def test_a_model_without_what_is_known_of_conversions_is_not(name: str, switch: str, jvm: Simulation) -> None:
+def test_a_model_without_what_is_known_of_conversions_is_not(
+    name: str, switch: str, first: int, jvm: Simulation
+) -> None:
     setup = setup_of(name, members=size_of(name))
     assert switch in setup.coordinator
-    assert walked(jvm, without(setup, switch), 60, MigratingLockstep) is not None
+    assert walked(jvm, without(setup, switch), 60, MigratingLockstep, first) is not None
 
 
 @needs_java

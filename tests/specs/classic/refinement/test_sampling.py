@@ -68,11 +68,11 @@ def test_the_samples_of_a_proof_have_every_kind_of_group():
     assert every == {fault for setup in setups for fault in setup.faults}
 
 
-def claims_nothing(it: Member, config: ConsumerConfig) -> Metadata:
+def claims_nothing(it: Member, config: ConsumerConfig, **_: object) -> Metadata:
     return real(it, config)._replace(owned=NOTHING)
 
 
-def claims_of_the_last_generation(it: Member, config: ConsumerConfig) -> Metadata:
+def claims_of_the_last_generation(it: Member, config: ConsumerConfig, **_: object) -> Metadata:
     return real(it, config)._replace(label=it.generation)
 
 
