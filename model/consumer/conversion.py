@@ -44,13 +44,18 @@ def may_downgrade(setup: Setup) -> bool:
     return setup.policy in ("bidirectional", "downgrade")
 
 
-def too_many(me: MemberContext, book: Book, record: ConsumerRecord | None) -> bool:
+def too_many(
+    me: MemberContext,
+    book: Book,
+    record: ConsumerRecord | None,
+    mistake: str = "full_group_refuses_static",
+) -> bool:
     """Check whether a full group turns away the sender of a request, whose record this is. As specified a
-    static member that comes back under a new id is none more; as shipped it is, until Kafka 4.4."""
+    static member that comes back under a new id is none more; by ``mistake`` it is."""
     most = me.setup.max_size
     if most is None or record is not None or sum(map(len, book)) < most:
         return False
-    return not (me.static and book[me.slot]) or "full_group_refuses_static" in me.setup.coordinator
+    return not (me.static and book[me.slot]) or mistake in me.setup.coordinator
 
 
 def admits_classic(setup: Setup) -> bool:

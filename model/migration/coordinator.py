@@ -145,9 +145,7 @@ def _crowded(me: MemberContext, message: ClassicMessage, group: ConsumerGroup, b
     if group.phase is GroupState.PREPARING:
         waiting = sum(one.joined for records in book for one in records)
         return waiting >= most and not (record is not None and record.joined)
-    if record is not None or sum(map(len, book)) < most:
-        return False
-    return not (me.static and book[me.slot]) or "full_classic_refuses_static" in me.setup.coordinator
+    return too_many(me, book, record, "full_classic_refuses_static")
 
 
 def _turned_away(me: MemberContext, message: ClassicMessage, group: ConsumerGroup, book: Book) -> Answer:

@@ -76,7 +76,7 @@ def receive(me: MemberContext, wire: AnyWire, member: ClassicMember) -> Iterator
         # poll throws it, and the application ends
         _, seen = reset(me, member)
         if member.state is MemberState.COMPLETING:
-            seen = (*seen, Ended(me.slot, Error.INCONSISTENT_GROUP_PROTOCOL))
+            seen = (*seen, Ended(me.slot, Error(wire.error)))
         yield Outcome((ClassicMember(life=Life.FAILED, stage=member.stage), None), seen=seen)
     else:
         yield Outcome((member._replace(state=MemberState.UNJOINED, rejoin=True), None))

@@ -17,10 +17,9 @@ from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.group.parts import Error
 from rebalance_verifier.model.machine import Event
-from rebalance_verifier.model.protocols import machine
 
 from tests.live.code.lockstep.stepping import NOW
-from tests.live.code.lockstep.test_served_lockstep import setup_of, walked
+from tests.live.code.lockstep.test_served_lockstep import begun, setup_of, walked
 from tests.live.code.played import needs_java
 
 SCENARIOS = (
@@ -124,9 +123,7 @@ def steps(one: MigratingLockstep, *texts: str) -> None:
 @needs_java
 @pytest.mark.slow
 def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: Simulation) -> None:
-    setup = setup_of("migration", members=3)
-    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(MigratingLockstep, jvm, setup_of("migration", members=3))
     steps(one, "B start", "B join", "B request arrives", "C start", "C join", "C request arrives")
     steps(one, "join phase ends", "B response", "C response", "C request arrives")
     outcomes = one.built.outcomes_of(one.built.by_name["leader decides", -1], one.state)
@@ -148,9 +145,7 @@ def test_whom_kafka_made_the_leader_decides_and_at_once(jvm: Simulation) -> None
 def test_a_failover_times_a_classic_member_that_revokes(jvm: Simulation) -> None:
     """Its next step neither ends the timeout nor sets it anew: it is removed in the middle of the second
     revocation."""
-    setup = setup_of("migration-failover", members=3, partitions=3)
-    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(MigratingLockstep, jvm, setup_of("migration-failover", members=3, partitions=3))
     steps(one, "B start", "B join", "B request arrives", "join phase ends", "B response")
     steps(one, "B request arrives", "leader decides", "B response", "A start", "A heartbeat")
     steps(one, "A heartbeat arrives", "B beat", "B join", "B request arrives", "B response")
@@ -168,9 +163,7 @@ def test_a_failover_times_a_classic_member_that_revokes(jvm: Simulation) -> None
 @needs_java
 @pytest.mark.slow
 def test_whoever_waits_is_sent_back_where_a_full_classic_group_turns_another_away(jvm: Simulation) -> None:
-    setup = setup_of("migration-crowded", members=3)
-    one = MigratingLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(MigratingLockstep, jvm, setup_of("migration-crowded", members=3))
     steps(one, "B start", "B join", "B request arrives", "C start", "C join", "C request arrives")
     steps(one, "join phase ends", "B response", "C response", "C request arrives")
     steps(one, "A start", "A heartbeat", "A heartbeat arrives")

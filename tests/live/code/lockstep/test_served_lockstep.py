@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from rebalance_verifier.base.verdict import Verdict
@@ -26,6 +26,8 @@ from rebalance_verifier.model.protocols import machine
 
 from tests.live.code.lockstep.stepping import NOW
 from tests.live.code.played import needs_java
+
+AnyServed = TypeVar("AnyServed", bound=ServedLockstep)
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +94,13 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simula
     assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
 
 
+def begun(kind: type[AnyServed], jvm: Simulation, setup: Setup) -> AnyServed:
+    """Both at their beginning."""
+    one = kind(jvm, setup, machine(setup), NOW)
+    assert one.begin() is None
+    return one
+
+
 def plays(one: ServedLockstep, run: str) -> list[str]:
     """Take the steps, such as ``B start``; what is answered where a heartbeat arrives."""
     answers = []
@@ -115,16 +124,12 @@ def joins(who: str) -> str:
 @pytest.mark.slow
 def test_a_full_group_turns_away_whom_it_does_not_know(jvm: Simulation) -> None:
     """A member that was removed, too, once its place is another's; not a static member that comes back."""
-    setup = setup_of("consumer-crowded")
-    one = ServedLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(ServedLockstep, jvm, setup_of("consumer-crowded"))
     lost = "A session timeout, B start, B heartbeat, B heartbeat arrives"
     assert plays(one, f"{joins('A')}, {joins('B')}, {lost}, A heartbeat, A heartbeat arrives") == [
         *("ok", "GROUP_MAX_SIZE_REACHED", "ok", "GROUP_MAX_SIZE_REACHED")
     ]
-    static = setup_of("consumer-static-crowded")
-    one = ServedLockstep(jvm, static, machine(static), NOW)
-    assert one.begin() is None
+    one = begun(ServedLockstep, jvm, setup_of("consumer-static-crowded"))
     assert plays(one, f"{joins('A')}, A close, {joins('B')}, {joins('A')}") == [
         *("ok", "GROUP_MAX_SIZE_REACHED", "ok")
     ]
@@ -141,9 +146,7 @@ REVOKING = (
 @pytest.mark.slow
 def test_a_failover_times_a_static_member_that_is_away(jvm: Simulation) -> None:
     """It left while it had to revoke, and has nothing to revoke any more; Kafka removes it."""
-    setup = setup_of("consumer-static")
-    one = ServedLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(ServedLockstep, jvm, setup_of("consumer-static"))
     plays(one, f"{REVOKING}, A close, failover, A stale timeout")
     assert one.built.value(one.state, "record A") == ()
 
@@ -152,9 +155,7 @@ def test_a_failover_times_a_static_member_that_is_away(jvm: Simulation) -> None:
 @pytest.mark.slow
 def test_a_topic_that_is_made_anew_has_another_id(jvm: Simulation) -> None:
     """A member claims what it had of the topic before, and is given the partitions of the new one."""
-    setup = setup_of("consumer-anew")
-    one = ServedLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(ServedLockstep, jvm, setup_of("consumer-anew"))
     acknowledges = "A assign, A acknowledge, A heartbeat, A heartbeat arrives, A answer"
     plays(
         one, f"{joins('A')}, A reconcile, {acknowledges}, topic made anew, A heartbeat, A heartbeat arrives"
@@ -199,9 +200,9 @@ def test_a_model_without_what_is_known_of_it_is_not(name: str, switch: str, jvm:
 @pytest.mark.slow
 def test_a_model_that_refuses_what_was_overtaken_is_not_either(jvm: Simulation) -> None:
     """Kafka moves a member on by a heartbeat that a later one has overtaken."""
-    setup = without(setup_of("consumer-connections"), "overtaken_heartbeat_believed")
-    one = ServedLockstep(jvm, setup, machine(setup), NOW)
-    assert one.begin() is None
+    one = begun(
+        ServedLockstep, jvm, without(setup_of("consumer-connections"), "overtaken_heartbeat_believed")
+    )
     beats = "B heartbeat, B heartbeat arrives, B answer"
     plays(one, f"{joins('B')}, B reconcile, B assign, B acknowledge, {beats}")
     plays(one, f"B heartbeat, B left behind, B answer, {beats}, A start, A heartbeat, A heartbeat arrives")

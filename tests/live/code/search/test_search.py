@@ -42,6 +42,7 @@ from rebalance_verifier.properties.group.clauses import CLAUSES, CONVERGES
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
+from tests.live.code.search.sleeping import sleep_sets_lose_no_end
 from tests.traces.published import hold
 
 NOW = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
@@ -182,17 +183,9 @@ def test_a_commit_of_the_application_is_not_the_one_before_a_revocation(simulati
 @needs_java
 @pytest.mark.nightly
 def test_sleep_sets_lose_no_end(simulation: Simulation) -> None:
-    playing = CodePlaying(simulation, of("dynamic", "session timeout", partitions=1), NOW)
-
-    def ends(sleeps: bool) -> tuple[set[Hashable], set[str], int]:
-        found: list[PlayedOnCode] = []
-        every = Everything(playing=playing, depth=5, faults=1, ends=found.append, sleeps=sleeps)
-        every.search()
-        return every.looks, {one.cause for run in found for one in run.breaches}, len(found)
-
-    (slept, some, fewer), (looks, every, more) = ends(True), ends(False)
-    assert (slept, some) == (looks, every)
-    assert fewer < more
+    sleep_sets_lose_no_end(
+        CodePlaying(simulation, of("dynamic", "session timeout", partitions=1), NOW), depth=5
+    )
 
 
 @needs_java

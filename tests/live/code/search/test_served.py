@@ -4,7 +4,7 @@ judged, and that what is known is found."""
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -13,10 +13,9 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError
 from rebalance_verifier.explore.random.system import play, replay
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.enabled import BOUNCE, actions, choices, faults_of
-from rebalance_verifier.live.code.search.exhaustive import Everything
 from rebalance_verifier.live.code.search.group import SearchMemory
 from rebalance_verifier.live.code.search.quiescence import Ending
-from rebalance_verifier.live.code.search.run import CodePlaying, PlayedOnCode, asked_clauses, not_asked
+from rebalance_verifier.live.code.search.run import CodePlaying, asked_clauses, not_asked
 from rebalance_verifier.live.code.search.setups import as_released, search_setup
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.group.setup import CONSUMER, Setup
@@ -25,6 +24,7 @@ from rebalance_verifier.properties.group.clauses import CLAUSES, rules
 
 from tests.command import Rebalance
 from tests.live.code.played import RELEASE, needs_java
+from tests.live.code.search.sleeping import sleep_sets_lose_no_end
 from tests.traces.published import hold
 
 NOW = CodeReleases(coordinator=RELEASE, consumers=(RELEASE,))
@@ -295,16 +295,7 @@ def test_topics_are_not_made_again_for_their_new_id_is_not_played(simulation: Si
 def test_sleep_sets_lose_no_end_of_such_groups(simulation: Simulation, name: str) -> None:
     setup = of(name, partitions=1)
     playing = CodePlaying(simulation, replace(setup, faults=("crash", "disconnect")), NOW)
-
-    def ends(sleeps: bool) -> tuple[set[Hashable], set[str], int]:
-        found: list[PlayedOnCode] = []
-        every = Everything(playing=playing, depth=6, faults=1, ends=found.append, sleeps=sleeps)
-        every.search()
-        return every.looks, {one.cause for run in found for one in run.breaches}, len(found)
-
-    (slept, some, fewer), (looks, every, more) = ends(True), ends(False)
-    assert (slept, some) == (looks, every)
-    assert fewer < more
+    sleep_sets_lose_no_end(playing, depth=6)
 
 
 @needs_java
