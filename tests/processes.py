@@ -19,10 +19,19 @@ def alive(pid: int) -> bool:
         if not LINUX:
             os.kill(pid, 0)
             return True
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        state = _state(pid)
     except OSError:
         return False
     return state not in ("Z", "X")
+
+
+def waits(pid: int) -> bool:
+    """Whether it sleeps until something comes. Linux only."""
+    return _state(pid) == "S"
+
+
+def _state(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def left(pids: Iterable[int], seconds: float = 60.0) -> list[int]:

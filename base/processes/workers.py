@@ -169,6 +169,10 @@ def stream(
             raise CannotStart(error)
         return worker
 
+    def assign(worker: Worker, number: int | None) -> None:
+        with contextlib.suppress(OSError):  # it died since it was done: its pipe says so
+            worker.pipe.send(number)
+
     def next_to(worker: Worker, done: bool = False) -> None:
         number = next(waiting, None)
         used = done and anew
@@ -177,12 +181,12 @@ def stream(
             if used:  # with whatever its work has left running
                 worker.kill()
             else:
-                worker.pipe.send(None)
+                assign(worker, None)
                 worker.join()
                 worker.pipe.close()
         if number is not None:
             worker = ready(start()) if used else worker
-            worker.pipe.send(number)
+            assign(worker, number)
             busy[worker.pipe] = worker, number
 
     try:

@@ -14,7 +14,7 @@ import pytest
 from rebalance_verifier.base.processes import workers
 from rebalance_verifier.base.processes.workers import CannotStart, isolated, spread, stream
 
-from tests.processes import left
+from tests.processes import LINUX, left, waits
 
 Result = int | tuple[int, str, str]
 
@@ -200,6 +200,21 @@ def test_a_worker_that_dies_costs_its_own_work_only():
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(not LINUX, reason="reads the state of a process in /proc")
+@pytest.mark.parametrize("count", [1, 3])
+def test_a_worker_that_dies_between_two_pieces_of_work_ends_nothing(count):
+    found = []
+    for number, worker in spread(lambda number: os.getpid(), count, jobs=1):
+        if not found:
+            assert worker is not None
+            while not waits(worker):  # it has said that it is free
+                time.sleep(0.01)
+            os.kill(worker, signal.SIGKILL)
+            assert not left([worker])
+        found.append((number, worker is not None))
+    assert found == [(0, True), (1, False), (2, True)][:count]
+
+
 def test_workers_end_with_a_handler_that_they_inherit():
     """As the command has one; a signal that comes before the worker is ready was lost, one time in many."""
     before = signal.signal(signal.SIGTERM, signal.default_int_handler)
