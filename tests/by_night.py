@@ -1,11 +1,17 @@
-"""Tests of the day's tier that take longest and repeat, larger, what others hold by day: they run at night.
+"""Which tests run at night: of the day's tier those that take longest and repeat, larger, what others hold.
 
-Measured in one run of all tests: a fifth of them by number took three fifths of the time.
+A test of its own has the mark `nightly` in its file. Of a test with many cases ``covering`` keeps by day as
+few as show each value of the arguments that it names: ``@pytest.mark.covering("client", "layout")``. A pair
+of names stands for the pairs of their values. ``by`` computes a value of all arguments, or a frozenset of
+them. With neither it keeps one case. ``also`` names cases, by the beginning of their ids, that stay by day
+whatever they cover: say one that was red once for a wrong verdict.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import pytest
 
@@ -84,6 +90,69 @@ BY_NIGHT: Mapping[str, tuple[str, ...]] = {
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark them."""
     ids = {f"{path}::{name}" for path, names in BY_NIGHT.items() for name in names}
+    cases: dict[str, list[pytest.Item]] = defaultdict(list)
     for item in items:
-        if item.nodeid in ids or item.nodeid.partition("[")[0] in ids:
+        test = item.nodeid.partition("[")[0]
+        if item.nodeid in ids or test in ids:
             item.add_marker(pytest.mark.nightly)
+        elif item.get_closest_marker("covering") and not item.get_closest_marker("nightly"):
+            cases[test].append(item)
+    for several in cases.values():
+        leave_to_the_night(several)
+
+
+def leave_to_the_night(cases: Sequence[pytest.Item]) -> None:
+    """Mark the cases of one test that ``covering`` does not keep by day."""
+    mark = cases[0].get_closest_marker("covering")
+    assert mark
+    parameters = [item.callspec.params for item in cases]  # type: ignore[attr-defined]
+    by_day = cover([shown(one, mark.args, mark.kwargs.get("by")) for one in parameters])
+    also = tuple(mark.kwargs.get("also", ()))
+    for number, item in enumerate(cases):
+        name = item.callspec.id  # type: ignore[attr-defined]
+        if number not in by_day and not name.startswith(also):
+            item.add_marker(pytest.mark.nightly)
+
+
+def shown(
+    parameters: Mapping[str, Any],
+    names: Iterable[str | tuple[str, ...]],
+    by: Callable[..., Hashable] | None = None,
+) -> set[Hashable]:
+    """Return what a case shows: the value of each name, of each pair of names, and what ``by`` computes.
+
+    >>> sorted(shown({"client": "java", "layout": "plain"}, ["client", ("client", "layout")]))
+    [(('client',), ('java',)), (('client', 'layout'), ('java', 'plain'))]
+    """
+    several = [(name,) if isinstance(name, str) else name for name in names]
+    values: set[Hashable] = {(group, tuple(_known(parameters[name]) for name in group)) for group in several}
+    if by:
+        value = by(**parameters)
+        values |= value if isinstance(value, frozenset) else {value}
+    return values
+
+
+def _known(value: Any) -> Hashable:
+    try:
+        hash(value)
+    except TypeError:
+        return repr(value)
+    return value  # type: ignore[no-any-return]
+
+
+def cover(shown: Sequence[set[Hashable]]) -> set[int]:
+    """Return the positions of few sets that have together what all have: the one that adds most comes next.
+
+    >>> sorted(cover([{"a", 1}, {"a", 2}, {"b", 1}, {"b", 2}]))
+    [0, 3]
+    >>> cover([set(), set()])
+    {0}
+    """
+    missing = set().union(*shown)
+    taken = {0}
+    missing -= shown[0]
+    while missing:
+        best = max(range(len(shown)), key=lambda number: len(shown[number] & missing))
+        taken.add(best)
+        missing -= shown[best]
+    return taken

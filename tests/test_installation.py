@@ -209,6 +209,7 @@ def test_pytest_may_be_called_after_we_were_imported_and_after_folders_named_lik
 CONTRACT = {"test_contract.py": f"from {PACKAGE} import conformance\n\ntest_it = conformance('range')\n"}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_a_suite_that_uses_us_runs_where_warnings_are_errors(
     installed: Environment, tmp_path: Path, options: tuple[str, ...]
@@ -315,6 +316,7 @@ def stranger(home: Path) -> Path:
     return made
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("ours_last", [True, False], ids=["installed after it", "installed before it"])
 def test_both_work_beside_another_project_called_rebalance(
     wheel: Path, tmp_path: Path, ours_last: bool

@@ -115,6 +115,7 @@ def test_profile_ci_names_what_hangs(mutant, monkeypatch):
 
 
 @pytest.mark.slow
+@pytest.mark.covering("mutant")
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if ".keys:" in m.target], ids=lambda m: m.name)
 def test_profile_ci_finds_on_every_seed_what_takes_one_partition_for_another(mutant, seed):

@@ -54,6 +54,7 @@ def test_they_pass_and_the_first_line_says_what_they_promise(name):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "clause"),
     [

@@ -115,7 +115,7 @@ GREEDY = re.search(r"<!-- file: assignor.py -->\n```python\n(.*?)```", (
     ROOT / "docs" / "how-to" / "put-the-gate-into-ci.md").read_text(), re.S)  # fmt: skip
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_steps_of_the_action_install_judge_and_annotate(runner: Runner) -> None:
     installed = runner.run("Install")
     assert installed.returncode == 0, installed.stderr

@@ -123,6 +123,14 @@ def sessions(found: Iterable[Block]) -> list[Session]:
     return made
 
 
+def kinds(session: Session) -> frozenset[str]:
+    """Return what by day at least one session shows: each block of README.md, and each command."""
+    found = {block.name for block in (*session.blocks, *session.also) if block.document.parent == ROOT}
+    for block in session.blocks:
+        found |= set(re.findall(r"\b(?:rebalance [a-z]+|pytest|python)\b", " ".join(block.commands)))
+    return frozenset(found)
+
+
 def cases() -> Iterator[object]:
     every = (block for document in DOCUMENTS for block in blocks(document) if block.kind == "console")
     for session in sessions(every):
@@ -199,6 +207,7 @@ def run(command: str, directory: Path, hangs: int) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=kinds)
 @pytest.mark.parametrize("session", list(cases()))
 def test_commands_print_what_the_document_shows(session: Session, tmp_path: Path, is_updating: bool) -> None:
     skip_without(session.blocks[0].note)
@@ -246,6 +255,7 @@ DEEP = (
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=lambda command: re.findall(r"check ([a-z-]+)", command)[0])
 @pytest.mark.parametrize("command", tiered(FINDINGS, [one for one in FINDINGS if not one.endswith(DEEP)]))
 def test_what_it_has_found_is_found(command: str, tmp_path: Path) -> None:
     skip_without("needs: " + ("aiokafka" if "aiokafka" in command else "kafka"))

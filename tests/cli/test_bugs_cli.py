@@ -211,6 +211,7 @@ FIRST = {shown.scenario: switch for switch, shown in reversed(list(SHOWN.items()
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=lambda switch: SHOWN[switch].protocol)
 @pytest.mark.parametrize("switch", tiered(DECISIONS, set(FIRST.values())))
 def test_every_switch_gives_a_run_that_replays(switch):
     found = reproduce(SHOWN[switch])

@@ -92,7 +92,7 @@ def test_a_broken_assignor_is_found_made_small_and_replays(rebalance):
     assert (other.code, "its seed is 0, not 5" in other.err) == (2, True)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_releases_are_walked_compared_and_their_bugs_saved_as_runs(rebalance, monkeypatch):
     monkeypatch.setattr("rebalance_verifier.pipeline.campaign.walks.STATES", 200)  # short enough
     argv = "campaign dynamic --members 2 --partitions 2 --depth 60 --out c --trace-dir t --release 2.4"

@@ -295,6 +295,7 @@ def test_an_assignor_of_ones_own(rebalance, tmp_path):
     assert rebalance(*eager, "--target", "sticky").code == 0
 
 
+@pytest.mark.nightly
 def test_walks_find_it_too_and_make_it_short(rebalance):
     for options in (("--swarm", "--walks", 200, "--seed", 3), ("--dfs", "--depth", 25)):
         ran = rebalance(*NO_WITHHOLD, *options)

@@ -402,7 +402,7 @@ def repository(wheel: Path, tmp_path: Path) -> Path:
     return where
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("kind", ["github", "gitlab"])
 def test_the_job_of_a_python_project_runs_as_it_is_written(
     repository: Path, tmp_path: Path, kind: str

@@ -92,6 +92,7 @@ def test_a_broken_target_fails_with_the_counterexample(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("choice", "chosen"),
     [
@@ -196,6 +197,7 @@ def test_a_module_beside_the_test_is_found_wherever_pytest_is_started(tmp_path: 
 
 
 @pytest.mark.slow
+@pytest.mark.covering("target")
 @pytest.mark.parametrize(
     ("target", "options", "message"),
     [
@@ -267,7 +269,7 @@ class Counted:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_workers_of_xdist_share_one_run(tmp_path: Path) -> None:
     """Each run starts as many processes of the target: one for the search, one more for ``assign/6``."""
     (tmp_path / "counted.py").write_text(COUNTED)
@@ -280,6 +282,7 @@ def test_workers_of_xdist_share_one_run(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("workers", ["0", "2"])
 def test_a_target_that_does_not_start_is_one_failure(tmp_path: Path, workers: str) -> None:
     ran = pytest_in(tmp_path, "'no_such:thing'", "-n", workers)
@@ -291,7 +294,7 @@ def test_a_target_that_does_not_start_is_one_failure(tmp_path: Path, workers: st
     assert "not judged, as a test before has said: 'no_such:thing': no module" in skipped
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_terminal_shows_how_far_the_search_is(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(SUITE.format(target="'cooperative-sticky'"))
     code, shown = on_terminal(tmp_path, "-k", "assign/1", "-p", "no:cacheprovider")

@@ -83,6 +83,7 @@ GOES = ("upgrade", "--from", "cooperative-sticky", "--to", "consumer", "--member
 NEWEST = ".".join(map(str, CURRENT))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("given", "about", "other"),
     [

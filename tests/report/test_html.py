@@ -182,6 +182,7 @@ def test_a_long_counterexample_has_its_first_and_last_rounds() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(("more", "fixed"), [("rounds", {"members": 5}), ("members", {"rounds": 5})])
 def test_work_and_size_grow_no_faster_than_the_trace(more: str, fixed: dict[str, int]) -> None:
     def work(size: int) -> tuple[int, int]:

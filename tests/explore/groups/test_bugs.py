@@ -53,6 +53,7 @@ COSTLY = {
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=lambda switch: (SHOWN[switch].protocol, SHOWN[switch].clause))
 @pytest.mark.parametrize("switch", tiered(SHOWN, set(SHOWN) - LARGE))
 def test_found(switch: str) -> None:
     shown = SHOWN[switch]
@@ -76,6 +77,7 @@ def test_found(switch: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=lambda switch: (SHOWN[switch].protocol, SHOWN[switch].clause))
 @pytest.mark.parametrize("switch", tiered(SHOWN, set(SHOWN) - LARGE - COSTLY))
 def test_without_the_switch_its_clause_holds(switch: str) -> None:
     shown = SHOWN[switch]

@@ -18,8 +18,8 @@ THREE = {0: (6804, 16921, 29, 10), 1: (926183, 3028691, 38, 14)}
 generated, depth, the most heartbeats and joins after the last fault."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("budget", [0, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("budget", [0, 1])
 def test_one_of_each_kind(budget: int) -> None:
     setup = SCENARIOS["migration"].setup(ScenarioSize(budget=budget))
     built, clauses = machine(setup), rules(setup)
@@ -54,6 +54,7 @@ def test_two_faults_in_a_migration() -> None:
     assert search.distinct == 232279
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["migration", "migration-failover"])
 def test_every_stage_of_a_migration_is_seen(name: str) -> None:
     setup = SCENARIOS[name].setup(ScenarioSize(members=2))
@@ -72,6 +73,7 @@ def test_members_of_both_kinds_that_are_alike_have_orbits() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["migration", "migration-static"])
 def test_as_shipped_a_partition_gets_two_owners_without_a_fault(name: str) -> None:
     size = ScenarioSize(faults=(), budget=0, profiles=("java-current",), broker="broker-current")

@@ -264,6 +264,7 @@ def test_bad_input_is_named(name: str, size: ScenarioSize, says: str) -> None:
         scenario(name).setup(size)
 
 
+@pytest.mark.covering("name")
 @pytest.mark.parametrize(
     ("name", "members", "partitions", "faults", "most"),
     [

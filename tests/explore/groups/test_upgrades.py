@@ -43,6 +43,7 @@ def path_of(old: str, new: str, name: str, profile: str = "as-specified") -> Pat
     return path
 
 
+@pytest.mark.covering("name")
 @pytest.mark.parametrize(("old", "new", "name"), LEGAL)
 @pytest.mark.slow
 def test_legal(old: str, new: str, name: str) -> None:
@@ -90,6 +91,7 @@ BETWEEN = [
 """Rebalances and partition-pauses, where members go over one by one and where all are stopped first."""
 
 
+@pytest.mark.covering("name")
 @pytest.mark.parametrize(("old", "new", "one_by_one", "together"), BETWEEN)
 @pytest.mark.parametrize("name", ["online", "online-settled", "offline"])
 def test_between_the_protocols_every_path_is_safe_as_specified(
@@ -101,6 +103,7 @@ def test_between_the_protocols_every_path_is_safe_as_specified(
     assert (outcome.rebalances, outcome.pauses) == (together if name == "offline" else one_by_one)
 
 
+@pytest.mark.covering("verdict")
 @pytest.mark.parametrize(
     ("old", "new", "name", "verdict", "clause"),
     [
@@ -129,6 +132,7 @@ def test_three_members_that_wait_go_over_safely_as_shipped(release: str, states:
     assert outcome.search.unreduced == states
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("old", "new"), [("range", "cooperative-sticky"), ("cooperative-sticky", "range")])
 def test_skipping_a_step_is_refused(old: str, new: str) -> None:
     path = path_of(old, new, "single-bounce")

@@ -120,6 +120,7 @@ def test_nor_does_it_where_states_are_not_all_seen(strategy: str) -> None:
     assert not walked.may_be_worse
 
 
+@pytest.mark.nightly
 def test_depth_first_looks_at_so_many_states_after_a_breach(monkeypatch: pytest.MonkeyPatch) -> None:
     """At all of them with --go-on."""
     monkeypatch.setattr(walks, "SEARCH_ON", 100)

@@ -99,6 +99,7 @@ def test_finds_what_is_planted_and_shrinks_it(name):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", tiered((*LATER, *OF_CONSUMER_GROUPS), BY_DAY))
 def test_finds_more(name):
     assert _breaks(_search(name).run)

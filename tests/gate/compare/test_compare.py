@@ -312,7 +312,7 @@ def test_what_is_done_is_not_done_again(comparison, monkeypatch):
     assert reported == ["1/1 search sticky", "1/1 counterexamples of all on sticky"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_two_processes_find_what_one_finds(comparison, tmp_path):
     one = replace(comparison, columns=COLUMNS[:2])
     two = replace(one, directory=tmp_path / "two", jobs=2)

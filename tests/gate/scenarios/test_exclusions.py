@@ -92,6 +92,7 @@ def test_a_small_counterexample_has_nothing_of_it() -> None:
     assert sum(len(m.topics) for m in small["unequal",].members) >= 3
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "name",
     [n if n in ("unequal", "claims") else pytest.param(n, marks=pytest.mark.nightly) for n in BY_NAME],

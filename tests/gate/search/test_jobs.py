@@ -73,12 +73,14 @@ def everywhere(monkeypatch: pytest.MonkeyPatch, spec: str, **limits: float) -> R
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("spec", ["roundrobin", "sticky+last_claim_wins", "hostile_assignors:Reporting"])
 def test_the_result_does_not_depend_on_who_plays(monkeypatch: pytest.MonkeyPatch, spec: str) -> None:
     assert everywhere(monkeypatch, spec).scenarios > 2 * plans.SLICE
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "summary"),
     [
@@ -210,12 +212,8 @@ class Deaf:
 """A target that hangs, deaf to the alarm, unless it is in a process of its own."""
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "late",
-    ["", pytest.param("hang()", marks=pytest.mark.nightly)],
-    ids=["in a call", "while it is loaded"],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("late", ["", "hang()"], ids=["in a call", "while it is loaded"])
 def test_a_worker_that_no_alarm_ends_is_not_waited_for(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, late: str
 ) -> None:
@@ -252,7 +250,7 @@ def test_nothing_that_a_target_starts_is_left(monkeypatch: pytest.MonkeyPatch, t
     assert not left(map(int, (tmp_path / "pids").read_text().split()))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_writes_the_same_report_whatever_the_number_of_jobs(tmp_path: Path) -> None:
     reports = set()
     for jobs in ("1", "2", "3"):

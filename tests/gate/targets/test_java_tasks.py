@@ -65,6 +65,7 @@ def broken(result: Result) -> dict[str, Finding]:
     return {row.clause.id: row.finding for row in rows if row.finding is not None}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("mode", ["", "field", "lags"])
 def test_one_that_is_right_passes(mode: str, own: str) -> None:
     result = judged(f"{own}?mode={mode}", Level.QUALITY)
@@ -72,6 +73,7 @@ def test_one_that_is_right_passes(mode: str, own: str) -> None:
     assert result.missed == ()
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("mode", "clause"), [("forgets", "task/1"), ("twice", "task/2")])
 def test_a_mistake_that_kafka_accepts_is_found_small(mode: str, clause: str, own: str) -> None:
     found = broken(judged(f"{own}?mode={mode}"))
@@ -121,6 +123,7 @@ def test_those_inside_are_judged_too(name: str) -> None:
     assert steps[0].lines[0] == "protocols: tasks"
 
 
+@pytest.mark.nightly
 def test_sticky_answers_one_question_in_two_ways() -> None:
     jars(STREAMS, NEWEST)
     found = broken(judged(f"java:{STICKY}@{STREAMS}:{NEWEST}", Level.QUALITY))

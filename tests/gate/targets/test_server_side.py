@@ -156,6 +156,7 @@ def test_it_is_given_what_a_coordinator_gives(shared):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("mode", "clauses"),
     tiered((

@@ -109,6 +109,7 @@ def group(
 
 
 @pytest.mark.slow
+@pytest.mark.covering("scenario", "profile", "observed_assignments")
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("observed_assignments", [False, True])
 @pytest.mark.parametrize(
@@ -274,6 +275,7 @@ def test_a_changed_run_is_a_mismatch(kind: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering("faults")
 @pytest.mark.parametrize(
     ("switch", "faults"),
     [

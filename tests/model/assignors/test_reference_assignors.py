@@ -218,6 +218,7 @@ def test_no_flow_is_better(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", range(4))
 def test_no_flow_is_better_where_racks_are_scarce(seed: int) -> None:
     rng = random.Random(seed)
@@ -227,6 +228,7 @@ def test_no_flow_is_better_where_racks_are_scarce(seed: int) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     "seed",
     [*range(100, 105), *(pytest.param(seed, marks=pytest.mark.nightly) for seed in range(105, 130))],

@@ -348,6 +348,7 @@ def test_the_smaller_steps_are_more():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("fault", tiered(_ONE_FAULT, {"crash", "late request", "failover"}))
 def test_both_sizes_of_steps_agree_on_each_fault(fault: str):
     fine, atomic = (setup(2, 2, faults=(fault,), steps=steps) for steps in ("fine", "atomic"))
@@ -365,6 +366,7 @@ _FOUND_BY_DAY = {"no_rejoin_after_revoke", "late_commit_resets", "joinfuture_not
 
 
 @pytest.mark.slow
+@pytest.mark.covering("late")
 @pytest.mark.parametrize(
     ("decision", "clause", "faults", "late"),
     tiered((

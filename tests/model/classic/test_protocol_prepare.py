@@ -122,6 +122,7 @@ def group(static: bool, switch: bool) -> Setup:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("static", "switch", "broken"),
     [

@@ -5,6 +5,7 @@ The fixtures are recorded logs and the written incident; what becomes of them is
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 from random import Random
 
@@ -60,7 +61,7 @@ BROKEN = {
     "owned twice, and a zombie": lambda: of_pods(incident()),
 }
 CUTS = 10
-BY_DAY = {("range, 2.3 to 3.5", adversary.cut_and_quiet, 5)}
+RED_ONCE = ("range, 2.3 to 3.5-cut_and_quiet-5",)
 """Mishaps that once made a healthy group certainly ill: here the log ends while the last member leaves."""
 
 
@@ -74,13 +75,15 @@ def certain(found):
 
 
 def cases(fixtures, mishaps, seeds):
-    return [
-        pytest.param(name, mishap, seed, id=f"{name}-{mishap.__name__}-{seed}",
-                     marks=[pytest.mark.nightly] if seed and (name, mishap, seed) not in BY_DAY else [])
-        for name in fixtures for mishap in mishaps for seed in range(seeds)
-    ]  # fmt: skip
+    found = []
+    for name, mishap, seed in product(fixtures, mishaps, range(seeds)):
+        case = f"{name}-{mishap.__name__}-{seed}"
+        marks = [pytest.mark.nightly] if seed and case not in RED_ONCE else []
+        found.append(pytest.param(name, mishap, seed, id=case, marks=marks))
+    return found
 
 
+@pytest.mark.covering("name", "mishap", also=RED_ONCE)
 @pytest.mark.parametrize(("name", "mishap", "seed"), cases(HEALTHY, adversary.HARMFUL, CUTS))
 def test_nothing_certain_is_found_in_a_healthy_group(name, mishap, seed, tmp_path):
     log = mishap(HEALTHY[name](), Random(f"{name} {seed}"))
@@ -90,6 +93,7 @@ def test_nothing_certain_is_found_in_a_healthy_group(name, mishap, seed, tmp_pat
     assert certain(found) <= ({"never-settles"} if waits else set()), headline(found)
 
 
+@pytest.mark.covering("name")
 @pytest.mark.parametrize("seed", range(CUTS))
 @pytest.mark.parametrize("name", ["KIP-848, Java", "a migration", "KIP-848, a member that is stopped"])
 def test_ten_quiet_minutes_after_a_cut_prove_nothing_of_the_consumer_protocol(name, seed, tmp_path):
@@ -97,6 +101,7 @@ def test_ten_quiet_minutes_after_a_cut_prove_nothing_of_the_consumer_protocol(na
     assert certain(audited(log, tmp_path)) <= ({"owned-by-zombie"} if name in BROKEN else set())
 
 
+@pytest.mark.covering("name", "mishap")
 @pytest.mark.parametrize(("name", "mishap", "seed"), cases(HEALTHY | BROKEN, adversary.HARMLESS, 5))
 def test_what_takes_nothing_away_changes_no_answer(name, mishap, seed, tmp_path):
     log = mishap({**HEALTHY, **BROKEN}[name](), Random(f"{name} {seed}"))
@@ -104,6 +109,7 @@ def test_what_takes_nothing_away_changes_no_answer(name, mishap, seed, tmp_path)
     assert found.verdict is (Verdict.VIOLATION if name in BROKEN else Verdict.CONFORMANT), headline(found)
 
 
+@pytest.mark.nightly
 def test_the_fixtures_are_what_they_are_called(tmp_path):
     for number, (name, log) in enumerate({**HEALTHY, **BROKEN}.items()):
         found = audited(log(), tmp_path / str(number))

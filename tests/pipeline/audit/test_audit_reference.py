@@ -97,6 +97,7 @@ def listing(found):
 LIMITS = Limits(**THRESHOLDS)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", [1, 2, 3])
 def test_the_kernel_finds_what_plain_python_finds(seed):
     events = logs(seed)

@@ -167,6 +167,7 @@ def test_a_rebalance_that_ends_after_all_is_no_longer_open(tmp_path, follow_once
     assert table(tmp_path, '"check", ended IS NULL') == [("never-settles", False)]
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("moment", ["rows", "findings", "reporting", "done"])
 def test_a_batch_that_is_run_again_after_a_crash_leaves_no_double(tmp_path, follow_once, monkeypatch, moment):
     """It ends where this is written, then starts again."""
@@ -222,6 +223,7 @@ def test_what_still_matters_survives_compaction(tmp_path, follow_once):
     assert follow_once(horizon=1.0, compact=1) == [("owned-twice", 0)]
 
 
+@pytest.mark.nightly
 def test_the_state_does_not_grow(tmp_path, follow_once):
     """Of weeks there is what still matters, in few files."""
     log = tmp_path / "logs" / "a.jsonl"

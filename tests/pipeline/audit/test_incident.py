@@ -103,6 +103,7 @@ def test_a_rolling_deploy_and_two_quiet_hours_are_conformant(shape, tmp_path):
 FIXTURES = {"one client": "kip848-*.gz", "a migration": "migration/*.gz"}
 
 
+@pytest.mark.covering("files")
 @pytest.mark.parametrize("files", FIXTURES.values(), ids=FIXTURES)
 @pytest.mark.parametrize("tenth", range(10))
 def test_a_log_of_the_consumer_protocol_that_is_cut_is_never_certain_and_wrong(files, tenth, tmp_path):

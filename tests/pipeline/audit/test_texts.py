@@ -31,7 +31,7 @@ def rows(table):
     return sorted(found, key=str)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_events_counts_and_clients(spark, tmp_path, monkeypatch):
     """Read in this process; by tasks, the larger of the plain files cut; and as URLs, by Spark."""
     here = local.read([LOGS], date="2026-11-21")
@@ -94,6 +94,7 @@ def _among_long_lines(number):
     return f"{_by_java(number):x<4065}\n"
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("layout", [_by_java, _cut_off, _among_long_lines])
 def test_what_takes_several_lines_is_in_one_stretch_and_in_one_chunk(layout, tmp_path, monkeypatch):
     log = tmp_path / "a.log"

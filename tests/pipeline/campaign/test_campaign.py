@@ -393,8 +393,8 @@ def players(pid: int, spark: bool) -> list[int]:
     return found[spark:]  # the first of Spark's is the daemon itself, their parent
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("master", ["", pytest.param("local[2]", marks=pytest.mark.nightly)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("master", ["", "local[2]"])
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
 def test_kill_9_of_a_worker_and_of_the_driver_and_the_tables_are_equal(tmp_path, master):
     from rebalance_verifier.pipeline.campaign import campaign as pipeline

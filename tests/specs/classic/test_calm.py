@@ -73,6 +73,7 @@ def becomes_calm_in(name: str, members: int, partitions: int, faults: int) -> Se
 
 
 @pytest.mark.slow
+@pytest.mark.covering("name")
 @pytest.mark.parametrize(
     ("name", "members", "partitions", "faults"),
     [

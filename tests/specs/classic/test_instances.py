@@ -51,6 +51,7 @@ def test_what_is_fenced_is_what_one_process_never_comes_to():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("action", FENCED)
 def test_the_elder_of_two_processes_is_fenced(action):
     spec = specification()

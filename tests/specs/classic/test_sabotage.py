@@ -45,6 +45,7 @@ def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("effect", [sync_parked_answered, sync_of_settled])
 def test_an_answer_to_syncgroup_is_of_the_generation_that_was_asked_for(effect):
     """It has no generation of its own: without the guard an old request gets the present assignment."""
@@ -115,6 +116,7 @@ def partitions_lost(s: State, t: After, c: Term) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("effect", "expected"),
     [

@@ -69,6 +69,7 @@ def test_a_measure_in_the_wrong_order_is_refused(monkeypatch):
 # -- what is assumed -----------------------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("clause", "goals"),
     [
@@ -94,6 +95,7 @@ def _never_acknowledged(s: State, t: After, m: Term) -> None:
     t.unsent[m] = s.unsent(m)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("instead", "goal"),
     [
@@ -133,6 +135,7 @@ MOVES = f"{necessity.OWNS} acknowledge {COMES} full_heartbeat must_revoke answer
 """A member owns something, and hears that it has to revoke it."""
 
 
+@pytest.mark.covering(by=lambda never, path: len(path.split()) > 4)
 @pytest.mark.parametrize(
     ("never", "path"),
     [

@@ -29,6 +29,7 @@ BY_DAY = {"given_while_pending", "commit_any_at_epoch", "heartbeat_while_fenced"
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", tiered(GUARDS, BY_DAY))
 def test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property(name):
     found = PROOFS["consumer"].variations[name]()

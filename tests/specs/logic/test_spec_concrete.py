@@ -527,6 +527,7 @@ def z3_holds(universe, formula, state, values=None):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", range(8))
 def test_random_formulas_mean_what_z3_says(seed, monkeypatch):
     """Both with short quantifiers written out and with loops for all of them."""
@@ -561,6 +562,7 @@ def test_a_few_random_formulas_mean_what_z3_says():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", range(3))
 def test_breach_gives_letters_for_which_z3_agrees(seed):
     rng, v = random.Random(seed), zoo()
@@ -679,6 +681,7 @@ def walk(stepper, rng, length):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("seed", range(3))
 def test_steps_of_the_protocol_are_the_steps_of_the_proof(seed):
     rng, stepper = random.Random(seed), protocol()

@@ -36,6 +36,7 @@ def test_all_obligations_are_proved():
     assert len(outcomes) == sum(theorem.obligations for theorem in theorems) > 900
 
 
+@pytest.mark.nightly
 def test_nothing_is_vacuous():
     spec = specification()
     rows = [row for _, some in examined(checks(spec)) for row in some]
@@ -46,6 +47,7 @@ def test_nothing_is_vacuous():
     assert reached == {action.name for action in spec.actions} == set(WITNESSES)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", tiered(GUARDS, ["waits_for_nobody"]))
 def test_without_the_guard_obligations_are_refuted_and_a_run_has_two_owners(name):
     found = PROOFS["migration"].variations[name]()
@@ -90,6 +92,7 @@ REMOVED = ScenarioSize(
 """A group in which members soon come back after they were removed."""
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("setup", "name"),
     [

@@ -38,6 +38,7 @@ def size_of(name: str) -> int:
     return 3 if name in ("migration", "migration-lists") else 2
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SCENARIOS)
@@ -82,6 +83,7 @@ def test_in_these_releases_what_returns_to_its_member_comes_a_heartbeat_later(re
     assert ("own_pending_is_unreleased" in decisions) is later
 
 
+@pytest.mark.covering("admits")
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -87,6 +87,7 @@ def test_the_epochs_of_a_member_are_as_kafka_counts(record: ConsumerRecord, seen
     }
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-connections", "consumer-topics"])

@@ -102,6 +102,7 @@ def test_what_it_throws_what_never_ends_and_what_takes_all_memory(
     assert sentence in text
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [0, 1, 2])

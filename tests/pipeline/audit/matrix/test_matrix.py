@@ -32,6 +32,7 @@ UNCERTAIN = {(client, "endless") for client in CLIENTS if client not in ("java",
 """Only these log the leader's plan, which tells who came and went."""
 
 
+@pytest.mark.covering("client", "story")
 @pytest.mark.parametrize("story", STORIES)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_answer_is_right(client, story, tmp_path):
@@ -186,6 +187,7 @@ def happened(client, layout, steps, folder):
     )
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("client", CLIENTS)
 def test_the_same_is_read_in_every_layout(client, tmp_path):
     for story in ("healthy", "a zombie"):

@@ -145,6 +145,7 @@ def test_with_the_decision_an_instance_has_one_member():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @falling
 def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
     variation, run = NECESSITY[name], run_of(name)
@@ -159,6 +160,7 @@ def test_a_run_breaks_what_is_wanted_and_only_at_its_end(name):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @falling
 def test_without_the_variation_there_is_no_such_run(name):
     right = replace(NECESSITY[name], instead=(), contract=SAFETY, properties={})

@@ -166,7 +166,7 @@ def test_every_step_of_every_scenario(name):
     holds(check_exploration(group(name, 2, 2, 1)))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_three_members_two_partitions():
     report = holds(check_exploration(group("dynamic", 3, 2, 0)))
     assert (report.states, report.transitions) == (3291, 7631)
@@ -197,6 +197,7 @@ def test_an_id_that_something_late_names_is_not_given_again():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["dynamic", "static", "mixed-failover"])
 def test_random_runs(name):
     holds(check_walks(group(name, 3, 3, 6, naming="given"), seed=1, count=1000))
@@ -218,7 +219,7 @@ def test_a_million_random_steps(name):
         )
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_random_runs_are_the_same_again():
     reports = [check_walks(group("dynamic", 2, 2, 4, naming="given"), seed=7, count=300) for _ in range(2)]
     assert reports[0] == reports[1]
@@ -248,7 +249,7 @@ class RefinedMachine(Machine):  # type: ignore[misc]
         self.before, self.steps = run.state, len(run.events)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_groups_that_hypothesis_makes_up():
     run_state_machine_as_test(
         RefinedMachine, settings=settings(max_examples=6, stateful_step_count=60, derandomize=True)
@@ -270,6 +271,7 @@ SAMPLE = {
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("switch", SAMPLE)
 def test_a_wrong_step_is_none_of_the_logic(switch):
     failure = failed(SHOWN[switch].setup())

@@ -119,6 +119,7 @@ def test_the_newest_does_what_the_logic_allows_in_depth(where, faults):
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=lambda where: where[0])
 @pytest.mark.parametrize("where", GROUPS, ids=str)
 def test_the_newest_does_what_the_logic_allows(where):
     assert wrong(NEWEST, where, 600) == []
@@ -131,7 +132,7 @@ def test_each_does_what_the_logic_allows(releases, where):
     assert wrong(releases, where, 6000) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_decision_that_the_logic_lacks_is_noticed():
     setup = group(("java-2.8.0", "broker-2.8.0"), ("dynamic", 1, 2))
     spec = shipped({"prepare_not_repeated_after_reset"}).specification
