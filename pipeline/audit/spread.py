@@ -392,8 +392,6 @@ def _counted(found: Iterator[Payload]) -> pa.Table:
             ("last", "max"),
             ("synced", "max"),
             ("owns", "max"),
-            ("told", "max"),
-            ("given", "max"),
             ("taken", "max"),
             ("besides", "max"),
         ]

@@ -259,6 +259,15 @@ ANTI JOIN elsewhere USING ("group", topic, partition, since)
 SEMI JOIN (SELECT "group" FROM consumers WHERE owns = 1) USING ("group");
 
 INSERT INTO found BY NAME
+WITH cut_off AS (
+    SELECT "group", calm, min(unsaid.consumer) AS consumer
+    FROM (SELECT DISTINCT "group", calm FROM unowned)
+    JOIN unsaid USING ("group")
+    LEFT JOIN vanished USING ("group", consumer)
+    WHERE unsaid.since <= calm AND coalesce(unsaid.until > calm, true) AND coalesce(gone > calm, true)
+        AND heard < calm + getvariable('stranded')
+    GROUP BY ALL
+)
 SELECT
     -- What the log does not see begin is told apart by where it ends.
     finding_id('stranded', unowned, written([coalesce(a.start, a.stop)])) AS id,
@@ -276,6 +285,9 @@ SELECT
         WHEN missing THEN 'a member whose log is not here may own it'
         WHEN crooked.host IS NOT NULL THEN 'the clock of ' || crooked.host || ' is far off, and too little is known of it to put it right'
         WHEN least(stir, spoken.until) - calm < getvariable('stranded') THEN 'the logs of this group end before that'
+        WHEN cut_off.consumer IS NOT NULL
+            THEN 'the log of ' || cut_off.consumer || ' says nothing more after it was told what to own; any later line of it '
+                || 'would show that it is not cut off there'
         WHEN b IS NULL AND broken.consumer IS NOT NULL THEN 'the log of ' || broken.consumer || ' breaks off in a rebalance'
     END AS doubt,
     true AS compared,
@@ -295,9 +307,10 @@ LEFT JOIN crooked USING ("group")
 LEFT JOIN (
     SELECT "group", min(consumer) AS consumer
     FROM consumers
-    WHERE told > coalesce(given, 0) OR taken > coalesce(besides, 0)
+    WHERE taken > coalesce(besides, 0)
     GROUP BY "group"
 ) AS broken USING ("group")
+LEFT JOIN cut_off USING ("group", calm)
 LEFT JOIN (
     SELECT "group", min(consumer) AS consumer FROM consumers WHERE synced = 1 AND owns = 0 GROUP BY "group"
 ) AS silent USING ("group");

@@ -7,9 +7,7 @@ SELECT "group", consumer, count(*) AS events, min(moment) AS first, max(moment) 
     max(
         (kind = 'assigned' OR (kind IN ('revoked', 'lost') AND protocol IS DISTINCT FROM 'consumer'))::INT
     ) AS owns,
-    -- A log that breaks off: what a consumer is given follows what it is told, and something follows what it gives away.
-    max(moment) FILTER (kind = 'synced' AND source IN ('java', 'python', 'kgo', 'kafka-go')) AS told,
-    max(moment) FILTER (kind = 'assigned') AS given,
+    -- A log that breaks off: something follows what a consumer gives away.
     max(moment) FILTER (kind = 'revoked' AND source IN ('java', 'python', 'librdkafka')) AS taken,
     max(moment) FILTER (kind <> 'revoked') AS besides
 FROM timed

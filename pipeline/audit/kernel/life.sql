@@ -72,6 +72,20 @@ ANTI JOIN (
     ON returned."group" = timed."group" AND returned.consumer = joiners.consumer AND returned.moment = timed.moment
 WHERE timed.kind = 'removed';
 
+-- A consumer is told its share, and no line says all that it owns then: its log may break off there. It is heard of until
+-- `heard`; at `until` it has another share, or none.
+CREATE TEMP TABLE unsaid AS
+SELECT "group", consumer, moment AS since, heard, until
+FROM (
+    SELECT
+        "group", consumer, kind, moment, heard,
+        lead(moment) OVER (PARTITION BY "group", consumer ORDER BY moment, file, line) AS until
+    FROM timed
+    WHERE consumer IS NOT NULL
+        AND kind IN ('joining', 'joined', 'synced', 'reset', 'leaving', 'closed', 'started')
+)
+WHERE heard IS NOT NULL;
+
 -- Whom leaders planned for and how many partitions, and how many members somebody says that there are.
 CREATE TEMP TABLE counted AS
 SELECT

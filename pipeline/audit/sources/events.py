@@ -95,6 +95,7 @@ COLUMNS = (
     EventColumn("line", "long", True),  # from 1
     EventColumn("protocol", "text"),  # "consumer" of members whose epoch is their own (KIP-848)
     EventColumn("members", "int"),  # how many the generation has, where that is said
+    EventColumn("heard", "long"),  # of JOINED and SYNCED: see `settling`
 )
 """One row for each event and partition. An event about no partition is one row with null in its place."""
 
@@ -124,3 +125,5 @@ class EventRow(NamedTuple):
     line: int
     protocol: str | None = None
     members: int | None = None
+    heard: int | None = None
+    """Last time of its consumer before that is told anew, where no line says all that it owns until then."""

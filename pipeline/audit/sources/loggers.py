@@ -61,12 +61,15 @@ FETCHES = "fetches"
 SESSION = "session"
 """A session ends: with its ``member`` when it stops to heartbeat, without when all is given away."""
 
+ALIVE = "alive"
+"""The last line that a consumer writes to a file, of no interest but for its time."""
+
 NAMED = "named"
 """The line names the group that the lines around it are of."""
 
 MARKS = (
     *(REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH, TARGETED),
-    *(SHARED, TASKS, HOLDS, KEEPS, DROPS, REJOINS, LEAVES, LOSES, FETCHES, SESSION, NAMED),
+    *(SHARED, TASKS, HOLDS, KEEPS, DROPS, REJOINS, LEAVES, LOSES, FETCHES, SESSION, NAMED, ALIVE),
 )
 """What lines say that is no event, and changes what later lines mean."""
 
@@ -109,6 +112,9 @@ JAVA, LIBRDKAFKA, PYTHON, BROKER, SARAMA, KAFKA_GO, CONNECT, SHARE = map(
     _source, ("java", "librdkafka", "python", "broker", "sarama", "kafka-go", "connect", "share")
 )
 KGO, KAFKAJS = map(_fields, ("kgo", "kafkajs"))
+PIECEWISE = frozenset({LIBRDKAFKA.name, SARAMA.name})
+"""Who says what it is assigned in a line for each partition, so that nobody knows which is the last."""
+
 LOGGED: tuple[Source | FieldSource, ...] = (
     *(JAVA, LIBRDKAFKA, PYTHON, BROKER, CONNECT, SHARE, KAFKAJS, SARAMA, KAFKA_GO, KGO),
 )

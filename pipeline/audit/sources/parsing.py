@@ -14,6 +14,7 @@ from rebalance_verifier.pipeline.audit.sources.events import Kind
 from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
 from rebalance_verifier.pipeline.audit.sources.heads import Heads
 from rebalance_verifier.pipeline.audit.sources.loggers import (
+    ALIVE,
     EXCHANGED,
     KAFKAJS,
     LOGGED,
@@ -126,7 +127,15 @@ class Meaning(NamedTuple):
     parts: list[EventPart] = []  # noqa: RUF012 - nothing is added to it
 
 
-NOTHING = Meaning()
+class LastLine(NamedTuple):
+    """Place of a line that is of no interest but for its time; ``at``: the text that has it, or the time."""
+
+    at: int | str
+    when: str
+    name: str
+    host: str
+    number: int
+
 
 KNOWN = 1 << 15
 """Messages that are looked up, before they are forgotten."""
@@ -223,6 +232,8 @@ class LineParser:
         self._heads = Heads(zone, self._at, sorted(earlier))
         self._speakers: dict[str, Speaker | None] = {}
         self._idle: deque[str] = deque(maxlen=50)
+        self._alive: dict[tuple[str, str, str | None, str], LastLine] = {}
+        """Source, client, group and process -> the last line of this file that is of no interest."""
         self._passed = 0
 
     def content(
@@ -252,6 +263,7 @@ class LineParser:
             if self._above is not None:
                 self._guarded(file, stream, self._above[0], None)
             self._open.pop(file, None)
+        self._end_of_lives(file, stream)
         self._catch_up()
         if self.until is not None:
             self.ends[file] = max(self.until, self.ends.get(file, self.until))
@@ -285,7 +297,10 @@ class LineParser:
             meaning
         )
         group = group or speaker.group
-        if kind is None or group == "null":  # see `_logged`
+        if kind is None:
+            self._says_more(source.name, speaker.client, speaker.group, LastLine(at, "", name, host, number))
+            return True
+        if group == "null":  # see `_logged`
             return True
         counted[1] += 1
         before = at, kind, group, client or speaker.client
@@ -478,6 +493,9 @@ class LineParser:
             if meaning.kind is None:
                 self._count(file, source.name)
                 self._pass(f"{wrapped.when} {wrapped.text}" if wrapped.when else wrapped.text)
+                name, host = wrapped.origin.name, wrapped.origin.host
+                last = LastLine(before[-BEFORE:], wrapped.when, name, host, number)
+                self._says_more(source.name, meaning.client, meaning.group, last)
                 return True
             if any('"' in name for name in (meaning.group, meaning.client, meaning.member) if name):
                 raise NotRead(QUOTED)
@@ -556,6 +574,20 @@ class LineParser:
             return text[:begins], meaning
         return _understood(source, wrapped)
 
+    def _says_more(self, source: str, client: str | None, group: str | None, line: LastLine) -> None:
+        """Note that a client writes on: of its lines of no interest the last one is kept."""
+        if client and group != "null":
+            self._alive[source, client, group, line.name] = line
+
+    def _end_of_lives(self, file: str, stream: str) -> None:
+        """Add a row for the last line of each client in a file that is of no interest but for its time."""
+        for (source, client, group, name), line in self._alive.items():
+            at = line.at if isinstance(line.at, int) else self._at(line.at, line.when)
+            if at is not None:
+                row = LineRow(at, ALIVE, group, client, source=source, file=file, line=line.number)
+                self.rows.append(row._replace(origin=name, stream=stream, host=line.host or name or stream))
+        self._alive.clear()
+
     def _add(self, row: LineRow, parts: list[EventPart]) -> None:
         if row.kind == TARGETED:
             self.rows.append(row._replace(kind=Kind.STABLE))
@@ -627,7 +659,7 @@ def _meaning(
 ) -> Meaning:
     """Return the meaning of a message that a row of a table takes. Raises NotRead and NoPartition."""
     if line is None or line.kind is None:
-        return NOTHING
+        return Meaning(group=head.get("group"), client=head.get("client") or None)
     generation = small(caught["generation"]) if "generation" in caught else None
     if generation is None and "generation" in caught:
         raise NotRead("the generation is no number")

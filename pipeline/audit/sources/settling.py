@@ -19,6 +19,7 @@ from rebalance_verifier.pipeline.audit.sources import jsonl
 from rebalance_verifier.pipeline.audit.sources.events import EventRow, Kind
 from rebalance_verifier.pipeline.audit.sources.holdings import CHANGES, spelled_out
 from rebalance_verifier.pipeline.audit.sources.loggers import (
+    ALIVE,
     EPOCH,
     HOLDS,
     LOGGED,
@@ -26,6 +27,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     LOSING,
     NAMED,
     OVERDUE,
+    PIECEWISE,
     REBOOTSTRAPPING,
     REJOINS,
     RELEASE,
@@ -125,7 +127,7 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         elif row.kind in _APART and row.group:
             apart[row.group] = row.kind
         elif row.source == jsonl.NAME:  # all is in the line
-            events.append(EventRow._make(row[:10] + row[13:]))
+            events.append(EventRow._make((*row[:10], *row[13:], None)))
         elif row.client is not None:
             of_client[row.client].append(row)
         elif row.group:
@@ -139,8 +141,10 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         events += _replaced(several)
         notes += _groupless(client, processes)
         for name, own in sorted(processes.items()):
+            if all(row.kind == ALIVE for row in own):
+                continue
             notes += _set_back(name, own)
-            events += _filled(name, spelled_out(own))
+            events += reversed([*_heard(reversed([*_filled(name, spelled_out(own))]))])
             clients |= _clients(name, own, releases)
     return SettledRows(events, notes, sorted(clients, key=str))
 
@@ -244,7 +248,7 @@ def _event(
         EventRow,
         (
             *(at, str(kind), group, consumer, own, instance, since, topic, partition, detail),
-            *(host, source, file, line, protocol, members),
+            *(host, source, file, line, protocol, members, None),
         ),
     )
 
@@ -305,7 +309,7 @@ def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[Line
                 other = find(of_member.setdefault((row.group, row.member), name))
                 mine = find(name)
                 root[max(mine, other)] = min(mine, other)
-    for name, other in _copies(parts):
+    for name, other in _copies({name: _of_interest(rows) for name, rows in parts.items()}):
         root[max(find(name), find(other))] = min(find(name), find(other))
     united: dict[str, list[list[LineRow]]] = defaultdict(list)
     for name, rows in parts.items():
@@ -314,6 +318,11 @@ def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[Line
         name: _once(several[0] if len(several) == 1 else sorted(chain(*several), key=_in_order))
         for name, several in united.items()
     }
+
+
+def _of_interest(rows: list[LineRow]) -> list[LineRow]:
+    """Return rows without the last line of each file: a copy ends elsewhere."""
+    return [row for row in rows if row.kind != ALIVE]
 
 
 def _once(rows: list[LineRow]) -> list[LineRow]:
@@ -545,7 +554,35 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         yield _event(row, kind, mine, consumer, row.host, before.generation, member, before.protocol)
 
 
+def _heard(events: Iterable[EventRow]) -> Iterator[EventRow]:
+    """Yield the events of a consumer, the last one first, with what says that its log breaks off.
+
+    A consumer is told its share, and then says what it is. Where no line does, its log may be cut off there:
+    then it counts up to when the consumer is heard of after that, ``heard``.
+    """
+    latest: dict[str, int] = {}
+    complete: set[str] = set()
+    for event in events:
+        at, kind, group = event[:3]
+        last = latest.setdefault(group, at)
+        if kind == Kind.ASSIGNED:
+            if event.source not in PIECEWISE:
+                complete.add(group)
+        elif kind in _TURNS:
+            if kind in _JOINS and group not in complete:
+                event = event._replace(heard=last)
+            complete.discard(group)
+            if kind in _GOES:
+                latest[group] = at
+            else:
+                del latest[group]
+        if kind != ALIVE:
+            yield event
+
+
 _ABOUT_PARTITIONS = frozenset({Kind.ASSIGNED, Kind.REVOKED, Kind.LOST, Kind.PLANNED})
+_GOES = frozenset({Kind.CLOSED, Kind.LEAVING, Kind.RESET})
+_TURNS = _JOINS | _GOES | {Kind.STARTED, Kind.JOINING}
 _INSIDE_OR_NOT = _ENDS | {Kind.JOINED, Kind.RESET, LOSING, OVERDUE}
 _PHASES = frozenset({Kind.JOINED, LOSING, OVERDUE, REBOOTSTRAPPING})
 

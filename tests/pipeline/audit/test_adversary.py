@@ -61,8 +61,9 @@ BROKEN = {
     "owned twice, and a zombie": lambda: of_pods(incident()),
 }
 CUTS = 10
-RED_ONCE = ("range, 2.3 to 3.5-cut_and_quiet-5",)
-"""Mishaps that once made a healthy group certainly ill: here the log ends while the last member leaves."""
+RED_ONCE = ("range, 2.3 to 3.5-cut_and_quiet-5", "librdkafka, range-cut_and_quiet-3")
+"""Mishaps that once made a healthy group certainly ill: the log ends while the last member leaves, or between
+SyncGroup's answer and the first partition."""
 
 
 def audited(log, folder):

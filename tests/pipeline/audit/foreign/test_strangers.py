@@ -10,8 +10,10 @@ pytest.importorskip("duckdb")
 
 from rebalance_verifier.base.verdict import Verdict
 
+from tests.pipeline.audit.foreign.clients import librdkafka
 from tests.pipeline.audit.foreign.epochs import Java
-from tests.pipeline.audit.foreign.stories import Story
+from tests.pipeline.audit.foreign.layouts import files
+from tests.pipeline.audit.foreign.stories import A, Story, both
 from tests.pipeline.audit.foreign.test_corpus import audited, told_by
 
 PREFIX = "[Consumer {}clientId=orders, groupId=orders] "
@@ -157,3 +159,21 @@ def test_a_name_does_not_end_behind_the_quotes_that_nobody_opened(tmp_path):
     found = audited({"f.log": [f"[0] kube.orders: [[1795860000.000000000, {{}}], {record}]"]}, tmp_path)
     assert found.verdict is Verdict.INCONCLUSIVE
     assert (found.events, found.malformed) == (0, 1)
+
+
+UNTAKEN = (
+    A + "60 b starts\n60.5 b joining\n60.9 a revoked orders-0 orders-1\n61 a joining\n"
+    + both(61.3, 8, "a", "b") + "61.5 a assigned orders-0\n900 a quiet\n"
+)  # fmt: skip
+"""b is told in generation 8 what to own, and no line says that it owns it."""
+
+
+@pytest.mark.parametrize("goes_on", [True, False])
+def test_a_log_that_may_be_cut_off_where_its_member_is_told_its_share_makes_no_gap_certain(goes_on, tmp_path):
+    lines = files(told_by(Story(UNTAKEN + "900 b quiet\n" * goes_on), librdkafka))
+    for of_one in lines.values():
+        of_one.append("2026-10-25 12:00:00,000 INFO [main] com.example.App - still here")
+    found = audited(lines, tmp_path)
+    assert [one.check for one in found.findings] == ["stranded"]
+    assert found.findings[0].certain is goes_on
+    assert goes_on or "of orders-b" in found.findings[0].doubt
