@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
 import subprocess
-import tokenize
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -14,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.test_layers import FLOORS, TOP, modules
+from tests.trees import TOKENS
 
 ROOT = Path(__file__).parents[1]
 OWN = "|".join((*FLOORS, "tests", "tools", "examples"))
@@ -95,13 +94,14 @@ def texts(path: Path) -> Iterator[tuple[int, str]]:
     if path.suffix == ".md":
         yield from enumerate(source.splitlines(), 1)
         return
-    for token in tokenize.generate_tokens(io.StringIO(source).readline):
-        if token.type == tokenize.COMMENT:
-            yield token.start[0], token.string
-        elif token.type == tokenize.STRING and token.string.lstrip("rRbBfFuU").startswith('"""'):
-            for number, line in enumerate(token.string.splitlines(), token.start[0]):
+    number, end = 1, 0
+    for token in TOKENS.finditer(source):
+        number += source.count("\n", end, token.start())
+        if token.lastgroup:
+            for below, line in enumerate(token[0].splitlines()):
                 if not line.lstrip().startswith((">>>", "...")):
-                    yield number, line
+                    yield number + below, line
+        number, end = number + token[0].count("\n"), token.end()
 
 
 def dangling_in(line: str, path: Path) -> list[str]:

@@ -14,6 +14,7 @@ import pytest
 from rebalance_verifier.cli.main import build_parser
 
 from tests import prose
+from tests.trees import statements, tree
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
@@ -61,11 +62,11 @@ PRONOUNS = re.compile(r"(what|whether|the same|whose|whom|whoever|who)\b", re.I)
 
 
 @cache
-def parsed() -> dict[str, ast.Module]:
-    """Parse each module of the product, by its dotted name without the package."""
+def sources() -> dict[str, str]:
+    """Read each module of the product, by its dotted name without the package."""
     return {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): ast.parse(
-            path.read_text(encoding="utf-8")
+        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path.read_text(
+            encoding="utf-8"
         )
         for folder in FOLDERS
         for path in sorted((ROOT / folder).rglob("*.py"))
@@ -76,8 +77,8 @@ def imported() -> list[tuple[str, str]]:
     """List (module, name) of what the product imports from itself, the most frequent first."""
     counted = Counter(
         (node.module, alias.name)
-        for tree in parsed().values()
-        for node in ast.walk(tree)
+        for source in sources().values()
+        for node, _ in statements(source)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("rebalance_verifier.")
         for alias in node.names
     )
@@ -86,8 +87,8 @@ def imported() -> list[tuple[str, str]]:
 
 def docstrings() -> Iterator[tuple[ast.AST, str]]:
     """Yield each function and class with its docstring."""
-    for tree in parsed().values():
-        for node in ast.walk(tree):
+    for source in sources().values():
+        for node, _ in statements(source):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and (
                 text := ast.get_docstring(node)
             ):
@@ -175,7 +176,7 @@ def test_no_docstring_begins_with_a_pronoun() -> None:
 
 def test_docstrings_of_names_that_are_imported_most_begin_so() -> None:
     wrong, left = [], MOST_IMPORTED
-    trees = {f"rebalance_verifier.{module}": tree for module, tree in parsed().items()}
+    trees = {f"rebalance_verifier.{module}": tree(source) for module, source in sources().items()}
     for module, name in imported():
         for node in trees[module].body if module in trees and left else ():
             if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.name == name:
