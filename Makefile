@@ -49,6 +49,7 @@ check: $(STAMP) ## lint, format, types and the fast tests: the loop while workin
 
 compiled: $(STAMP)
 	$(BIN)/pytest --collect-only -qq >/dev/null || true
+	$(BIN)/python -c 'from hypothesis.strategies import text; text().validate()' # its tables of Unicode
 
 lint: $(STAMP) .ns/rebalance_verifier ## lint, format and types, of the product and of the tests
 	$(BIN)/ruff check

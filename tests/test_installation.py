@@ -182,6 +182,7 @@ def written(where: Path, files: dict[str, str]) -> Path:
     return where
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
 def test_a_suite_that_never_uses_us_runs_as_without_us(
     installed: Environment, tmp_path: Path, suite: Foreign
@@ -209,7 +210,7 @@ def test_pytest_may_be_called_after_we_were_imported_and_after_folders_named_lik
 CONTRACT = {"test_contract.py": f"from {PACKAGE} import conformance\n\ntest_it = conformance('range')\n"}
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("options", [(), ("-n", "2")], ids=["one process", "two workers"])
 def test_a_suite_that_uses_us_runs_where_warnings_are_errors(
     installed: Environment, tmp_path: Path, options: tuple[str, ...]
@@ -219,6 +220,7 @@ def test_a_suite_that_uses_us_runs_where_warnings_are_errors(
     assert re.search(r"^\d\d passed, \d\d skipped in", ran.stdout, re.M)
 
 
+@pytest.mark.nightly
 def test_a_suite_that_uses_us_is_told_that_the_plugin_is_switched_off(
     installed: Environment, tmp_path: Path
 ) -> None:
@@ -267,6 +269,7 @@ except CannotJudge as error:
 """
 
 
+@pytest.mark.nightly
 def test_the_python_api_judges_where_warnings_are_errors(installed: Environment, tmp_path: Path) -> None:
     ran = installed.run(tmp_path, "-W", "error", "-c", JUDGES)
     assert (ran.returncode, ran.stdout, ran.stderr) == (0, "no target is called 'nothing'\n", "")
@@ -291,6 +294,7 @@ explore("static", member=2)
 """
 
 
+@pytest.mark.nightly
 def test_type_checkers_see_the_api_of_the_installed_wheel(installed: Environment, tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(TYPED)
     command = ["-m", "mypy", "--strict", "--python-executable", str(installed.python), "mine.py"]

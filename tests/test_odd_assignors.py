@@ -91,6 +91,7 @@ class Lingers(odd.StopTheWorld):  # type: ignore[misc]
         return hands if claims or self.rounds > 1 else dict.fromkeys(group, ())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("assignor", [Withholds, Lingers])
 def test_to_give_everything_back_is_no_leave_to_keep_it(assignor):
     result = judged(assignor(), level=Level.LIVENESS)

@@ -167,7 +167,7 @@ def test_the_image_is_built_of_all_that_the_wheel_is_made_of() -> None:
     assert "judge" in re.findall(r"^USER (\w+)$", DOCKERFILE, re.M)[-1]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_wheel_of_the_image_has_all_packages(tmp_path: Path) -> None:
     source = tmp_path / "src"
     for name in copied():

@@ -121,6 +121,7 @@ def test_lint_and_types_come_before_the_tests(clone: Path, target: str) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("modules", "wrong", "complaint"),
     [
@@ -205,7 +206,7 @@ def test_doctor_prints_one_line_each(clone: Path, machine: Path, java: str | Non
     assert git.startswith("git not found")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_failed_installation_ends_in_one_clear_line(clone: Path, machine: Path) -> None:
     put(machine, "python3", REAL)
     code, _, err = run(clone, machine, "make", "gate", PIP_NO_INDEX="1", CI="true")

@@ -13,6 +13,7 @@ from rebalance_verifier.base.processes.tools import ToolError
 from rebalance_verifier.live.artifacts import maven, packages, pypi
 
 from tests.test_layers import FLOORS
+from tests.trees import tree
 
 ROOT = Path(__file__).parents[1]
 
@@ -99,12 +100,22 @@ def test_go_sums_pin_all_modules():
 def calls() -> list[tuple[str, str, ast.Call]]:
     """Every call of the product: module, what is called, as it is written, and the call."""
     return [
-        (path.relative_to(ROOT).as_posix(), ast.unparse(node.func), node)
+        (path.relative_to(ROOT).as_posix(), written(node.func), node)
         for folder in FLOORS
         for path in sorted((ROOT / folder).rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(tree(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Call)
     ]
+
+
+def written(node: ast.expr) -> str:
+    """Return an expression as it is written; most are names, which need no ``unparse``."""
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=value, attr=name):
+            return f"{written(value)}.{name}"
+    return ast.unparse(node)
 
 
 def test_nothing_is_unpickled_but_what_our_own_processes_share(calls):
@@ -150,10 +161,10 @@ def test_whoever_listens_does_so_on_loopback_at_a_port_that_the_system_chose(cal
         assert host in ("HOST", "'127.0.0.1'"), module
         assert port == "0", module
     for module in {module for module, (host, _) in found if host == "HOST"}:
-        tree = ast.parse((ROOT / module).read_text())
+        body = tree((ROOT / module).read_text()).body
         hosts = {
             ast.unparse(node.value)
-            for node in tree.body
+            for node in body
             if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "HOST"
         }
         assert hosts == {"'127.0.0.1'"}, module

@@ -116,6 +116,7 @@ assert callable(rebalance_verifier.explore)
 # -- the answers are those of the commands -------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("target", ["range", "range+members_unsorted", "sticky+max_generation_only"])
 def test_check_says_what_the_command_says(rebalance, target: str):
     ran = rebalance("check", target, "--profile", "smoke", "--level", "quality", "--report", "json",

@@ -124,6 +124,7 @@ def test_a_group_without_an_event_does_not_pass(rebalance, tmp_path):
     assert (ran.code, ran.err, ran.out.count(" group order  ")) == (Exit.VIOLATION, "", 1)
 
 
+@pytest.mark.covering("check")
 @pytest.mark.parametrize(
     ("check", "lines", "says"),
     [
@@ -159,6 +160,7 @@ WITHOUT_ITS_LOGGER = (
 CUT = LINE.format("00:03", "a", TOLD.format("synced group", 1, "a")) + GIVEN + GIVEN[:60].strip() + "\n"
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("text", "says"),
     [

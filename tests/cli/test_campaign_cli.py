@@ -159,7 +159,7 @@ def test_ctrl_c_keeps_what_is_complete_and_says_how_to_go_on(rebalance, monkeypa
     assert rebalance(*argv).code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_program_is_played_through_its_session(rebalance):
     import sys
 

@@ -54,6 +54,7 @@ def artifact(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return Path(shutil.copy(found, kept / "found.json"))
 
 
+@pytest.mark.nightly
 def test_what_ci_found_is_replayed_where_the_package_is_below_src(artifact: Path, tmp_path: Path) -> None:
     mine = project(tmp_path, "src")
     shutil.copy(artifact, mine / "found.json")

@@ -242,7 +242,7 @@ def test_level_quality_makes_quality_findings_fail(rebalance: Rebalance) -> None
     assert rebalance(*FINDS, "--level", "safety").code == 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_another_seed_is_another_search(rebalance: Rebalance, here: Path) -> None:
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         rebalance("check", RIGHT, *QUICK, "--seed", seed, "--report", "json", "--report-dir", name)
@@ -547,6 +547,7 @@ def test_as_pytest_takes_one_trace(rebalance: Rebalance, trace: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.covering("code")
 @pytest.mark.parametrize(("target", "code"), [(BROKEN, 1), (RIGHT, 0)])
 def test_as_pytest_writes_a_test_that_stands_alone(
     rebalance: Rebalance, trace: Path, tmp_path_factory: pytest.TempPathFactory, target: str, code: int

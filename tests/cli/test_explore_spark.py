@@ -28,7 +28,7 @@ def test_a_violation_is_that_of_the_local_engine(rebalance):
     assert not list(Path(".rebalance/explore").iterdir())
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.usefixtures("spark")
 def test_a_bounded_search_is_gone_on_with(rebalance, tmp_path):
     spark = ("--engine", "spark", "--out", str(tmp_path / "out"), "--no-liveness")

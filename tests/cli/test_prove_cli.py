@@ -378,6 +378,7 @@ def test_what_is_not_held_against_the_model_is_not_proved(rebalance, toy, expect
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("breaks", [False, True])
 def test_a_model_that_the_logic_does_not_allow_is_not_proved(rebalance, toy, monkeypatch, breaks):
     """A claim that forgets what is owned: with time, two consumers own the same. A reset that does not run

@@ -116,7 +116,7 @@ def test_clauses_can_be_chosen(tmp_path: Path, choice: list[str], chosen: set[st
     assert outcomes(ran).keys() == chosen
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_quality_is_informational_unless_the_level_says_so(tmp_path: Path) -> None:
     name = "range/copartition/1-eager"
     seed = ("--rebalance-seed", "1")

@@ -25,7 +25,7 @@ def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
     assert "with [cooperative-sticky]" in rebalance("show", saved.stem).out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_page_has_the_plan_and_the_run_that_breaks_another_path(rebalance):
     ran = rebalance("upgrade", "--from", "range", "--to", "cooperative-sticky")
     assert ran.out.endswith("\nreport: .rebalance/latest/report.html\n")
@@ -53,7 +53,7 @@ def test_one_path_only_and_json(rebalance):
     assert "no plan: none of these paths is safe" in rebalance(*argv).out
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_streams_have_a_path_of_their_own(rebalance):
     ran = rebalance("upgrade", "--from", "streams-2.3", "--to", "streams", "--format", "json")
     document = json.loads(ran.out)

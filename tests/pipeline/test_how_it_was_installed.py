@@ -97,7 +97,7 @@ def test_without_pip_the_packages_are_installed_by_uv(tmp_path: Path, monkeypatc
     assert command(["/s.whl"], [], tmp_path) == "uv pip install --python /v/bin/python /s.whl"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_command_that_an_installed_wheel_gives_is_taken_by_pip(
     installed: Environment, wheel: Path, tmp_path: Path
 ) -> None:

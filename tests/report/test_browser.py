@@ -32,6 +32,7 @@ from tests.report import chromium, test_audit_report, test_html_runs
 from tests.report.chromium import Browser
 from tests.report.pages import checked, hostile, stepped
 from tests.specs.logic.test_prover import locks
+from tests.tiers import tiered
 from tests.traces.test_history import run as past_run
 from tools.site import RESULTS, site
 
@@ -103,13 +104,27 @@ PAGES: dict[str, Callable[[Path], str]] = {
 }
 
 
+BY_DAY = {"check", "hostile", "explore", "site"}
+"""Pages that have together every part that a script moves."""
+
+
+class Pages(dict[str, Path]):
+    """Each page as a file, made when it is asked for."""
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__()
+        self.directory = directory
+
+    def __missing__(self, name: str) -> Path:
+        self[name] = self.directory / f"{name}.html"
+        self[name].write_text(PAGES[name](self.directory), encoding="utf-8")
+        return self[name]
+
+
 @pytest.fixture(scope="module")
-def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Each page as a file."""
-    directory = tmp_path_factory.mktemp("pages")
-    for name, render in PAGES.items():
-        (directory / f"{name}.html").write_text(render(directory), encoding="utf-8")
-    return {name: directory / f"{name}.html" for name in PAGES}
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Pages:
+    """Return the pages by name."""
+    return Pages(tmp_path_factory.mktemp("pages"))
 
 
 @pytest.fixture(scope="module")
@@ -145,17 +160,18 @@ SCAN = """axe.run(document, {resultTypes: ['violations']}).then(found => JSON.st
     one => [one.id, one.help, one.nodes.slice(0, 3).map(node => node.html.slice(0, 200))])))"""
 
 
+@pytest.mark.covering("name", "width")
 @pytest.mark.parametrize("width", [1280, 400])
+@pytest.mark.parametrize("name", tiered(PAGES, BY_DAY))
 def test_nothing_sticks_out_and_nothing_is_asked_for(
-    browser: Browser, pages: dict[str, Path], width: int
+    browser: Browser, pages: Pages, name: str, width: int
 ) -> None:
-    for name, path in pages.items():
-        seen = browser.open(path, width, dark=width == 400)
-        browser.run(OPEN)
-        scrolls, client = browser.run(WIDE)
-        assert client == width
-        assert scrolls <= client, f"{name} is {scrolls} wide"
-        assert (seen.requests, seen.console) == ([], []), name
+    seen = browser.open(pages[name], width, dark=width == 400)
+    browser.run(OPEN)
+    scrolls, client = browser.run(WIDE)
+    assert client == width
+    assert scrolls <= client
+    assert (seen.requests, seen.console) == ([], [])
 
 
 def press(browser: Browser, *keys: str) -> None:
@@ -173,7 +189,7 @@ SHOWN = """new Promise(done => setTimeout(() => done([
     location.hash]), 100))"""
 
 
-def test_a_run_is_stepped_through_with_keys(browser: Browser, pages: dict[str, Path]) -> None:
+def test_a_run_is_stepped_through_with_keys(browser: Browser, pages: Pages) -> None:
     """Forward and back: what happens, who changed, the column of the chart, a link that stays."""
     written = pages["explore"].read_text(encoding="utf-8")
     rows = stepped(written)[0]
@@ -197,7 +213,7 @@ def test_a_run_is_stepped_through_with_keys(browser: Browser, pages: dict[str, P
     assert browser.run(shown) == len(rows[-1][4]) < 3
 
 
-def test_tables_are_filtered_and_a_command_is_copied(browser: Browser, pages: dict[str, Path]) -> None:
+def test_tables_are_filtered_and_a_command_is_copied(browser: Browser, pages: Pages) -> None:
     browser.open(pages["check"], 1280)
     shown = "[...document.querySelectorAll('table.clauses tbody tr')].filter(one => one.offsetHeight).length"
     everything = browser.run(shown)
@@ -226,7 +242,7 @@ def test_tables_are_filtered_and_a_command_is_copied(browser: Browser, pages: di
     assert browser.run(after) in ("copied", "selected")
 
 
-def test_on_a_phone_a_chart_begins_where_it_is_red(browser: Browser, pages: dict[str, Path]) -> None:
+def test_on_a_phone_a_chart_begins_where_it_is_red(browser: Browser, pages: Pages) -> None:
     browser.open(pages["check"], 400)
     left, right, red, end = browser.run("""(() => {
         const red = document.querySelector('article svg .veil, article svg .col.marked'),
@@ -236,7 +252,7 @@ def test_on_a_phone_a_chart_begins_where_it_is_red(browser: Browser, pages: dict
     assert end > 0
 
 
-def test_without_scripts_everything_is_there(browser: Browser, pages: dict[str, Path]) -> None:
+def test_without_scripts_everything_is_there(browser: Browser, pages: Pages) -> None:
     """What the script adds is not needed: the steps, the clauses and the commands are in the page."""
     browser.ask("Emulation.setScriptExecutionDisabled", value=True)
     try:
@@ -266,15 +282,22 @@ def test_what_a_page_forbids_is_noticed(browser: Browser, tmp_path: Path) -> Non
     assert browser.run(WIDE)[0] > 3000
 
 
-def test_axe_finds_nothing(browser: Browser, pages: dict[str, Path], axe: str) -> None:
-    for number, (name, path) in enumerate(pages.items()):
-        browser.open(path, (1280, 400)[number % 2], dark=bool(number % 2))
-        browser.run(OPEN)
-        if name in ("check", "explore"):
-            press(browser, "ArrowRight", "ArrowRight", "ArrowRight")
-            browser.run(SHOWN)
-        browser.run(axe)
-        assert json.loads(browser.run(SCAN)) == [], name
+@pytest.mark.parametrize("name", tiered(PAGES, {"check", "site"}))
+def test_axe_finds_nothing(browser: Browser, pages: Pages, axe: str, name: str) -> None:
+    number = list(PAGES).index(name)
+    browser.open(pages[name], (1280, 400)[number % 2], dark=bool(number % 2))
+    browser.run(OPEN)
+    if name in ("check", "explore"):
+        press(browser, "ArrowRight", "ArrowRight", "ArrowRight")
+        browser.run(SHOWN)
+    browser.run(axe)
+    assert json.loads(browser.run(SCAN)) == []
+
+
+@pytest.mark.nightly
+def test_axe_finds_nothing_in_the_dark_where_a_run_is_stepped_through(
+    browser: Browser, pages: Pages, axe: str
+) -> None:
     browser.open(pages["check"], 1280, dark=True)
     browser.run("document.querySelector('.stepper').scrollIntoView()")
     press(browser, "ArrowRight")

@@ -178,6 +178,7 @@ def test_an_upgrade_says_the_same_in_every_format(
     assert json.loads((tmp_path / "out/report.json").read_text())["from"] == "range"
 
 
+@pytest.mark.covering("code")
 @pytest.mark.parametrize(
     ("argv", "code"),
     [

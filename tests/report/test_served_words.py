@@ -69,6 +69,7 @@ def judged(request: pytest.FixtureRequest) -> Result:
     return result
 
 
+@pytest.mark.covering("judged", "form")
 @pytest.mark.parametrize("form", ["text", "html", "junit", "markdown", "sarif"])
 def test_no_report_speaks_of_what_no_broker_has(judged: Result, form: str) -> None:
     writers = {"junit": junit, "markdown": markdown, "sarif": sarif}

@@ -124,6 +124,7 @@ def test_between_the_protocols_as_shipped(
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(("release", "states"), [("4.0.0", 6503), (dotted(CURRENT), 6467)])
 def test_three_members_that_wait_go_over_safely_as_shipped(release: str, states: int) -> None:
     path = path_of("cooperative-sticky", "consumer", "online-settled")

@@ -42,6 +42,7 @@ def ratios(toy: tuple[Machine, Rules], states: int) -> list[float]:
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("toy", [lock(digits=6), coordinator(2, 2, withhold=False)], ids=["lock", "group"])
 def test_near_the_shortest_with_a_little_effort_and_shortest_with_more(toy: tuple[Machine, Rules]):
     little, more = ratios(toy, 3), ratios(toy, 2000)

@@ -156,7 +156,7 @@ def test_as_specified_nothing_breaks(scenario, size):
     assert find(SCENARIOS[scenario].setup(size), max_examples=60) is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @settings(QUIET, max_examples=15)
 @given(runs(setups(), steps=300))
 def test_as_specified_nothing_breaks_in_large_groups(run):

@@ -188,7 +188,7 @@ def test_equal_seeds_give_equal_results():
     assert digest(run(Doubling(), seed=6)) != digest(one)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_results_do_not_depend_on_the_hash_seed():
     code = "import test_check as t; print(t.digest(t.run(t.Doubling(), seed=5)))"
     path = os.pathsep.join([str(Path(__file__).parent), *filter(None, [os.environ.get("PYTHONPATH")])])
@@ -674,6 +674,7 @@ def test_an_interrupt_while_minimising_keeps_every_finding():
     assert not finding.confirmed
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("assignor", [Doubling, Tiny, lambda: reference("sticky")])
 def test_resuming_ends_as_if_never_interrupted(assignor, tmp_path):
     path = tmp_path / "deep" / "state.json"

@@ -100,11 +100,11 @@ def test_what_a_target_does_to_its_process_is_judged_alike(
     assert summary is None or any(summary in one for one in found)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("name", "clause", "limits"),
     [
-        pytest.param("spin_in_c", "assign/4", {"call_seconds": 0.3}, marks=pytest.mark.nightly),
+        ("spin_in_c", "assign/4", {"call_seconds": 0.3}),
         ("eat_memory", "assign/4", {"memory_mib": 200}),
     ],
 )

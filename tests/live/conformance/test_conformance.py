@@ -246,6 +246,7 @@ def test_what_no_run_shows_is_a_mismatch(
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("kind", ["revoked", "assigned", "swapped"])
 def test_a_changed_run_is_a_mismatch(kind: str) -> None:
     setup, random, judged = group(partitions=3, faults=("close",), budget=2), Random(7), 0

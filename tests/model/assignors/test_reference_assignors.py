@@ -343,7 +343,7 @@ for _ in range(60):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_hash_seeds_do_not_matter() -> None:
     here = str(Path(__file__).parent)
     outputs = {
@@ -650,6 +650,7 @@ def unequal(topics: int, size: int, share: float, members: int) -> tuple[Cluster
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("share", [0.5, 1])
 def test_unequal_subscriptions_take_work_by_their_size(share: float) -> None:
     few = worked(*unequal(20, 50, share, 100))

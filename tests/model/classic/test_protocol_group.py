@@ -297,7 +297,7 @@ for name in ("three", "failover", "static", "everything"):
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_same_under_every_hash_seed():
     script = _SCRIPT.format(root=str(Path(__file__).parents[3]))
     lines = []

@@ -66,7 +66,7 @@ def test_a_group_that_is_in_no_log_is_named_with_those_that_are(folder, tmp_path
     assert missing == () or found.verdict != "conformant"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_spark_names_the_same_groups(spark, folder, tmp_path):
     for asked in (("end", "nope"), ("nope",)):
         plan = AuditPlan(paths=(str(folder),), out=tmp_path / str(len(asked)), groups=asked)

@@ -91,6 +91,7 @@ def test_a_healthy_log_is_conformant(name, tmp_path):
     assert found.events > 50
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", [shapes.per_pod, shapes.stern, shapes.loki], ids=lambda one: one.__name__)
 def test_a_rolling_deploy_and_two_quiet_hours_are_conformant(shape, tmp_path):
     found = audit(tmp_path, *shapes.write(shape(deploy()), tmp_path / "logs"))

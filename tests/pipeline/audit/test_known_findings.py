@@ -53,6 +53,7 @@ def test_ids_stay_when_other_logs_are_read_besides(logs, tmp_path):
     assert ids(audit(tmp_path, tmp_path / "archive")) == before
 
 
+@pytest.mark.covering("verdict")
 @pytest.mark.parametrize(
     ("patterns", "left", "unmatched", "verdict"),
     [

@@ -51,6 +51,7 @@ def test_they_are_the_walks_of_conform() -> None:
     assert taken == dict(here.taken)
 
 
+@pytest.mark.nightly
 def test_the_first_that_disagrees_is_made_short_as_it_is_locally() -> None:
     player = Mistaken(scenario="dynamic", releases=NOW, seed=1)
     rows = outcomes(player, 10)

@@ -73,7 +73,7 @@ def becomes_calm_in(name: str, members: int, partitions: int, faults: int) -> Se
 
 
 @pytest.mark.slow
-@pytest.mark.covering("name")
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "members", "partitions", "faults"),
     [
@@ -94,7 +94,7 @@ def test_every_fair_run_becomes_calm(name: str, members: int, partitions: int, f
     assert verdict.checked > 10  # states in which a run may stay
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_group_that_never_becomes_calm_is_noticed(monkeypatch):
     """Without the word for members that came back too late, as it was once, a static one stays in its way."""
     name, silent = "nobody is given up", VOCABULARY.state().silent(M)

@@ -44,8 +44,7 @@ def sync_of_settled(s: State, t: After, c: Term, m: Term) -> None:
     put(s, t, c, v.SYNC_OK, names=s.names(v.M), generation=s.wire_generation(c), granted=s.assigned(m, v.P))
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("effect", [sync_parked_answered, sync_of_settled])
 def test_an_answer_to_syncgroup_is_of_the_generation_that_was_asked_for(effect):
     """It has no generation of its own: without the guard an old request gets the present assignment."""

@@ -51,6 +51,7 @@ def test_every_step_but_faults_is_measured_and_what_is_in_vain_changes_more_than
     assert possible == {name for name, sets in DECREASES.items() if sets} | {"unknown"}
 
 
+@pytest.mark.nightly
 def test_a_set_that_a_step_does_not_make_smaller_is_refused(monkeypatch):
     monkeypatch.setattr(convergence, "DECREASES", {**DECREASES, "begin": ("reconciliations",)})
     assert "less of: reconciliations" in refuted(specification(), "convergence")

@@ -17,6 +17,7 @@ def test_all_obligations_are_proved():
     assert len(outcomes) == sum(theorem.obligations for theorem in theorems) > 800
 
 
+@pytest.mark.nightly
 def test_nothing_is_vacuous():
     spec = specification()
     rows = [row for _, some in examined(checks(spec)) for row in some]

@@ -37,7 +37,7 @@ def differing(every: int, of: int) -> tuple[int, list[str]]:
     return count, differ
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_cvc5_agrees_on_a_sample():
     count, differ = differing(3, 40)
     assert count > 50

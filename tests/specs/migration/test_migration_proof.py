@@ -58,12 +58,14 @@ def test_without_the_guard_obligations_are_refuted_and_a_run_has_two_owners(name
     assert found.deviates
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["no_barrier_for_withheld", "downgrade_to_target"])
 def test_with_the_guard_no_run_along_the_path_does(name):
     assert run_along(specification(), GUARDS[name]) is None
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", [name for name, guard in GUARDS.items() if guard.switch])
 def test_a_run_of_the_model_breaks_the_same(name):
     setup = SHOWN[name].setup()
@@ -71,6 +73,7 @@ def test_a_run_of_the_model_breaks_the_same(name):
     assert "group/owner" in {breach.clause for breach in search.breaches}
 
 
+@pytest.mark.nightly
 def test_random_runs_of_the_model_are_runs_of_the_logic():
     taken = set()
     for setup in (group.setup() for group in (*MIGRATION, *RARE)):

@@ -526,7 +526,7 @@ def test_every_action_settles_every_variable_and_every_name_is_declared():
     assert list(faults(toy())) == []
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_protocol_is_written_out_whole():
     specification = safety.specification()
     export = tla_group.export(specification)
@@ -712,6 +712,7 @@ def test_the_text_in_the_repository_is_of_these_formulas(is_updating):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @needs_tlc
 @pytest.mark.parametrize("name", ["MCConsumerGroup", "MCBroken", "MCConsumerProtocol", "MCBrokenConsumer"])
 def test_the_protocol_is_tla(name):
@@ -723,6 +724,7 @@ def test_the_protocol_is_tla(name):
 GROUP = {group.name: group for group in tlc.GROUPS}
 LARGE = {
     "MCConsumerGroup",
+    "one_member",
     "two_members",
     "two_members_failing",
     "three_members",

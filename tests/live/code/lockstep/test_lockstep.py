@@ -117,10 +117,10 @@ def test_what_is_not_played_is_no_fault_and_timers_always_are() -> None:
 @needs_java
 @pytest.mark.slow
 def test_the_newest_release_is_in_step_whatever_the_jobs_and_in_parts() -> None:
-    found = walked(setup(), 30)
+    found = walked(setup(), 12)
     assert found.disagreement is None, "\n".join(lines_of(found.disagreement))
-    assert found.agreement.steps == 3_000
-    first, rest = (walked(setup(), walks, jobs=1, first=first) for first, walks in ((0, 10), (10, 20)))
+    assert found.agreement.steps == 1_200
+    first, rest = (walked(setup(), walks, jobs=1, first=first) for first, walks in ((0, 4), (4, 8)))
     first.agreement.add(rest.agreement)
     assert found.agreement == first.agreement
 
@@ -218,6 +218,7 @@ def test_what_a_failed_consumer_had_sent_still_arrives() -> None:
         plays(one, "A sync request")
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["2.4.1", RELEASE])
@@ -229,6 +230,7 @@ def test_a_static_leader_that_returns_skips_the_assignment_whether_it_is_told_or
         plays(one, "A complete")
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["2.8.1", "3.1.2", RELEASE])
@@ -260,6 +262,7 @@ def test_an_empty_group_is_deleted_with_its_offsets_and_with_ids_that_were_never
         assert isinstance(one.built.value(one.state, "wire B"), Refused)
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["3.4.1", RELEASE])
@@ -298,6 +301,7 @@ def test_a_listener_that_hears_of_no_assignment_throws_nothing() -> None:
         plays(one, "A complete")
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("how", ["close", "unsubscribe", "max poll"])
@@ -308,6 +312,7 @@ def test_a_leave_that_takes_long_ends_a_membership_that_it_finds(how: str) -> No
         plays(one, f"{back}A join, A join request, A receive, A left leave arrives, A join, A join request")
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize("release", ["2.7.2", RELEASE])
@@ -483,6 +488,7 @@ def test_what_cannot_be_walked_is_refused(
     assert message in ran.err
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(("release", "calls"), [("3.4.1", 0), (RELEASE, 1)])

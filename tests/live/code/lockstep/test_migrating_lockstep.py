@@ -83,7 +83,7 @@ def test_in_these_releases_what_returns_to_its_member_comes_a_heartbeat_later(re
     assert ("own_pending_is_unreleased" in decisions) is later
 
 
-@pytest.mark.covering("admits")
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -177,6 +177,7 @@ def test_who_unsubscribes_before_it_has_an_id_takes_it_all_the_same(simulation: 
     assert one.seen.deviations["late_id_taken"] == 1
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(("release", "calls"), [("2.8.0", 0), ("3.1.2", 1)])
 def test_an_eager_member_that_unsubscribed_midway_prepares_its_next_join_or_not(
     release: str, calls: int

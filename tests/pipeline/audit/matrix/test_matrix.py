@@ -103,6 +103,7 @@ REAL = {
 }
 
 
+@pytest.mark.covering("checks")
 @pytest.mark.parametrize(("client", "checks"), REAL.items())
 def test_a_member_that_was_stopped_is_a_zombie_in_its_real_log(client, checks, tmp_path):
     path = Path(__file__).parents[1] / "logs" / "clients" / client
@@ -250,6 +251,7 @@ def shown(row):
     return {line.split(" | ")[4] for line in lines}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("client", ROW_OF)
 def test_the_page_says_who_can_show_that_nobody_owns_a_partition(client, tmp_path):
     path = written(own(told_by(client, NOBODY)), tmp_path / "logs")

@@ -118,6 +118,7 @@ def test_every_action_is_an_event_of_the_model_or_a_part_of_one():
 # -- obligations ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", tiered(NECESSITY, [name for name in NECESSITY if not many(name)]))
 @pytest.mark.slow
 def test_the_obligations_that_fail_are_those_of_the_table(name):

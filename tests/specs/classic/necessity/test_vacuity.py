@@ -91,6 +91,7 @@ def test_the_checks_are_about_everything():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["lead", "failover", "partitions_revoked", "static_returns"])
 def test_a_run_leads_to_the_action(name):
     run = run_by(StepRelations(SPEC, vacuity.SIZES), (*path_to(name), name))

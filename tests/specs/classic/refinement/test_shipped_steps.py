@@ -119,7 +119,7 @@ def test_the_newest_does_what_the_logic_allows_in_depth(where, faults):
 
 
 @pytest.mark.slow
-@pytest.mark.covering(by=lambda where: where[0])
+@pytest.mark.covering
 @pytest.mark.parametrize("where", GROUPS, ids=str)
 def test_the_newest_does_what_the_logic_allows(where):
     assert wrong(NEWEST, where, 600) == []
