@@ -291,6 +291,9 @@ class SeenGroups(NamedTuple):
     rebalancing: tuple[str, ...] = ()
     silent: Mapping[str, int] = MappingProxyType({})
     """Group -> its consumers of which no line says what they own."""
+    missing: Mapping[str, int] = MappingProxyType({})
+    """Group -> its members whose logs are not here; ``members``: how many it has."""
+    members: Mapping[str, int] = MappingProxyType({})
     misread: Mapping[str, int] = MappingProxyType({})
     """Group, or "" where it is not known -> lines that are not understood."""
 
@@ -301,11 +304,11 @@ def groups(watch: Watch) -> SeenGroups:
     def read(kept: dict[str, Any]) -> SeenGroups:
         several = (kept["groups"], kept.get("owning", []), kept.get("rebalancing", []))
         names, owning, rebalancing = (tuple(map(word, listed(one))) for one in several)
-        silent, misread = (
+        silent, missing, members, misread = (
             {word(name): whole(number, 0) for name, number in fields(kept.get(key, {})).items()}
-            for key in ("silent", "misread")
+            for key in ("silent", "missing", "members", "misread")
         )
-        return SeenGroups(names, owning, rebalancing, silent, misread)
+        return SeenGroups(names, owning, rebalancing, silent, missing, members, misread)
 
     return _left(watch, "groups", read) or SeenGroups()
 
@@ -320,12 +323,17 @@ def _note_groups(connection: DuckDBPyConnection, watch: Watch) -> None:
     owning = sorted({*seen.owning, *(name for name, owns, _ in known if owns)})
     rebalancing = sorted({*seen.rebalancing, *(name for name, _, moves in known if moves)})
     silent = 'SELECT "group", silent FROM groups WHERE silent > 0 ORDER BY ALL'
+    unlogged = connection.execute(
+        'SELECT "group", missing, members FROM groups WHERE missing > 0 ORDER BY ALL'
+    ).fetchall()
     misread = """SELECT coalesce("group", ''), count(*) FROM malformed GROUP BY ALL ORDER BY ALL"""
     kept = {
         "groups": groups_in(connection, "events"),
         "owning": owning,
         "rebalancing": rebalancing,
         "silent": dict(connection.execute(silent).fetchall()),
+        "missing": {name: missing for name, missing, _ in unlogged},
+        "members": {name: members for name, _, members in unlogged},
         "misread": dict(connection.execute(misread).fetchall()),
     }
     write_whole(watch.state / "groups.json", json.dumps(kept))

@@ -23,10 +23,12 @@ from rebalance_verifier.pipeline.audit.records import LogFinding, Recording
 from rebalance_verifier.pipeline.audit.result import (
     AuditPlan,
     InputError,
+    Unlogged,
     judgeable,
     lacking,
     misread_text,
     silent_text,
+    unlogged_text,
 )
 from rebalance_verifier.pipeline.audit.run import recording
 from rebalance_verifier.pipeline.session import Missing
@@ -138,6 +140,11 @@ def _gap(plan: AuditPlan, there: batches.SeenGroups) -> str:
         return lacks
     if silent := sum(there.silent.get(name, 0) for name in wanted):
         return silent_text(silent)
+    absent = [
+        Unlogged(name, there.members[name], there.missing[name]) for name in wanted if name in there.missing
+    ]
+    if absent:
+        return unlogged_text(sorted(absent, key=lambda one: (-one.missing, one.group)))
     misread = sum(count for name, count in there.misread.items() if not name or name in wanted)
     return misread_text(misread) if misread else ""
 

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass, field
 from datetime import date as Day
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from rebalance_verifier.base.verdict import Exit, Level, Verdict
 from rebalance_verifier.pipeline.audit.diagnosis import BugLink
@@ -187,6 +187,15 @@ class AuditedGroup:
     findings: int
 
 
+class Unlogged(NamedTuple):
+    """A group with how many members a plan, the coordinator or a member names, and how many of their logs are
+    not here."""
+
+    group: str
+    members: int
+    missing: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
     """How long the partitions of a group were with nobody when they changed hands, in seconds."""
@@ -246,6 +255,8 @@ class Audited:
     """Groups of which no line says that they rebalanced."""
     silent: int = 0
     """Consumers that joined, and of which no line says what they own."""
+    unlogged: tuple[Unlogged, ...] = ()
+    """Groups of which the logs of some members are not here, those with most first."""
     findings: tuple[LogFinding, ...] = ()
     recordings: tuple[Recording, ...] = ()
     worst: tuple[AuditedGroup, ...] = ()
@@ -308,6 +319,8 @@ class Audited:
             return lacks + (self._levels if lacks == NO_OWNERS else "")
         if self.silent:
             return silent_text(self.silent) + self._levels
+        if self.unlogged:
+            return unlogged_text(self.unlogged)
         return misread_text(self.not_understood, self.lines) if self.not_understood else ""
 
     @property
@@ -357,6 +370,18 @@ def lacking(checks: Sequence[AuditCheck], judged: Sequence[AuditCheck]) -> str:
 def silent_text(consumers: int) -> str:
     """Say that so many consumers do not log what they own."""
     return f"of {consumers:,} of its consumers {NO_OWNERS}"
+
+
+def unlogged_text(groups: Sequence[Unlogged]) -> str:
+    """Say that the logs of some members of these groups are missing.
+
+    >>> unlogged_text([Unlogged("orders", 3, 2)])
+    'the logs of 2 of the 3 members of group orders are missing'
+    """
+    group, members, missing = groups[0]
+    logs, are = ("the log", "is") if missing == 1 else ("the logs", "are")
+    more = f", and some of {len(groups) - 1:,} more groups" if len(groups) > 1 else ""
+    return f"{logs} of {missing:,} of the {members:,} members of group {group} {are} missing{more}"
 
 
 def misread_text(count: int, lines: int | None = None) -> str:

@@ -31,6 +31,7 @@ from rebalance_verifier.pipeline.audit.result import (
     InputError,
     Malformed,
     Pause,
+    Unlogged,
 )
 from rebalance_verifier.pipeline.audit.sources.settling import LoggedClient, mixed, on_several_clusters
 from rebalance_verifier.pipeline.audit.tables import file_name, first, make, micros, moment, rows, wanted
@@ -196,6 +197,7 @@ def _summarise(driver: Engine, found: Audited) -> Audited:
         """count_if(rebalances = 0 AND "group" NOT IN (SELECT "group" FROM findings)), """
         "coalesce(sum(silent), 0)::BIGINT FROM groups"
     ).fetchall()
+    missing = 'SELECT "group", members, missing FROM groups WHERE missing > 0 ORDER BY missing DESC, "group"'
     ((failed,),) = connection.execute(broken, [failing]).fetchall()
     return replace(
         found,
@@ -205,6 +207,7 @@ def _summarise(driver: Engine, found: Audited) -> Audited:
         blind=blind,
         still=still,
         silent=silent,
+        unlogged=tuple(Unlogged(**row) for row in rows(connection, f"{missing} LIMIT {MAX_ROWS}")),
         findings=tuple(first(connection, order, MAX_FINDINGS)),
         worst=tuple(make(AuditedGroup, row) for row in rows(connection, worst)),
         pauses=tuple(

@@ -18,7 +18,7 @@ from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.pipeline.audit.diagnosis import sentences
 from rebalance_verifier.pipeline.audit.kernel.findings import CHECKS, PAUSE, STORM, ZOMBIE
 from rebalance_verifier.pipeline.audit.records import LogEvent, LogFinding
-from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally
+from rebalance_verifier.pipeline.audit.result import Audited, AuditPlan, AuditTally, unlogged_text
 from rebalance_verifier.pipeline.audit.sources.settling import APART, CLUSTERS, MIXED, SET_BACK, Note
 from rebalance_verifier.report.frame import aligned, labelled, painted
 from rebalance_verifier.report.times import lasted
@@ -63,7 +63,13 @@ def finding_text(one: LogFinding, plan: AuditPlan) -> str:
 
 
 def headline(audit: Audited) -> str:
-    """Return the verdict and what it rests on, in one line."""
+    """Return the verdict and what it rests on, in one line; whose logs are missing, in any case."""
+    line = _verdict_line(audit)
+    missing = clean(unlogged_text(audit.unlogged)) if audit.unlogged else ""
+    return line if missing in line else f"{line}; {missing}"
+
+
+def _verdict_line(audit: Audited) -> str:
     start = audit.verdict.upper()
     certain = audit.count(gating=True, certain=True)
     zombies = audit.tally(ZOMBIE.id)
@@ -95,7 +101,7 @@ def headline(audit: Audited) -> str:
     if unsure:
         return f"{start}  {count(unsure, 'finding')}, {_doubts(audit)}{more}"
     if audit.verdict is Verdict.INCONCLUSIVE and not any(one.lost for one in audit.unread):
-        return f"{start}  not judged: {audit.gap}{more}"
+        return f"{start}  not judged: {clean(audit.gap)}{more}"
     if audit.verdict is Verdict.INCONCLUSIVE:
         return f"{start}  {count(sum(one.lost for one in audit.unread), 'file')} could not be read{more}"
     checks = count(len(audit.judged), "check")
@@ -381,6 +387,7 @@ def data(audit: Audited) -> dict[str, Any]:
             "absent": list(audit.absent),
             "without_owners": audit.blind,
             "silent_consumers": audit.silent,
+            "members_without_log": [one._asdict() for one in audit.unlogged],
         },
         "not_judged": [check.id for check in audit.not_judged],
         "known": {"findings": audit.known, "unmatched": [str(entry) for entry in audit.unmatched]},

@@ -278,10 +278,10 @@ class Made(Alone):
         run("CREATE TEMP TABLE parts AS SELECT 'g' AS \"group\", 3 AS partitions")
         run(
             'CREATE TEMP TABLE lives ("group" VARCHAR, consumers BIGINT, events BIGINT, rebalances BIGINT, '
-            "silent BIGINT, first BIGINT, last BIGINT, settled BOOLEAN)"
+            "silent BIGINT, members BIGINT, missing BIGINT, first BIGINT, last BIGINT, settled BOOLEAN)"
         )
         for number, group in enumerate(self.groups):
-            run("INSERT INTO lives VALUES (?, 2, 9, ?, 0, ?, ?, true)", [group, number, end, end])
+            run("INSERT INTO lives VALUES (?, 2, 9, ?, 0, NULL, 0, ?, ?, true)", [group, number, end, end])
         for row in self.findings:
             names = ", ".join(f'"{name}"' for name in row)
             run(f"INSERT INTO found ({names}) VALUES ({', '.join('?' * len(row))})", list(row.values()))

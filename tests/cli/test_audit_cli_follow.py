@@ -157,6 +157,12 @@ WITHOUT_ITS_LOGGER = (
     + GIVEN
     + LINE.format("00:03", "b", TOLD.format("synced group", 1, "b"))
 )
+PLAN = "{a-1=Assignment(partitions=[t-0]), b-1=Assignment(partitions=[])}"
+OF_TWO = (
+    LINE.format("00:03", "a", TOLD.format("synced group", 1, "a"))
+    + GIVEN
+    + LINE.format("00:04", "a", f"Finished assignment for group at generation 1: {PLAN}")
+)
 CUT = LINE.format("00:03", "a", TOLD.format("synced group", 1, "a")) + GIVEN + GIVEN[:60].strip() + "\n"
 
 
@@ -165,9 +171,10 @@ CUT = LINE.format("00:03", "a", TOLD.format("synced group", 1, "a")) + GIVEN + G
     ("text", "says"),
     [
         (WITHOUT_ITS_LOGGER, "not judged: of 1 of its consumers no line says who owns which partition\n"),
+        (OF_TWO, "not judged: the log of 1 of the 2 members of group g is missing\n"),
         (CUT, "not judged: 1 line begins like one of a client, and is not understood\n"),
     ],
-    ids=["a logger is off", "a line is cut off"],
+    ids=["a logger is off", "a log is missing", "a line is cut off"],
 )
 def test_what_an_audit_cannot_judge_it_cannot_judge_while_it_follows(rebalance, tmp_path, text, says):
     (tmp_path / "logs").mkdir()

@@ -55,6 +55,7 @@ JOIN levels USING ("check");
 CREATE TEMP TABLE groups AS
 SELECT
     "group", consumers, coalesce(partitions, 0) AS partitions, events, rebalances, silent,
+    members, missing,
     make_timestamptz(first) AS first, make_timestamp(last) AS last, settled
 FROM lives
 LEFT JOIN (SELECT "group", sum(partitions)::BIGINT AS partitions FROM parts GROUP BY "group") USING ("group");

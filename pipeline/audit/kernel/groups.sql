@@ -117,9 +117,12 @@ SELECT
     sum(events)::BIGINT AS events,
     count_if(synced = 1 AND owns = 0) AS silent,
     coalesce(any_value(rebalances), 0) AS rebalances,
+    any_value(most.members) AS members,
+    coalesce(any_value(most.missing), 0) AS missing,
     min(first) AS first,
     max(last) AS last,
     "group" NOT IN (SELECT "group" FROM unsettled) AS settled
 FROM consumers
 LEFT JOIN (SELECT "group", count(*) AS rebalances FROM generations GROUP BY "group") USING ("group")
+LEFT JOIN unlogged USING ("group")
 GROUP BY "group";

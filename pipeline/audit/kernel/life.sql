@@ -98,6 +98,55 @@ FROM timed
 WHERE kind IN ('planned', 'stable', 'joined') AND generation IS NOT NULL
 GROUP BY "group", generation;
 
+-- Members that a plan or the coordinator names, or somebody counts, and of which no line is here: of each group those of
+-- the generation with the most. Whoever is named is known by its member id; a consumer whose client logs none may be any.
+CREATE TEMP TABLE unlogged AS
+WITH here AS (
+    SELECT "group", consumer, count(member) = 0 AS nameless, count(generation) = 0 AS numberless
+    FROM timed
+    WHERE consumer IS NOT NULL AND kind <> 'planned'
+    GROUP BY "group", consumer
+),
+ids AS (SELECT DISTINCT "group", member FROM timed WHERE consumer IS NOT NULL AND kind <> 'planned' AND member IS NOT NULL),
+unknown AS (
+    SELECT "group", count_if(here.nameless) AS unnamed, count_if(here.numberless) AS uncounted FROM here GROUP BY "group"
+),
+names AS (
+    SELECT DISTINCT "group", generation, member
+    FROM timed
+    WHERE kind IN ('planned', 'granted') AND member IS NOT NULL AND generation IS NOT NULL
+),
+by_name AS (
+    SELECT names."group", generation, count(*) AS whole, count_if(ids.member IS NULL) AS strangers
+    FROM names
+    LEFT JOIN ids ON ids."group" = names."group" AND ids.member = names.member
+    GROUP BY names."group", generation
+),
+present AS (
+    SELECT "group", generation, count(*) AS present FROM participants GROUP BY "group", generation HAVING NOT bool_or(by_epoch)
+),
+by_number AS (
+    SELECT "group", generation, members AS whole, members - present AS strangers
+    FROM counted
+    JOIN present USING ("group", generation)
+    WHERE members IS NOT NULL
+),
+each AS (
+    SELECT
+        "group", generation,
+        greatest(by_number.whole, by_name.whole) AS members,
+        greatest(by_number.strangers - uncounted, by_name.strangers - unnamed) AS missing
+    FROM by_name
+    FULL JOIN by_number USING ("group", generation)
+    JOIN unknown USING ("group")
+)
+SELECT
+    "group",
+    max_by({members: members, missing: missing}, {missing: missing, generation: generation}) AS most
+FROM each
+WHERE missing > 0
+GROUP BY "group";
+
 -- Each generation: `began` with its first member. `era` counts how often the members, their subscriptions or their
 -- topics had changed until then, `changed` says whether they did with this one. A member id is a new one when a process
 -- has started again; before the first generation in the log there may have been anything. Whose log is not at hand is

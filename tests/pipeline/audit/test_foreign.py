@@ -227,7 +227,7 @@ CASES: Mapping[str, tuple[str, Verdict, list[str]]] = {
         61.41 a GIVEN orders-0
         600 a OLD
         """,
-        FINE,
+        OPEN,
         [],
     ),
     "a follower alone": (

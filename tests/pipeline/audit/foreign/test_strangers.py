@@ -9,6 +9,8 @@ import pytest
 pytest.importorskip("duckdb")
 
 from rebalance_verifier.base.verdict import Verdict
+from rebalance_verifier.report.html import audit as html
+from rebalance_verifier.report.terminal.audit import data, headline, render
 
 from tests.pipeline.audit.foreign.clients import librdkafka
 from tests.pipeline.audit.foreign.epochs import Java
@@ -177,3 +179,80 @@ def test_a_log_that_may_be_cut_off_where_its_member_is_told_its_share_makes_no_g
     assert [one.check for one in found.findings] == ["stranded"]
     assert found.findings[0].certain is goes_on
     assert goes_on or "of orders-b" in found.findings[0].doubt
+
+
+PLAN = ", ".join(f"m-{member}=Assignment(partitions=[orders-{n}])" for n, member in enumerate("abc"))
+FINISHED = f"{PREFIX.format('')}Finished assignment for group at generation 7: {{{PLAN}}}"
+ALONE = [
+    *java(("10:00:00,000", "starts"), ("10:00:03,000", "joins", 7, "m-a", 0)),
+    "2026-10-25 10:12:00,000 INFO still here",
+]
+COORDINATOR = "2026-10-25 10:00:02,998 INFO [GroupCoordinator id=1 topic=__consumer_offsets partition=7] "
+TARGET = ", ".join(
+    f"{member}=MemberAssignment(partitions={{Xk2vPpUlTmWg8gA1wB1rUg=[0]}})" for member in "ABC"
+)
+KGO = "2026-10-25 10:00:0{} [INFO] {}; group: orders, {}"
+INCOMPLETE = {
+    "the leader's plan": [
+        *ALONE[:3],
+        f"2026-10-25 10:00:03,000 INFO {FINISHED}",
+        *ALONE[3:],
+    ],
+    "a coordinator that counts": [
+        *ALONE,
+        COORDINATOR + "Stabilized group orders generation 7 with 3 members.",
+    ],
+    "a coordinator of the consumer protocol": [
+        *(
+            f"2026-10-25 10:00:0{second} INFO {PREFIX.format('')}{text}"
+            for second, text in (
+                (1, "Member A with epoch 0 transitioned from UNSUBSCRIBED to JOINING."),
+                (3, "Member A with epoch 4 transitioned from JOINING to RECONCILING."),
+                (4, "Adding newly assigned partitions: [orders-0]"),
+                (5, "Member A with epoch 4 transitioned from RECONCILING to STABLE."),
+            )
+        ),
+        COORDINATOR
+        + "[GroupId orders] Computed a new target assignment for epoch 4 with 'uniform' assignor: "
+        + f"{{{TARGET}}}.",
+    ],
+    "franz-go's plan": [
+        KGO.format(
+            3,
+            "joined, balancing group",
+            "member_id: m-a, generation: 7, balance_protocol: range, leader: true",
+        ),
+        "2026-10-25 10:00:04 [INFO] balanced; plan: m-a{orders[0]}, m-b{orders[1]}, m-c{}",
+        KGO.format(5, "synced", "assigned: orders[0]"),
+        KGO.format(6, "new group session begun", "added: orders[0], lost: "),
+    ],
+    "librdkafka's leader": files(
+        told_by(
+            Story("0 a starts\n1 a joined 7 3\n2 a synced 7\n3 a assigned orders-0\n900 a quiet\n"),
+            librdkafka,
+        )
+    ).popitem()[1],
+}
+
+
+@pytest.mark.parametrize("log", INCOMPLETE.values(), ids=INCOMPLETE)
+def test_the_first_line_says_whose_logs_are_missing(log, tmp_path):
+    found = audited({"a.log": log}, tmp_path)
+    missing = "the logs of 2 of the 3 members of group orders are missing"
+    assert found.verdict is Verdict.INCONCLUSIVE
+    assert headline(found) == f"INCONCLUSIVE  not judged: {missing}"
+    assert render(found).startswith(headline(found))
+    assert missing in html.render(found)
+    assert data(found)["groups"]["members_without_log"] == [{"group": "orders", "members": 3, "missing": 2}]
+
+
+def test_a_violation_does_not_hide_that_logs_are_missing(tmp_path):
+    """b is given what a has, in generation 8, whose leader counts three members."""
+    steps = (
+        A + "60 b starts\n60.5 b joining\n" + both(61.3, 8, "a", "b", "c") + "61.5 b assigned orders-1\n"
+        "75.5 a revoked orders-1\n75.6 a joining\n" + both(76, 9, "a") + "900 a quiet\n"
+    )
+    told = [one for one in told_by(Story(steps), librdkafka) if one.member != "c"]
+    found = audited(files(told), tmp_path)
+    assert found.verdict is Verdict.VIOLATION
+    assert headline(found).endswith("; the log of 1 of the 3 members of group orders is missing")
