@@ -43,6 +43,7 @@ def test_every_expected_output_belongs_to_a_test():
         assert any(re.fullmatch(f"{test}(-.*)?", path.stem) for test in tests), path
 
 
+@pytest.mark.covering("rewrites")
 @pytest.mark.parametrize(
     ("arguments", "variables", "rewrites"),
     [([], {}, False), (["--update-expected"], {}, True), ([], {"UPDATE_DOCS": "1"}, True)],

@@ -182,7 +182,7 @@ def written(where: Path, files: dict[str, str]) -> Path:
     return where
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("suite", SUITES.values(), ids=SUITES)
 def test_a_suite_that_never_uses_us_runs_as_without_us(
     installed: Environment, tmp_path: Path, suite: Foreign

@@ -97,6 +97,7 @@ def test_the_reference_behind_the_mutants_breaks_nothing():
 
 
 @pytest.mark.slow
+@pytest.mark.covering(by=lambda mutant: (mutant.clause, mutant.apart))
 @pytest.mark.parametrize("mutant", [m for m in MUTANTS if not m.hangs], ids=lambda m: m.name)
 def test_short_search_names_the_clause(mutant, monkeypatch):
     monkeypatch.chdir(ROOT)

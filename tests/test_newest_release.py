@@ -123,6 +123,7 @@ SAYS = {
 }
 
 
+@pytest.mark.covering("says")
 @pytest.mark.parametrize(("line", "says"), SAYS.items(), ids=SAYS)
 @pytest.mark.slow
 def test_commands_know_a_release_that_the_constant_names(

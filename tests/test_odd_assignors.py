@@ -100,6 +100,7 @@ def test_to_give_everything_back_is_no_leave_to_keep_it(assignor):
     assert {"stop-the-world/assign/1", "kip429/converge/1"} <= broken
 
 
+@pytest.mark.nightly
 def test_to_give_something_back_is_not_to_give_everything_back():
     class Halves(odd.StopTheWorld):  # type: ignore[misc]
         def before(self, hands: Any) -> Any:

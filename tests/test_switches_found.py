@@ -74,6 +74,7 @@ def test_found_in_profile_ci(name):
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("spec", sorted({switch.assignor for switch in SWITCHES.values()}))
 def test_the_assignor_without_the_switch_is_clean(spec):
     plan = CheckPlan(profile=PROFILES["smoke"], level=Level.QUALITY)

@@ -20,6 +20,7 @@ from rebalance_verifier.pipeline.audit.engine import failure
 from tests.command import command
 from tests.pipeline.audit.logs_at_hand import BEGIN
 from tests.processes import left
+from tests.tiers import tiered
 
 FOLLOW = ("audit", "logs", "--follow", "--out", "out")
 MUTE = "/proc/self/mem"
@@ -88,25 +89,24 @@ def test_ctrl_c_and_then_on_from_there(once, tmp_path, expected):
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes in /proc")
-def test_ctrl_c_ends_it_with_its_message_at_ten_moments(tmp_path):
+@pytest.mark.parametrize("moment", tiered(range(10), {0, 3}))
+def test_ctrl_c_ends_it_with_its_message(tmp_path, moment):
     """It comes while the database works, too, which makes an error of its own of it."""
     log = tmp_path / "logs" / "a.jsonl"
     log.parent.mkdir()
     log.write_bytes(broken("one"))
     follow = ("audit", "logs", "--follow", "--every", "0.01")
-    for moment in range(10):
-        out = f"out-{moment}"
-        with subprocess.Popen(
-            [*command(*follow, "--out", out)],
-            cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
-        ) as process:  # fmt: skip
-            assert process.stdout is not None
-            assert any(line.strip().startswith("show") for line in process.stdout)
-            time.sleep(0.037 * moment)
-            os.killpg(process.pid, signal.SIGINT)
-            _, err = process.communicate()
-        expected = f"interrupted; the same command goes on from here, with what is in {out}\n"
-        assert (process.returncode, err) == (Exit.INTERRUPTED, expected), moment
+    with subprocess.Popen(
+        [*command(*follow, "--out", "out")],
+        cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert any(line.strip().startswith("show") for line in process.stdout)
+        time.sleep(0.037 * moment)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate()
+    expected = "interrupted; the same command goes on from here, with what is in out\n"
+    assert (process.returncode, err) == (Exit.INTERRUPTED, expected)
 
 
 def test_a_group_without_an_event_does_not_pass(rebalance, tmp_path):

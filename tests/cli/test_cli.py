@@ -232,7 +232,7 @@ def test_protocol_limits_what_is_asked(rebalance: Rebalance, here: Path) -> None
     assert status == {"assign/1-eager": "passed", "assign/1-cooperative": "unsupported"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_level_quality_makes_quality_findings_fail(rebalance: Rebalance) -> None:
     argv = ("check", "range+rack_breaks_copartition", *SMOKE, "--clause", "range", "--seed", 1)
     lenient, strict = rebalance(*argv), rebalance(*argv, "--level", "quality")

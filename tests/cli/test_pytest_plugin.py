@@ -126,7 +126,7 @@ def test_quality_is_informational_unless_the_level_says_so(tmp_path: Path) -> No
     assert (strict.returncode, outcomes(strict)[name]) == (1, "FAILED")
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_known_failures_xfail_and_needless_entries_fail(tmp_path: Path) -> None:
     (tmp_path / "known.txt").write_text("kip429/**  # https://example.org/1\n")
     option = "--rebalance-known-failing=@known.txt"

@@ -286,6 +286,7 @@ def test_a_group_of_options_that_does_not_exist_is_no_group() -> None:
         assert {name for names in groups.values() for name in names} <= known
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("where", ["list clauses", "--help", "--version", "bugs", "check --help"])
 def test_a_full_disk_is_one_line(where: str, here) -> None:
     full = Path("/dev/full")

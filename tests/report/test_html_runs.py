@@ -175,7 +175,7 @@ def test_a_page_that_nobody_asked_for_does_not_cost_the_verdict(rebalance: Rebal
     assert rebalance(*CHECK, "--report", "html").code == 2
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_exploration_and_a_proof_leave_a_page_too(
     rebalance: Rebalance, monkeypatch: pytest.MonkeyPatch
 ) -> None:

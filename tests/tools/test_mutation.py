@@ -164,7 +164,7 @@ def in_a_process(question: Callable[[Mutant | None], Any], key: str = "") -> Any
         process.join()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("key", "test"),
     [("", ""), ("application.leave | never | forgets", "test_leaving")],

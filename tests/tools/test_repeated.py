@@ -33,7 +33,7 @@ def test_what_is_violated_in_some_runs_and_not_in_all_is_named(tmp_path, capsys)
     ]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_runs_are_checks_and_are_not_run_twice(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     argv = ["--into", "runs", "--runs", "2", "check", "--profile", "smoke", "--clause", "kip429/leader/4"]

@@ -20,7 +20,7 @@ def test_the_client_that_has_it() -> None:
     assert row["kafka-python"] is Mark.OTHERWISE
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_broker_that_has_it() -> None:
     """KAFKA-12890 needs a broker from 2.7 to 2.8.0; only the profile of 2.8.0 is in between."""
     row = marks("no_pending_sync_expiry")

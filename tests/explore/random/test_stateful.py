@@ -98,8 +98,7 @@ def test_finds_what_is_planted_and_shrinks_it(name):
     assert 0 < found.examples <= 1_000
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", tiered((*LATER, *OF_CONSUMER_GROUPS), BY_DAY))
 def test_finds_more(name):
     assert _breaks(_search(name).run)
@@ -144,6 +143,7 @@ def test_a_clause_that_is_not_asked_is_refused():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("scenario", "size"),
     [

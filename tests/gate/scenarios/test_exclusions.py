@@ -92,11 +92,8 @@ def test_a_small_counterexample_has_nothing_of_it() -> None:
     assert sum(len(m.topics) for m in small["unequal",].members) >= 3
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize(
-    "name",
-    [n if n in ("unequal", "claims") else pytest.param(n, marks=pytest.mark.nightly) for n in BY_NAME],
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", BY_NAME)
 def test_what_is_left_is_enough_for_a_verdict(name: str) -> None:
     profile = replace(PROFILES["ci"], each=FLOORS_FROM, mixed=200, large=0, crowd=0)
     with InProcess(reference("cooperative-sticky")) as session:

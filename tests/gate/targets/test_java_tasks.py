@@ -103,6 +103,7 @@ def test_the_whole_runtime_keeps_the_contract(release: str) -> None:
     assert {"task/1", "task/10"} <= {row.clause.id for row in result.clauses if row.status is Status.PASSED}
 
 
+@pytest.mark.nightly
 def test_the_rack_aware_step_of_kafkas_helper_costs_a_zone(own: str) -> None:
     profile = SearchProfile(name="racks", each=50, mixed=0, large=0, crowd=0, shrink=600)
     with Session(resolve(f"{own}?mode=racks#rack-aware,standbys,tags")) as session:
@@ -139,6 +140,7 @@ def test_sticky_of_a_broker(release: str, label: str) -> None:
     assert all(row.protocol == "streams" for row in result.clauses)
 
 
+@pytest.mark.nightly
 def test_the_two_mistakes_are_found_in_ten_seconds(own: str) -> None:
     """Of CPU time of the searches, without what it takes to start a JVM on a machine that is busy."""
     profile = SearchProfile(name="ci", each=50, mixed=650, large=12, crowd=0, shrink=1500)

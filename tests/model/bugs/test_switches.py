@@ -20,6 +20,7 @@ from rebalance_verifier.model.values import (
 )
 from rebalance_verifier.model.wire import encode_sticky_user_data
 
+from tests.tiers import tiered
 from tests.work import TooMuchWork, lines
 
 
@@ -287,7 +288,9 @@ def test_small_groups_do_not_notice(id_: str) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("id_", ["quadratic_general", "is_balanced_off_by_one"])
+@pytest.mark.parametrize(
+    "id_", tiered(["quadratic_general", "is_balanced_off_by_one"], {"is_balanced_off_by_one"})
+)
 @pytest.mark.parametrize("most", [200_000, pytest.param(2_000_000, marks=pytest.mark.nightly)])
 def test_large_groups_wait_in_vain(id_: str, most: int) -> None:
     """The correct one takes 88,420 lines of Python."""

@@ -40,6 +40,7 @@ def audit(tmp_path, *paths, **more):
     return run_audit(AuditPlan(paths=tuple(map(str, paths)), out=tmp_path / "out", **more))
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("shape", shapes.APART, ids=lambda shape: shape.__name__)
 def test_the_incident_is_found_in_every_shape_that_tells_pods_apart(shape, tmp_path):
     found = audit(tmp_path, *shapes.write(shape(incident()), tmp_path / "logs"))
@@ -81,6 +82,7 @@ def test_logs_of_two_clusters_are_inconclusive_and_it_says_which(tmp_path):
     assert "in cluster nObOdYsShT-eMCtK--X86s" in note.text
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_log_is_conformant(name, tmp_path):
     paths = [REAL / file for file in HEALTHY[name]]

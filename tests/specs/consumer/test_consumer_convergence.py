@@ -96,7 +96,7 @@ def _never_acknowledged(s: State, t: After, m: Term) -> None:
     t.unsent[m] = s.unsent(m)
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("instead", "goal"),
     [

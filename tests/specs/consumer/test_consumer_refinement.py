@@ -47,7 +47,7 @@ def test_many_random_runs_are_runs_of_the_logic():
             assert found.deviation is None, (str(found.deviation.failure), found.deviation.run)
 
 
-@pytest.mark.covering("breach")
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("switch", "name", "breach"),
     [

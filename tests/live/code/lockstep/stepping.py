@@ -38,6 +38,25 @@ JOINED = "A start, A join, A join request, join phase ends, A assign, A leader s
 ALONE = f"{ENTERS.format('A')}, join phase ends, A assign, {LEADS.format('A')}, A enforce"
 
 
+HELD: list[Simulation] = []
+"""What the next test of the module goes on with: a JVM takes longer to start than most tests."""
+
+
+@contextlib.contextmanager
+def simulated(releases: CodeReleases) -> Iterator[Simulation]:
+    """A simulation, in which a test makes its group anew; held for the next one if nothing went wrong."""
+    if releases == NOW and HELD:
+        simulation = HELD.pop()
+    else:
+        simulation = Simulation([releases.coordinator], releases.consumers)
+    with contextlib.ExitStack() as stack:
+        stack.callback(simulation.close)
+        yield simulation
+        if releases == NOW and not simulation.over and not HELD:
+            HELD.append(simulation)
+            stack.pop_all()
+
+
 @contextlib.contextmanager
 def begun(
     scenario: str = "dynamic",
@@ -48,7 +67,7 @@ def begun(
     """Both at their beginning; ``without`` a kind of fault: consumers commit where commits may be slow."""
     of = setup(scenario, releases, replace(SMALL, faults=faults))
     of = replace(of, faults=tuple(fault for fault in of.faults if fault != without))
-    with Simulation([releases.coordinator], releases.consumers) as simulation:
+    with simulated(releases) as simulation:
         one = Lockstep(simulation, of, machine(of), releases)
         assert one.begin() is None
         yield one

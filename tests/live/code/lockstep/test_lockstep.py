@@ -358,6 +358,7 @@ def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> Non
     assert walked(wrong, 200, jobs=1).disagreement == found.disagreement
 
 
+@pytest.mark.covering
 @needs_java
 @pytest.mark.slow
 @pytest.mark.parametrize(

@@ -234,7 +234,7 @@ def test_racks_are_not_walked_with_consumers_that_know_none() -> None:
 RARE = ("leaving", "appends", "static-appends", "careless", "midway", "shrinking", "racks")
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("scenario", tiered(RARE, {"leaving", "appends"}))
 def test_walks_with_these_faults_are_in_step(scenario: str) -> None:
     found = walked(setup(scenario), 20)

@@ -224,7 +224,7 @@ def test_a_shared_search_is_the_whole_one(simulation: Simulation) -> None:
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_is_known_is_found_made_short_saved_drawn_and_played_elsewhere(
     rebalance: Rebalance, tmp_path: Path
 ) -> None:

@@ -299,7 +299,7 @@ def test_sleep_sets_lose_no_end_of_such_groups(simulation: Simulation, name: str
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_finding_of_such_a_group_is_saved_drawn_and_played_again(
     rebalance: Rebalance, tmp_path: Path
 ) -> None:

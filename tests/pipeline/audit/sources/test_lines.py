@@ -33,6 +33,7 @@ def numbered(frame):
     return sorted((row.file, row.line, row.value) for row in frame.collect())
 
 
+@pytest.mark.nightly
 def test_numbers_are_exact_whatever_the_blocks_and_codecs(spark, tmp_path):
     draw = random.Random(6)
     texts: dict[str, str] = {
@@ -84,6 +85,7 @@ def test_a_path_that_matches_nothing_is_named(spark, tmp_path):
         lines.files(spark, str(tmp_path))
 
 
+@pytest.mark.nightly
 def test_blocks_that_change_are_an_error_and_no_wrong_number(spark, tmp_path):
     (tmp_path / "a.log").write_text("some line\n" * 2000)
     found = lines.read(spark, [str(tmp_path)])

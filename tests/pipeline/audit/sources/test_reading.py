@@ -235,17 +235,28 @@ HOSTILE = {
 }
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize("content", HOSTILE.values(), ids=HOSTILE)
 def test_no_file_takes_the_verdict_of_the_others(folder, tmp_path_factory, content):
     pytest.importorskip("duckdb")
+    takes_no_verdict(folder, tmp_path_factory.mktemp("out"), [content])
+
+
+def test_all_of_them_do_not_take_it(folder, tmp_path_factory):
+    pytest.importorskip("duckdb")
+    takes_no_verdict(folder, tmp_path_factory.mktemp("out"), list(HOSTILE.values()))
+
+
+def takes_no_verdict(folder, out, contents):
     (folder / "twice-1.log").write_text(LINE.format("t-9"))
     (folder / "twice-2.log").write_text(LINE.replace("clientId=c", "clientId=d").format("t-9"))
-    (folder / "a-strange.log").write_bytes(content)
-    found = run.run_audit(AuditPlan(paths=(str(folder),), out=tmp_path_factory.mktemp("out")))
+    for number, content in enumerate(contents):
+        (folder / f"{number}-strange.log").write_bytes(content)
+    found = run.run_audit(AuditPlan(paths=(str(folder),), out=out))
     assert found.tally("owned-twice").findings == 1
     assert not any(bad.why.startswith(STRANGE) for bad in found.first_malformed)
     named = [one.file for one in found.unread] + [one.file for one in found.first_malformed]
-    assert all(file.endswith("a-strange.log") for file in named)
+    assert all(file.endswith("-strange.log") for file in named)
 
 
 def test_a_line_that_the_reader_fails_on_is_named(folder, monkeypatch):
