@@ -203,7 +203,7 @@ def test_a_worker_that_dies_costs_its_own_work_only():
 @pytest.mark.skipif(not LINUX, reason="reads the state of a process in /proc")
 @pytest.mark.parametrize("count", [1, 3])
 def test_a_worker_that_dies_between_two_pieces_of_work_ends_nothing(count):
-    found = []
+    found = list[tuple[int, bool]]()
     for number, worker in spread(lambda number: os.getpid(), count, jobs=1):
         if not found:
             assert worker is not None
