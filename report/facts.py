@@ -11,6 +11,7 @@ from rebalance_verifier.gate.scenarios.round_view import unusual_preconditions
 from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result, Status, TargetInfo
 from rebalance_verifier.model.assignor import LESSER, PARTITION_PROMISES, TASK_PROMISES
 from rebalance_verifier.model.values import OF_TASKS, SERVED, RebalanceProtocol
+from rebalance_verifier.properties.assignors.clauses import UNANSWERED
 from rebalance_verifier.properties.assignors.wording import terms_of
 
 LEVELS = tuple(Level)
@@ -132,7 +133,8 @@ def _because(result: Result) -> str:
             clauses = {c.clause.id: c.clause.level for c in broken(result)}
             levels = Counter(clauses.values())
             shares = ", ".join(f"{levels[level]} {level}" for level in LEVELS if levels[level])
-            return f"breaks {count(len(clauses), 'clause')} ({shares})"
+            alone = "; nothing else was judged, since it never answered" if _never_answered(result) else ""
+            return f"breaks {count(len(clauses), 'clause')} ({shares}){alone}"
         case Verdict.INCONCLUSIVE:
             reasons = ["interrupted"] * result.interrupted + list(result.doubts)
             others = f" and {len(reasons) - 1} more" if len(reasons) > 1 else ""
@@ -141,6 +143,12 @@ def _because(result: Result) -> str:
             weaker = len(informational(result))
             more = f", with {count(weaker, 'finding')} below the level" if weaker else ""
             return f"{_kept(result)} in {count(result.scenarios, 'scenario')}{more}"
+
+
+def _never_answered(result: Result) -> bool:
+    """Check whether there was no answer that a clause could be held against."""
+    judged = {row.clause.id for row in result.clauses if row.scenarios}
+    return bool(having(result, Status.UNTESTED)) and judged <= set(UNANSWERED)
 
 
 def _kept(result: Result) -> str:

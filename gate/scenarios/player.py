@@ -96,6 +96,8 @@ class PlayedHistory:
     """Claims that could be kept, in all calls that stickiness was measured on; ``Breach.gap`` were not."""
     failure: Failure | None = None
     """The missing answer that ended the history, if one did."""
+    judged: frozenset[Scope] = frozenset()
+    """Scopes whose clauses were checked to their end."""
 
     def breach_of(self, clause_id: str) -> Found | None:
         """Return the breach of one clause, if the scenario shows it."""
@@ -208,6 +210,7 @@ def history(
         questions=judge.questions,
         claims=judge.claims,
         failure=failure,
+        judged=frozenset(judge.judged),
     )
 
 
@@ -258,6 +261,7 @@ class _Judge:
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
+        self.judged = {Scope.REPLY}
         self.questions = self.round = self.claims = 0
 
     def reply(self, reply: Reply) -> Answer:
@@ -278,6 +282,7 @@ class _Judge:
                 self._note(clause, breach)
                 if Promise.STICKY in clause.promises:
                     self.claims += call.kept + (breach.gap if breach else 0)
+        self.judged.add(Scope.CALL)
         if len(self.found) >= self.wanted:
             raise NothingLeft
 
@@ -292,6 +297,7 @@ class _Judge:
                         question = asking.send(self.reply((yield question)))
                 except StopIteration as end:
                     self._note(clause, end.value)
+        self.judged.add(scope)
         if len(self.found) >= self.wanted:
             raise NothingLeft
 
@@ -299,6 +305,7 @@ class _Judge:
         self.round = len(history.calls) if history.settled is None else history.settled + 1
         for clause in self.by_scope[Scope.HISTORY]:
             self._note(clause, clause.check(history))
+        self.judged.add(Scope.HISTORY)
 
     def _note(self, clause: Clause, breach: Breach | None) -> None:
         if breach is not None and clause.id not in self.found:

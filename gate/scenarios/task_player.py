@@ -82,6 +82,7 @@ class _TaskJudge:
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
+        self.judged = {Scope.REPLY}
         self.questions = self.round = 0
         self.unknown_ends = False
 
@@ -103,6 +104,7 @@ class _TaskJudge:
         for clause in self.by_scope[Scope.CALL]:
             if clause.id not in self.found:
                 self._note(clause, clause.check(call))
+        self.judged.add(Scope.CALL)
         self._look()
 
     def further(self, scope: Scope, call: TaskCall) -> Playing[None]:
@@ -116,12 +118,14 @@ class _TaskJudge:
                         question = asking.send(self.reply((yield question)))
                 except StopIteration as end:
                     self._note(clause, end.value)
+        self.judged.add(scope)
         self._look()
 
     def history(self, history: TaskHistory) -> None:
         self.round = len(history.calls)
         for clause in self.by_scope[Scope.HISTORY]:
             self._note(clause, clause.check(history))
+        self.judged.add(Scope.HISTORY)
 
     def _look(self) -> None:
         if len(self.found) >= self.wanted:
@@ -180,6 +184,7 @@ def history(
         skipped=failure.message if failure and skipped else None,
         questions=judge.questions,
         failure=failure,
+        judged=frozenset(judge.judged),
     )
 
 

@@ -14,7 +14,22 @@ _GENERATION = {
     WIRE: "GenerationId of ConsumerProtocolSubscription, version 2 or newer, has that of a claim",
 }
 
-_HINTS: Mapping[str, Mapping[str, str]] = {"kip792/claim/1": _GENERATION, "kip792/claim/2": _GENERATION}
+SILENT = "never answered"
+"""In place of a clause: what to look at where a target answered nothing at all."""
+
+_NEEDS = "it never answered, so nothing else was judged: it may need"
+_SILENT = {
+    JAVA: f"{_NEEDS} a setting (--config KEY=VALUE), a topic of a certain name, or a broker",
+    PYTHON: f"{_NEEDS} arguments of its constructor, a variable (--env NAME), or a broker",
+    LINES: f"{_NEEDS} arguments, a variable (--env NAME), or a broker",
+    WIRE: f"{_NEEDS} other settings of the client",
+}
+
+_HINTS: Mapping[str, Mapping[str, str]] = {
+    "kip792/claim/1": _GENERATION,
+    "kip792/claim/2": _GENERATION,
+    SILENT: _SILENT,
+}
 
 
 def seen_by(spec: str) -> str:

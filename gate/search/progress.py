@@ -6,8 +6,8 @@ same whether one process plays all scenarios, or several of them a range each.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from rebalance_verifier.gate.scenarios.generator import CROWD
@@ -15,7 +15,8 @@ from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import RebalanceProtocol
-from rebalance_verifier.properties.assignors.clause import Clause
+from rebalance_verifier.properties.assignors.clause import Clause, Scope
+from rebalance_verifier.properties.assignors.clauses import UNANSWERED
 from rebalance_verifier.properties.assignors.played import AnyCall, AnyScenario
 
 COUNTERS = ("skipped", "witnesses", "judged", "broken", "hung")
@@ -84,8 +85,9 @@ class CheckProgress:
         """Return how many scenarios were played, those ahead included."""
         return self.done - self.first + sum(part.played for part in self.ahead)
 
-    def add(self, record: PlayedHistory, judged: Iterable[str]) -> None:
-        """Add what the next scenario showed. ``judged``: the clause-protocol ids that were asked in it."""
+    def add(self, record: PlayedHistory, keys: Mapping[Scope, Sequence[str]]) -> None:
+        """Add what the next scenario showed. ``keys``: the clause-protocol ids that are asked in it, if it
+        comes so far."""
         number, protocol = self.done, record.scenario.protocol
         self.done += 1
         self.questions += record.questions
@@ -96,7 +98,8 @@ class CheckProgress:
             self.skipped[record.skipped] += 1
             return
         self.witnesses.update([f"{w}-{protocol}" for w in sorted(record.witnesses)])
-        self.judged.update(judged)
+        for scope in record.judged | {found.clause.scope for found in record.found}:
+            self.judged.update(keys.get(scope, ()))
         for found in record.found:
             key = f"{found.clause.id}-{protocol}"
             self.broken[key] += 1
@@ -158,9 +161,15 @@ def along_key(protocol: RebalanceProtocol, dimension: str) -> str:
 
 def judged_keys(
     clauses: Sequence[Clause], protocol: RebalanceProtocol, promises: Sequence[Promise]
-) -> list[str]:
-    """Return the clause-protocol ids that a target with these promises is asked for."""
-    return [f"{clause.id}-{protocol}" for clause in clauses if clause.applies(protocol, promises)]
+) -> dict[Scope, list[str]]:
+    """Return the clause-protocol ids that a target with these promises is asked for, by the scope that a
+    scenario must come to: of those about a reply, a missing one breaks ``UNANSWERED`` alone."""
+    keys = defaultdict[Scope, list[str]](list)
+    for clause in clauses:
+        if clause.applies(protocol, promises):
+            answered = clause.scope is Scope.REPLY and clause.id not in UNANSWERED
+            keys[Scope.CALL if answered else clause.scope].append(f"{clause.id}-{protocol}")
+    return keys
 
 
 def _worth(record: PlayedHistory) -> int:

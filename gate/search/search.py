@@ -20,7 +20,7 @@ from rebalance_verifier.gate.scenarios.generator import BY_NAME, CROWD
 from rebalance_verifier.gate.scenarios.player import PlayedHistory
 from rebalance_verifier.gate.scenarios.task_generator import TASKS_BY_NAME
 from rebalance_verifier.gate.search.findings import IMPATIENT, PATIENCE, findings, unconfirmed
-from rebalance_verifier.gate.search.hints import hint
+from rebalance_verifier.gate.search.hints import SILENT, hint
 from rebalance_verifier.gate.search.judgement import judge
 from rebalance_verifier.gate.search.plan import FLOORS_FROM, SLICE, CheckPlan, count, scenario_at, slices
 from rebalance_verifier.gate.search.progress import CheckProgress, ReportProgress, along_key, judged_keys
@@ -180,12 +180,12 @@ def _played(
     after ``every`` so many seconds, and one that ends with each scenario at which the search may have to
     stop, which is any from the time ``latest`` on."""
     subject, patient = Subject.renewed(session), session.call_seconds
-    judged = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
+    keys = {protocol: judged_keys(plan.clauses, protocol, subject.promises) for protocol in protocols}
     part, due = CheckProgress(first=numbers.start, done=numbers.start), time.monotonic() + every
     try:
         played = subject.plays(numbers, partial(scenario_at, plan, protocols), plan.clauses)
         for number, record in zip(numbers, played, strict=True):
-            part.add(record, judged[record.scenario.protocol])
+            part.add(record, keys[record.scenario.protocol])
             if part.hung:
                 session.call_seconds = min(patient, IMPATIENT)  # that it can hang is known by now
             if (
@@ -284,7 +284,8 @@ def check(
         shown.setdefault(key, (unconfirmed(plan, broken[0]),))
     promises = tuple(Promise(p) for p in target.promises)
     cut = interrupted and whole.done < count(plan.profile, protocols, plan.without)
-    rows = tuple(
+    silent = _silent(plan, protocols, promises, whole)
+    rows = (
         _row(
             clause,
             protocol,
@@ -307,12 +308,12 @@ def check(
         profile=plan.profile.name,
         seed=plan.seed,
         level=plan.level,
-        clauses=rows,
+        clauses=tuple(_explained(row, target.spec) if row.protocol in silent else row for row in rows),
         scenarios=whole.done,
         questions=whole.questions,
         seconds=time.monotonic() - started,
         witnesses=_merged(whole.witnesses),
-        missed=() if interrupted else _missed(plan, protocols, whole, stopped),
+        missed=() if interrupted else _missed(plan, protocols, whole, stopped, silent),
         floors=_floors(plan, protocols),
         coverage=_coverage(whole, protocols),
         samples=_samples(whole, protocols),
@@ -383,8 +384,39 @@ def _row(
     )
 
 
+def _silent(
+    plan: CheckPlan,
+    protocols: Sequence[RebalanceProtocol],
+    promises: Sequence[Promise],
+    progress: CheckProgress,
+) -> tuple[RebalanceProtocol, ...]:
+    """Return the protocols under which the target answered nothing that a clause could be held against."""
+    wanted = {
+        protocol: [
+            key
+            for scope, keys in judged_keys(plan.clauses, protocol, promises).items()
+            if scope is not Scope.REPLY
+            for key in keys
+        ]
+        for protocol in protocols
+        if progress.judged[f"{unanswered(protocol)}-{protocol}"]
+    }
+    return tuple(p for p, keys in wanted.items() if keys and not any(progress.judged[key] for key in keys))
+
+
+def _explained(row: ClauseResult, spec: str) -> ClauseResult:
+    """Return the row of a target that never answered, with what follows from that."""
+    if row.clause.id in UNANSWERED:
+        return replace(row, hint=hint(SILENT, spec))
+    return replace(row, note="no answer to judge") if row.status is Status.UNTESTED else row
+
+
 def _missed(
-    plan: CheckPlan, protocols: Sequence[RebalanceProtocol], progress: CheckProgress, stopped: str | None
+    plan: CheckPlan,
+    protocols: Sequence[RebalanceProtocol],
+    progress: CheckProgress,
+    stopped: str | None,
+    silent: Sequence[RebalanceProtocol],
 ) -> tuple[str, ...]:
     total = count(plan.profile, protocols, plan.without)
     if not protocols:
@@ -393,11 +425,14 @@ def _missed(
         return (f"the target declined all {progress.done} scenarios",)
     if stopped is not None:
         return (f"stopped after {progress.done} of {total} scenarios: {stopped}",)
-    return tuple(
-        f"never reached: {witness} ({protocol})"
-        for protocol, floors in _floors(plan, protocols).items()
-        for witness in floors
-        if not progress.witnesses[f"{witness}-{protocol}"]
+    return (
+        *(f"it never answered ({protocol})" for protocol in silent),
+        *tuple(
+            f"never reached: {witness} ({protocol})"
+            for protocol, floors in _floors(plan, protocols).items()
+            for witness in floors
+            if protocol not in silent and not progress.witnesses[f"{witness}-{protocol}"]
+        ),
     )
 
 

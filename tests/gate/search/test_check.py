@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from datetime import date
 from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,8 @@ from rebalance_verifier.gate.search import plan as planning
 from rebalance_verifier.gate.search import search as searching
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario, plainest, realism
 from rebalance_verifier.gate.search.findings import IMPATIENT, PATIENCE, attribution
+from rebalance_verifier.gate.search.judgement import allow
+from rebalance_verifier.gate.search.known import KnownFailure
 from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, SearchProfile, count, numbered
 from rebalance_verifier.gate.search.progress import CheckProgress
 from rebalance_verifier.gate.search.result import ClauseResult, Result, Status
@@ -43,10 +46,11 @@ from rebalance_verifier.properties.assignors.calls import (
     Failure,
     Reply,
 )
-from rebalance_verifier.properties.assignors.clause import Breach
+from rebalance_verifier.properties.assignors.clause import Breach, Scope
 from rebalance_verifier.properties.assignors.clauses import CLAUSES
 from rebalance_verifier.properties.assignors.played import calls_of, of_partitions
 from rebalance_verifier.properties.assignors.scenarios import Scenario, ScenarioMember, to_json
+from rebalance_verifier.report import facts
 
 EAGER, COOPERATIVE = RebalanceProtocol.EAGER, RebalanceProtocol.COOPERATIVE
 TINY = SearchProfile(name="tiny", each=2, mixed=10, large=0, crowd=0, shrink=200)
@@ -88,6 +92,20 @@ class Doubling(Tiny):
             if cluster.partition_count(topic) > 1 and len(members) > 1:
                 hands[members[1]] = (*hands[members[1]], TopicPartition(topic, 1))
         return hands
+
+
+class Failing(Tiny):
+    """Answers so many questions, and raises at all others."""
+
+    def __init__(self, answers: int) -> None:
+        super().__init__()
+        self.left = answers
+
+    def assign(self, cluster: Cluster, group: GroupSubscription) -> Hands:
+        self.left -= 1
+        if self.left < 0:
+            raise RuntimeError("no broker")
+        return super().assign(cluster, group)
 
 
 class Interrupted(InProcess):
@@ -753,3 +771,30 @@ def test_progress_is_told_after_every_scenario():
     run(Tiny(), report_progress=lambda progress, whole: reported.append((progress.done, whole)))
     expected = total(CheckPlan(profile=TINY))
     assert reported == [(number, expected) for number in range(1, expected + 1)]
+
+
+def test_a_target_that_never_answers_keeps_nothing():
+    result = run(Failing(0))
+    asked = [one for one in result.clauses if one.status is not Status.UNSUPPORTED]
+    assert violated(result) == {"assign/4-eager"}
+    assert {one.note for one in asked if one.status is Status.UNTESTED} == {"no answer to judge"}
+    assert {one.status for one in asked} == {Status.VIOLATED, Status.UNTESTED}
+    assert row(result, "assign/4").hint.startswith("it never answered")
+    assert result.missed == ("it never answered (eager)",)
+    assert "nothing else was judged, since it never answered" in facts.headline(result)
+
+
+def test_a_target_that_never_answers_is_not_allowed_by_a_list():
+    known = [KnownFailure(pattern="assign/4")]
+    allowed = allow(run(Failing(0)), known, [], date(2026, 1, 1))
+    assert (allowed.verdict, allowed.exit) == (Verdict.INCONCLUSIVE, Exit.INCONCLUSIVE)
+    alone = allow(run(Failing(0), clauses=(CLAUSES["assign/4"],)), known, [], date(2026, 1, 1))
+    assert alone.verdict is Verdict.CONFORMANT  # nothing else was wanted
+
+
+def test_a_clause_to_which_no_scenario_comes_is_not_kept():
+    result = run(Failing(1))
+    assert row(result, "assign/1").status is Status.PASSED
+    ends = [one for one in result.clauses if one.clause.scope in (Scope.REPEAT, Scope.HISTORY)]
+    assert {one.status for one in ends} == {Status.UNSUPPORTED, Status.UNTESTED}
+    assert not any("never answered" in one for one in result.missed)
