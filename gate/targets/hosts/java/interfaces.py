@@ -119,6 +119,8 @@ INTERFACES = (
 )
 """In the order in which they are taken where a class implements several."""
 
+_BEFORE_2_4 = "org.apache.kafka.clients.consumer.internals.PartitionAssignor"
+
 KINDS: Mapping[str, AssignorInterface] = {one.kind: one for one in INTERFACES}
 
 
@@ -137,7 +139,8 @@ def kind_named(name: str) -> AssignorInterface:
 
 def interfaces_of(class_name: str, jars: Sequence[str]) -> list[AssignorInterface] | None:
     """Return those that a class implements, in their order; None where that cannot be known, since it or a
-    class above it is not on the class path. Raises ToolError for what is no class file."""
+    class above it is not on the class path. Raises ToolError for what is no class file, and for an assignor
+    of before KIP-429."""
     with ClassPath(map(Path, jars)) as path:
         try:
             above = supertypes(class_name, path)
@@ -149,6 +152,12 @@ def interfaces_of(class_name: str, jars: Sequence[str]) -> list[AssignorInterfac
         if above is None:
             return None
         found = [one for one in INTERFACES if not above.isdisjoint(one.names)]
+        if not found and _BEFORE_2_4 in above:
+            raise ToolError(
+                f"{class_name} has the interface of kafka-clients before 2.4, {_BEFORE_2_4}",
+                "compile it against kafka-clients 2.4 or newer, as a ConsumerPartitionAssignor (what extends "
+                "AbstractPartitionAssignor is one there), and add that jar",
+            )
         whole = all(name.startswith("java") or path.bytes_of(name) for name in above)
         return found if found or whole else None
 

@@ -109,3 +109,15 @@ def test_a_class_file_that_is_none_is_told_from_a_class_that_is_no_assignor(tmp_
             ToolError, match=rf"acme/{name}\.class on the class path is no class file, or not all"
         ):
             interfaces_of(f"acme.{name}", [str(tmp_path)])
+
+
+def test_an_assignor_of_before_kip_429_is_named_as_that(jars: list[str], tmp_path: Path) -> None:
+    old = "org.apache.kafka.clients.consumer.internals"
+    (tmp_path / "Old.java").write_text(f"package acme; class Old implements {old}.PartitionAssignor {{}}")
+    (tmp_path / "PartitionAssignor.java").write_text(
+        f"package {old}; public interface PartitionAssignor {{}}"
+    )
+    javac = [jvm.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
+    subprocess.run([*javac, "-d", tmp_path, *tmp_path.glob("*.java")], check=True, timeout=120)
+    with pytest.raises(ToolError, match=r"acme.Old has the interface of kafka-clients before 2\.4"):
+        chosen("acme.Old", "", [str(tmp_path), *jars])
