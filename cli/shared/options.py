@@ -132,6 +132,7 @@ SHARED: dict[str, Option] = {
     "--maven": _several("GROUP:ARTIFACT:VERSION", "artifact that holds the class; its dependencies follow"),
     "--classpath": _several("A.jar:B.jar", "extra class path: jars and directories"),
     "--config": _several("KEY=VALUE", "setting for Configurable.configure"),
+    "--lags": _flag("give the class a broker to ask for offsets and lags (bootstrap.servers)"),
     "--promise": _several(
         "PROMISE",
         "promise of the assignor, such as balanced or sticky (Kafka's own: as known; others: none)",
@@ -194,7 +195,7 @@ def refuse_protocol(command: str, protocol: str) -> None:
 def add_java(parser: argparse.ArgumentParser) -> None:
     """Add the options that say where a Java assignor is, for commands that take a TARGET."""
     group = parser.add_argument_group("for TARGET java:CLASS")
-    add_options(group, "--maven", "--classpath", "--config", "--promise")
+    add_options(group, "--maven", "--classpath", "--config", "--lags", "--promise")
 
 
 def add_format(parser: Any, *more: str) -> None:

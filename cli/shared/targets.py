@@ -85,14 +85,18 @@ def protocols(options: argparse.Namespace) -> tuple[RebalanceProtocol, ...]:
 
 def spec(what: str | None, options: argparse.Namespace) -> str | None:
     """TARGET with these options in it: one string that names all of it. Raises UsageError."""
-    given = (options.maven, options.classpath, options.config, options.promise)
-    if not any(given):
+    if not any((options.maven, options.classpath, options.config, options.lags, options.promise)):
         return what
     from rebalance_verifier.base.processes.tools import ToolError
-    from rebalance_verifier.gate.targets.hosts.java import is_java, spelled
+    from rebalance_verifier.gate.targets.hosts.java import LAGS, is_java, spelled
 
     if what is None or not is_java(what):
         java = "java:CLASS and streams:RELEASE"
-        raise UsageError(f"--maven, --classpath, --config and --promise go with {java}, not {what!r}")
+        raise UsageError(f"--maven, --classpath, --config, --lags and --promise go with {java}, not {what!r}")
+    for other, why in (("sandbox", "which denies it the network"), ("in_group", "where there is none")):
+        if options.lags and vars(options).get(other):
+            option = f"--{other.replace('_', '-')}"
+            raise UsageError(f"--lags gives the target a broker to ask: it does not go with {option}, {why}")
+    config = [*options.config, *([LAGS] if options.lags else [])]
     with usage_errors(ToolError):
-        return spelled(what, *given)
+        return spelled(what, options.maven, options.classpath, config, options.promise)

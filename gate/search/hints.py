@@ -19,7 +19,7 @@ SILENT = "never answered"
 
 _NEEDS = "it never answered, so nothing else was judged: it may need"
 _SILENT = {
-    JAVA: f"{_NEEDS} a setting (--config KEY=VALUE), a topic of a certain name, or a broker",
+    JAVA: f"{_NEEDS} a setting (--config KEY=VALUE), a broker to ask (--lags), or topics of its own",
     PYTHON: f"{_NEEDS} arguments of its constructor, a variable (--env NAME), or a broker",
     LINES: f"{_NEEDS} arguments, a variable (--env NAME), or a broker",
     WIRE: f"{_NEEDS} other settings of the client",

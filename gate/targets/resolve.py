@@ -61,6 +61,7 @@ class Target:
     option for the size of the heap, where the program has one. ``stack_signal`` is the signal upon which it
     writes its stacks to stderr; a program that has one is our own, and says itself why it does not start.
     ``variables`` of our environment are passed on besides the usual ones; ``sandbox``: it runs in one.
+    ``lags``: it asks a broker for offsets, which it is to be given.
     """
 
     spec: str
@@ -71,6 +72,7 @@ class Target:
     stack_signal: int | None = None
     variables: tuple[str, ...] = ()
     sandbox: bool = False
+    lags: bool = False
 
     def sized(self, memory_mib: int) -> tuple[str, ...]:
         """Return the command, with a heap that leaves room in ``memory_mib`` for what else the program
@@ -130,6 +132,7 @@ def resolve(spec: str | None = None, command: Sequence[str] = ()) -> Target:
             label=f"{spec} (Java)",
             heap="-Xmx",
             stack_signal=signal.SIGQUIT,
+            lags=java.parse(spec).lags,
         )
     prefix, colon, rest = spec.partition(":")
     if not colon:

@@ -41,6 +41,7 @@ from rebalance_verifier.gate.targets.hosts.messages import (
     user_data_request,
 )
 from rebalance_verifier.gate.targets.hosts.task_messages import decode_tasks, tasks_request
+from rebalance_verifier.gate.targets.offsets import ADDRESS, OffsetsBroker
 from rebalance_verifier.gate.targets.resolve import Target
 from rebalance_verifier.model.values import (
     NO_GENERATION,
@@ -78,6 +79,9 @@ _Request = tuple[int, bytes]
 
 _Decode = Callable[[Json], _T]
 _MOST_KNOWN, _LONGEST_KNOWN = 4096, 4096  # replies that are remembered, and bytes in one of them
+MOST_LED = 32
+"""Histories that one process plays of a target that makes clients of its own."""
+
 START_SECONDS = 20.0
 """How long a target may take to say hello."""
 
@@ -130,6 +134,8 @@ class Session:
         self._twin: Session | None = None
         self._alone = False
         self._child: Child | None = None
+        self._offsets: OffsetsBroker | None = None
+        self._led = set[int]()  # histories since the process began
         self._hello: Hello | None = None
         self._lost: Failure | None = None  # why it could not be started again
         self._used = False
@@ -211,12 +217,30 @@ class Session:
         return iter([*self._tasks(of_tasks), *self._assigned(others, only)])
 
     def _assigned(self, questions: Sequence[tuple[int, AssignQuestion]], only: bool = False) -> list[Reply]:
+        if self.target.lags:
+            if len(questions) > 1:  # the broker knows the topics of one
+                return [reply for one in questions for reply in self._assigned([one], only)]
+            self._show(*questions[0])
         lines = [(n := self._next(), assign_request(n, *q[:3], history, only)) for history, q in questions]
         outcomes = self._exchange(lines, decode_assignment)
         return [
             outcome if isinstance(outcome, Failure) else question.bounded(Answer(*outcome))
             for (_, question), outcome in zip(questions, outcomes, strict=False)
         ]
+
+    def _show(self, history: int, question: AssignQuestion) -> None:
+        """Let the broker know the topics of a question. Each history leaves clients in the process, which
+        nobody closes: it is replaced before they are too many."""
+        self._led.add(history)
+        if len(self._led) > MOST_LED and self._child:
+            self._child.close(farewell=self._seen(bye_request(self._next())))
+            self._child = None
+        self._broker().show(question.cluster.topics)
+
+    def _broker(self) -> OffsetsBroker:
+        if self._offsets is None:
+            self._offsets = OffsetsBroker()
+        return self._offsets
 
     def again(self, protocol: RebalanceProtocol, cluster: Cluster, group: GroupSubscription) -> Reply:
         """Ask the same of a second process, as another leader would: one that was asked nothing else, and
@@ -329,6 +353,7 @@ class Session:
             if one._child:
                 one._child.abandon()
                 one._child = None
+            one._offsets = None  # its thread is in the other process
         self._twin = None
 
     def close(self) -> None:
@@ -336,6 +361,9 @@ class Session:
         if self._child:
             self._child.close(farewell=self._seen(bye_request(self._next())))
             self._child = None
+        if self._offsets:
+            self._offsets.close()
+            self._offsets = None
         if self._twin:
             self._twin.close()
 
@@ -344,9 +372,12 @@ class Session:
     def _start(self) -> Hello | Failure:
         """Start a process and hear its hello."""
         self.starts += 1
+        self._led.clear()
+        asks = {ADDRESS: self._broker().address} if self.target.lags else {}
         try:
             command, boxed = self.target.sized(self._memory_mib), self.target.sandbox
-            self._child = Child(command, self._memory_mib, self._environment, kept=True, sandbox=boxed)
+            environment = self._environment | asks
+            self._child = Child(command, self._memory_mib, environment, kept=True, sandbox=boxed)
         except OSError as error:
             return Failure(FailureKind.CRASH, _not_run(self.target, error))
         try:

@@ -53,6 +53,9 @@ check range --seed 1 --seed 2  ->  --seed: given twice, say it once
 check range --seed=1 --seed=1  ->  --seed: given twice
 check range --report text --report json  ->  several names go behind it, with commas
 check range --fail-fast --fail-fast  ->  --fail-fast: given twice
+check range --lags  ->  --lags and --promise go with java:CLASS and streams:RELEASE, not 'range'
+check java:a.B --lags --sandbox  ->  it does not go with --sandbox, which denies it the network
+check java:a.B --lags --in-group  ->  it does not go with --in-group, where there is none
 explore dynamic --symmetry --no-symmetry  ->  --symmetry and --no-symmetry: given twice
 audit a.log ""  ->  a path is empty: write . for the current directory
 audit logs --zone UTC --zone UTC  ->  --zone: given twice

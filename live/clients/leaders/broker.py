@@ -44,11 +44,13 @@ _TABLE = table(__file__)
 _SCHEMAS: Schemas = {**SCHEMAS, **schemas(_TABLE["schemas"])}
 _OFFERED = [
     {"api_key": KEYS[api], "min_version": first, "max_version": last}
-    for api, (first, last) in _TABLE["answered"].items()
+    for api, (first, last) in (_TABLE["answered"] | _TABLE["offered"]).items()
 ]
 _COORDINATOR, _NODE = 0, 1
 """Node ids: of the coordinator, and of the broker without a rack; those of racks follow."""
 _UNKNOWN_TOPIC = 3
+_EARLIEST = -2
+"""The timestamp of ListOffsets that asks for the beginning."""
 _CHUNK = 2**16
 BEATS, FETCHES = 8, 4
 """Heartbeats after which a client that fetches nothing has what it was assigned, and fetches after which one
@@ -99,11 +101,17 @@ class LeaderBroker:
     so far. ``heartbeat_error``: once the client has begun to read what it was assigned, its heartbeats are
     answered with this error. ``failure``: what of a client's messages could not be read. ``to_all``: the
     client subscribes to all that there is, and needs no topic of its own beside those of a question, which
-    leaders take for one that nobody subscribes to.
+    leaders take for one that nobody subscribes to. ``offsets``: of a partition what is committed, -1 for
+    nothing, and its end; all begin at 0.
     """
 
-    def __init__(self, network: Network, own_topic: str) -> None:
-        self._network, self._own_topic = network, own_topic
+    def __init__(
+        self,
+        network: Network,
+        own_topic: str,
+        offsets: Callable[[str, int], tuple[int, int]] = lambda topic, partition: (0, 0),
+    ) -> None:
+        self._network, self._own_topic, self._offsets = network, own_topic, offsets
         self.topics: Topics = {}
         self.holding = self.to_all = False
         self.heartbeat_error = ""
@@ -242,17 +250,58 @@ class LeaderBroker:
                 answer = refusal(api, self.heartbeat_error, fields)
             case "OffsetFetch":
                 groups = [
-                    {"group_id": group["group_id"], "topics": _offsets(group["topics"])}
+                    {"group_id": group["group_id"], "topics": self._committed(group["topics"])}
                     for group in fields.get("groups", ())
                 ]
-                answer = {"topics": _offsets(fields.get("topics")), "groups": groups}
+                answer = {"topics": self._committed(fields.get("topics")), "groups": groups}
             case "ListOffsets":
-                answer = {"topics": _each(fields["topics"], "name", "partition_index", timestamp=-1)}
+                answer = {"topics": self._listed(fields["topics"])}
             case "Fetch":
                 answer = {"responses": _each(fields["topics"], "topic", "partition", **_NOTHING)}
             case _:
                 answer = refusal(api, "NONE", fields)
         request.connection.answer(request, answer)
+
+    def _committed(self, topics: Sequence[Fields] | None) -> list[Fields]:
+        """Return what is committed of these partitions; where none are named, all that is."""
+        if topics is None:
+            topics = [
+                {"name": t, "partition_indexes": [i for i in range(len(p)) if self._offsets(t, i)[0] >= 0]}
+                for t, p in self.topics.items()
+            ]
+        return [
+            {
+                "name": topic["name"],
+                "partitions": [
+                    {
+                        "partition_index": index,
+                        "committed_offset": self._offsets(topic["name"], index)[0],
+                        "committed_leader_epoch": -1,
+                    }
+                    for index in topic["partition_indexes"]
+                ],
+            }
+            for topic in topics
+        ]
+
+    def _listed(self, topics: Sequence[Fields]) -> list[Fields]:
+        """Return where these partitions begin or end, as a request wants it of each."""
+        return [
+            {
+                "name": topic["name"],
+                "partitions": [
+                    {
+                        "partition_index": (index := one["partition_index"]),
+                        "timestamp": -1,
+                        "offset": 0
+                        if one["timestamp"] == _EARLIEST
+                        else self._offsets(topic["name"], index)[1],
+                    }
+                    for one in topic["partitions"]
+                ],
+            }
+            for topic in topics
+        ]
 
     def _describe(self, request: ClientRequest) -> None:
         """Answer a request for metadata."""
@@ -369,18 +418,4 @@ def _each(topics: Sequence[Fields], name: str, index: str, **values: Any) -> lis
             "partitions": [{"partition_index": one[index], **values} for one in topic["partitions"]],
         }
         for topic in topics
-    ]
-
-
-def _offsets(topics: Sequence[Fields] | None) -> list[Fields]:
-    """Committed offsets: none was committed, so all begin at 0."""
-    return [
-        {
-            "name": topic["name"],
-            "partitions": [
-                {"partition_index": index, "committed_offset": 0, "committed_leader_epoch": -1}
-                for index in topic["partition_indexes"]
-            ],
-        }
-        for topic in topics or ()
     ]

@@ -7,6 +7,7 @@ import json
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -22,6 +23,8 @@ from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan, numbered
 from rebalance_verifier.gate.search.subject import Subject
 from rebalance_verifier.gate.targets.hosts import messages
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.java import LAGS
+from rebalance_verifier.gate.targets.offsets import offsets
 from rebalance_verifier.gate.targets.resolve import resolve
 from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.gate.targets.smoke import smoke
@@ -92,7 +95,8 @@ def own(resolved, tmp_path_factory):
     javac = [jvm.program(), "--module", "jdk.compiler/com.sun.tools.javac.Main"]
     other = classes / "BridgeOfMine.java"
     other.write_text(BRIDGE_OF_MINE, encoding="utf-8")
-    subprocess.run([*javac, "-cp", jars, "-d", classes, source, other], check=True, timeout=120)
+    sources = [source, source.with_name("ByLag.java"), other]
+    subprocess.run([*javac, "-cp", jars, "-d", classes, *sources], check=True, timeout=120)
     return f"java:acme.Own@{NEWEST},{classes}"
 
 
@@ -372,3 +376,41 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
     finally:
         if alive(pid):
             os.kill(pid, signal.SIGKILL)
+
+
+# --- one that asks a broker ------------------------------------------------------------------------------
+
+
+def lag(partition: TopicPartition) -> int:
+    committed, end = offsets(*partition)
+    return end - max(committed, 0)
+
+
+def test_an_assignor_by_lag_asks_a_broker_that_knows_the_topics_of_the_question(own, monkeypatch):
+    monkeypatch.setattr("rebalance_verifier.gate.targets.session.MOST_LED", 2)
+    target = resolve(own.replace("acme.Own", "acme.ByLag") + f"?{LAGS}")
+    with Session(target) as session:
+        assert session.hello.histories == 1
+        for history, (topic, count) in enumerate((("t", 9), ("other", 5), ("t", 12), ("t", 0)), 1):
+            session.history = history
+            cluster = Cluster.of({topic: count})
+            group = {member: Subscription(topics=(topic,)) for member in "AB"}
+            reply = session.assign(EAGER, cluster, group)
+            assert isinstance(reply, Answer), reply
+            every = [TopicPartition(topic, index) for index in range(count)]
+            assert reply.assignment["A"] == tuple(sorted(every, key=lag, reverse=True))
+            assert session.again(EAGER, cluster, group) == reply
+        assert session.starts == 2  # what it left behind is gone from time to time
+        assert session._offsets is not None
+        host, port = session._offsets.address.split(":")
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection((host, int(port)), timeout=5)
+
+
+def test_lags_are_of_every_kind():
+    lags = [lag(TopicPartition(topic, index)) for topic in "abcdef" for index in range(50)]
+    committed = [offsets(topic, index)[0] for topic in "abcdef" for index in range(50)]
+    assert 0 in lags
+    assert -1 in committed
+    assert len(set(lags)) > 100
+    assert all(known == -1 or known >= 0 for known in committed)

@@ -58,6 +58,14 @@ public final class Bridge {
     private static final int MOST_FRAMES = 60;
     private static final int HISTORIES = 64;
     private static final int BUFFER = 1 << 16;
+    private static final String BOOTSTRAP = "bootstrap.servers";
+    private static final String LAGS = "lags";
+    /** What a consumer hands on to its assignors, beside what the user gave. */
+    private static final Map<String, Object> OF_A_CONSUMER = Map.of(
+        "group.id", "rebalance",
+        "client.id", "rebalance",
+        "key.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer",
+        "value.deserializer", "org.apache.kafka.common.serialization.ByteArrayDeserializer");
     /** What Kafka's own remember of their last assignment, and write. */
     private static final Map<String, List<String>> SOURCES = Map.of(
         "org.apache.kafka.clients.consumer.StickyAssignor", List.of("owned", "generation"),
@@ -107,6 +115,7 @@ public final class Bridge {
     private final String harness;
     private final String protocol;
     private final String judged;
+    private final boolean lags;
     private final String others;
     /** What the user gave. */
     static final Map<String, Object> CONFIGS = new HashMap<>();
@@ -127,9 +136,12 @@ public final class Bridge {
         protocol = arguments[3];
         judged = arguments[4];
         others = arguments[5];
-        CONFIGS.put("group.id", "rebalance");
         for (int index = 6; index < arguments.length; index += 2) { // a key may have any character in it
             CONFIGS.put(arguments[index], arguments[index + 1]);
+        }
+        lags = LAGS.equals(CONFIGS.get(BOOTSTRAP));
+        if (lags) {
+            CONFIGS.put(BOOTSTRAP, System.getenv("REBALANCE_BROKER"));
         }
     }
 
@@ -253,7 +265,7 @@ public final class Bridge {
                 hello.put("user_data_from", SOURCES.get(className));
             }
             hello.put("metadata_only", true);
-            hello.put("histories", HISTORIES);
+            hello.put("histories", lags ? 1 : HISTORIES);
         }
         putPages(hello, kafkas);
         return hello;
@@ -365,7 +377,9 @@ public final class Bridge {
         }
         if (made instanceof Configurable) {
             try {
-                ((Configurable) made).configure(new HashMap<>(CONFIGS));
+                Map<String, Object> configs = new HashMap<>(OF_A_CONSUMER);
+                configs.putAll(CONFIGS);
+                ((Configurable) made).configure(configs);
             } catch (RuntimeException error) {
                 throw new Refused(className + " does not take its configuration: " + error, error);
             }

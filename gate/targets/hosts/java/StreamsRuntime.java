@@ -45,7 +45,6 @@ final class StreamsRuntime implements Function<Map<String, Object>, Map<String, 
 
     StreamsRuntime(Supplier<Object> made, List<String> promises, String protocol) {
         this.given = new HashMap<>(Bridge.CONFIGS);
-        given.remove("group.id");
         inside();
         this.type = StreamsPartitionAssignor.class;
         this.promises = promises;

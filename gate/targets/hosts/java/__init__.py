@@ -38,6 +38,9 @@ KAFKA_STREAMS = "org.apache.kafka:kafka-streams"
 TASK_ASSIGNOR = "task.assignor.class"
 """The setting of an application that names its task assignor."""
 
+LAGS = "bootstrap.servers=lags"
+"""The setting by which a class that asks for offsets is given a broker of ours to ask."""
+
 _DEFAULT = "org.apache.kafka.streams.processor.internals.assignment.HighAvailabilityTaskAssignor"
 
 _CLASS = re.compile(r"[A-Za-z_$][\w$]*(\.[A-Za-z_$][\w$]*)*\Z")
@@ -67,6 +70,11 @@ class JavaTarget:
         return (
             text + (f"?{config}" if config else "") + (f"#{','.join(self.promises)}" if self.promises else "")
         )
+
+    @property
+    def lags(self) -> bool:
+        """Check whether it is given a broker to ask for offsets."""
+        return tuple(LAGS.split("=")) in self.config
 
     @property
     def promised(self) -> tuple[Promise, ...]:

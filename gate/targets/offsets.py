@@ -1,0 +1,57 @@
+"""A broker for a target that asks one for offsets: an assignor by lag makes a client of its own in assign().
+
+It knows the topics of the question that is open. What was committed, and where a partition ends, follows from
+the topic and the number of the partition, so that the same question has the same answer in every process.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from threading import Thread
+
+from rebalance_verifier.live.clients.leaders.broker import LeaderBroker, Network, Topics
+
+ADDRESS = "REBALANCE_BROKER"
+"""The variable that tells the target's process where it is."""
+
+_OWN_TOPIC = "rebalance"
+_STOP_SECONDS = 5.0
+
+
+class OffsetsBroker:
+    """A broker on a port of this machine, served by a thread until ``close``."""
+
+    def __init__(self) -> None:
+        network = Network()
+        self._broker = LeaderBroker(network, _OWN_TOPIC, offsets)
+        self._broker.to_all = True
+        self._closed = False
+        self._thread = Thread(target=network.serve, args=(lambda: self._closed, math.inf), daemon=True)
+        self._thread.start()
+
+    @property
+    def address(self) -> str:
+        """Return ``host:port``, for bootstrap.servers."""
+        return self._broker.bootstrap
+
+    def show(self, topics: Topics) -> None:
+        """Know these topics, and no others."""
+        self._broker.topics = topics
+
+    def close(self) -> None:
+        """Close it with all connections."""
+        self._closed = True
+        self._thread.join(_STOP_SECONDS)
+        self._broker.close()
+
+
+def offsets(topic: str, partition: int) -> tuple[int, int]:
+    """Return the offset that is committed, -1 where none is, and the one at which the partition ends.
+
+    The lag is up to 899 records, and nothing at all for one partition in ten; another in seven has no commit.
+    """
+    number = zlib.crc32(f"{topic}-{partition}".encode())
+    end = 1000 + number % 1000
+    lag = number // 1000 % 1000
+    return (-1 if number % 7 == 0 else end - (0 if lag >= 900 else lag)), end
