@@ -149,10 +149,9 @@ def cover(shown: Sequence[set[Hashable]]) -> set[int]:
     {0}
     """
     missing = set().union(*shown)
-    taken = {0}
-    missing -= shown[0]
+    taken: set[int] = set()
     while missing:
         best = max(range(len(shown)), key=lambda number: len(shown[number] & missing))
         taken.add(best)
         missing -= shown[best]
-    return taken
+    return taken or {0}

@@ -124,10 +124,11 @@ def sessions(found: Iterable[Block]) -> list[Session]:
 
 
 def kinds(session: Session) -> frozenset[str]:
-    """Return what by day at least one session shows: each block of README.md, and each command."""
+    """Return what by day at least one session shows: each block of README.md, and each command alone."""
     found = {block.name for block in (*session.blocks, *session.also) if block.document.parent == ROOT}
-    for block in session.blocks:
-        found |= set(re.findall(r"\b(?:rebalance [a-z]+|pytest|python)\b", " ".join(block.commands)))
+    commands = [command for block in session.blocks for command in block.commands]
+    if len(commands) == 1 and commands[0].startswith("rebalance "):
+        found.add(commands[0].split()[1])
     return frozenset(found)
 
 

@@ -85,6 +85,7 @@ def test_a_target_that_is_nowhere_names_the_places(tmp_path: Path) -> None:
     assert f"modules are looked up in {tmp_path}, its src, and on PYTHONPATH" in text
 
 
+@pytest.mark.nightly
 def test_modules_beside_src_come_first_and_it_is_annotated_where_it_lies(tmp_path: Path) -> None:
     mine = project(tmp_path, "src")
     check = command("check", SPEC, "--profile", "smoke", "--clause", "kip429/leader/4", "--ci", "github")

@@ -423,6 +423,7 @@ def test_variables_say_whether_there_are_colours(
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("variable", ["", "NO_COLOR"])
 def test_colours_on_a_terminal_unless_refused(here: Path, variable: str) -> None:
     pty = pytest.importorskip("pty")
@@ -628,10 +629,8 @@ def lines(path: Path) -> list[str]:
     return path.read_text().splitlines() if path.exists() else []
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("number", "calls"), [(signal.SIGINT, 80), pytest.param(signal.SIGTERM, 160, marks=pytest.mark.nightly)]
-)
+@pytest.mark.nightly
+@pytest.mark.parametrize(("number", "calls"), [(signal.SIGINT, 80), (signal.SIGTERM, 160)])
 def test_an_interrupted_check_that_is_resumed_is_as_good_as_any(
     here: Path, number: signal.Signals, calls: int
 ) -> None:

@@ -89,7 +89,7 @@ KILLS = {
 MOMENTS = [(name, (number + 0.5) / each) for name, each in KILLS.items() for number in range(each)]
 """What is killed, and after which part of what it takes."""
 
-QUICK = {("explore", 2.5 / 6), ("audit", 1.5 / 3)}
+QUICK = {("audit", 1.5 / 3)}
 """Those of the normal tests."""
 
 

@@ -102,9 +102,7 @@ def _cases() -> Iterator[pytest.ParameterSet]:
     for command, refused in COMMANDS.items():
         for protocol in PROTOCOLS:
             marks = []
-            if protocol not in refused and (command in SLOW or _is_code(command)):
-                marks.append(pytest.mark.slow)
-            if protocol not in refused and command in NIGHTLY:
+            if protocol not in refused and (command in (*SLOW, *NIGHTLY) or _is_code(command)):
                 marks.append(pytest.mark.nightly)
             if protocol not in refused and _is_code(command) and "CLIENT" not in command:
                 marks.append(needs_java)
@@ -133,13 +131,6 @@ def _words(command: str, protocol: str, traces: dict[str, Path]) -> list[str]:
     return [word for typed in TYPED[command].split() for word in named.get(typed, typed).split()]
 
 
-def _shows(command: str, protocol: str) -> tuple[str, ...]:
-    """Return what by day one case is for: a command that is slow, or one with a group of one protocol."""
-    slow = command in SLOW or _is_code(command)
-    return (command,) if slow and protocol not in COMMANDS[command] else (command, protocol)
-
-
-@pytest.mark.covering(by=_shows)
 @pytest.mark.parametrize(("command", "protocol"), list(_cases()))
 def test_a_command_takes_a_group_or_says_in_a_line_why_not(command, protocol, traces, rebalance, monkeypatch):
     Path("test_protocol_matrix_own.py").write_text("def holds(group):\n    return bool(group.members)\n")

@@ -449,7 +449,7 @@ print(next(one.deviation.failure for one in found if one.deviation))
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("edit", tiered(EDITS, {"a reset without onJoinPrepare"}))
 def test_one_word_of_the_model_is_enough(tmp_path, edit):
     """In a copy of the sources, with the steps and the seed that a proof has by default."""

@@ -12,7 +12,7 @@ from rebalance_verifier.model.bugs.releases import CURRENT
 from tests.report.pages import sound
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_from_range_to_cooperative_there_is_a_safe_way(rebalance):
     ran = rebalance("upgrade", "--from", "range", "--to", "cooperative-sticky")
     assert ran.code == 0
@@ -42,7 +42,7 @@ def test_a_page_has_the_plan_and_the_run_that_breaks_another_path(rebalance):
     assert [one.name for one in Path("out").iterdir()] == ["report.json"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_one_path_only_and_json(rebalance):
     argv = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce")
     ran = rebalance(*argv, "--format", "json", "--out", "runs")

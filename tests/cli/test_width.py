@@ -67,7 +67,7 @@ def too_wide(lines: list[str], width: int) -> list[str]:
     return [line for line in lines if columns(line) > width and len(line.split()) > 1]
 
 
-@pytest.mark.covering("line", "width")
+@pytest.mark.covering("width")
 @pytest.mark.parametrize("width", [60, 100])
 @pytest.mark.parametrize("line", COMMANDS)
 def test_what_is_printed_is_no_wider_than_the_terminal(line, width, tmp_path):

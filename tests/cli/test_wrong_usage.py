@@ -315,6 +315,7 @@ def test_ctrl_c_while_the_command_loads_is_one_line(here) -> None:
     assert (ran.returncode, ran.stdout, ran.stderr) == (130, "", "interrupted\n")
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("module", "argv", "line"),
     [

@@ -133,7 +133,7 @@ def test_three_members_that_wait_go_over_safely_as_shipped(release: str, states:
     assert outcome.search.unreduced == states
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(("old", "new"), [("range", "cooperative-sticky"), ("cooperative-sticky", "range")])
 def test_skipping_a_step_is_refused(old: str, new: str) -> None:
     path = path_of(old, new, "single-bounce")

@@ -107,6 +107,7 @@ def test_an_ordinary_breach_of_safety_hides_no_two_owners() -> None:
     assert "--go-on searches to the end" in " ".join(render(early, {}).split())
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("strategy", ["swarm", "depth"])
 def test_nor_does_it_where_states_are_not_all_seen(strategy: str) -> None:
     """A leader that withholds nothing breaks a clause of safety first, and nearly always."""

@@ -200,6 +200,7 @@ def test_a_short_search_varies_along_every_dimension():
 # --- determinism ----------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_equal_seeds_give_equal_results():
     one, other = run(Doubling(), seed=5), run(Doubling(), seed=5)
     assert timeless(one) == timeless(other)

@@ -330,6 +330,7 @@ def test_jars_without_kafka(own):
         resolve(f"java:acme.Own@{own.rpartition(',')[2]}")
 
 
+@pytest.mark.nightly
 def test_internals_that_a_release_has_no_more(resolved, tmp_path):
     """The bridge compiles, starts, and says what is gone: it is no verdict on the assignor."""
     jars = maven.classpath([NEWEST])

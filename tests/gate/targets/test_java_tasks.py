@@ -132,6 +132,7 @@ def test_sticky_answers_one_question_in_two_ways() -> None:
     assert found["task/6"].scenario.size[:2] <= (3, 2)
 
 
+@pytest.mark.nightly
 @pytest.mark.parametrize(("release", "label"), [(NEWEST, "task/12"), ("4.1.0", "task/6")])
 def test_sticky_of_a_broker(release: str, label: str) -> None:
     jars(BROKER, release)

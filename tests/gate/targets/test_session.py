@@ -221,6 +221,7 @@ def test_python_target_ended(session, name, kind, text, detail):
     check(session(f"hostile_assignors:{name}"), kind, text, detail)
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("name", "detail"),
     [

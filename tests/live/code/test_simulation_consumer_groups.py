@@ -51,7 +51,7 @@ def group(simulation: Simulation) -> ServedGroup:
     return found
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("release", RELEASES)
 def test_two_members_share_a_topic_and_a_partition_waits_for_its_owner(jvm: Simulation, release: str) -> None:
     made(jvm, release)

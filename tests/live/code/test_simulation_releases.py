@@ -38,7 +38,7 @@ def shares(played: Played, parts: int) -> list[int]:
     return sorted(map(len, owned))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_java
 def test_four_releases_in_one_group() -> None:
     with Simulation([RELEASE], MIXED) as simulation:

@@ -658,7 +658,7 @@ def test_unequal_subscriptions_take_work_by_their_size(share: float) -> None:
         assert all(more < 2.5 * less for less, more in zip(few, worked(*larger), strict=True))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_million_partitions() -> None:
     """What is quadratic within one line of Python does not end here."""
     names = tuple(f"t{n:03d}" for n in range(500))

@@ -158,6 +158,7 @@ def settles(name: str, **size: object) -> dict[str, bool]:
     return {one.clause: one.holds for one in judge(built, asked, search).settling}
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["streams", "streams-eager"])
 def test_probing_ends_and_a_task_moves_to_its_warm_up(name: str) -> None:
     assert settles(name, faults=(), budget=0) == {"group/converges": True, PROBING_ENDS.id: True}

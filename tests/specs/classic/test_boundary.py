@@ -264,6 +264,7 @@ ASKED: dict[str, Callable[[int], Ask]] = {
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ASKED)
 def test_the_formulas_and_the_oracles_agree_on_the_calls_of_histories(name):
     calls = [

@@ -54,7 +54,7 @@ def explored(scenario: str, members: int, partitions: int, **more: object) -> Re
     return check_exploration(SCENARIOS[scenario].setup(size), with_calm())
 
 
-@pytest.mark.covering("scenario")
+@pytest.mark.covering
 @pytest.mark.parametrize(
     ("scenario", "members", "partitions"),
     [

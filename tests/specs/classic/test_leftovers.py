@@ -45,7 +45,7 @@ def resume(s: State, t: After, c: Term) -> None:
     t.when(s.wire(c) == IDLE)
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("instead", "case", "goals"),
     [

@@ -70,7 +70,7 @@ def test_a_measure_in_the_wrong_order_is_refused(monkeypatch):
 # -- what is assumed -----------------------------------------------------------------------------------
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("clause", "goals"),
     [

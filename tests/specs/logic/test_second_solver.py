@@ -60,6 +60,7 @@ def test_cvc5_is_not_told_the_answer():
     assert answer_of_cvc5(head + "(check-sat)\n") != "unsat", name
 
 
+@pytest.mark.nightly
 def test_both_solvers_read_the_files_of_a_function_exists():
     """In two files a function of the leader's metadata has that name: cvc5 refused both, z3 misread one."""
     seen = set()

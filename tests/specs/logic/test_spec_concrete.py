@@ -526,8 +526,7 @@ def z3_holds(universe, formula, state, values=None):
     return answer == z3.sat
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("seed", range(8))
 def test_random_formulas_mean_what_z3_says(seed, monkeypatch):
     """Both with short quantifiers written out and with loops for all of them."""

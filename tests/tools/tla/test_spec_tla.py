@@ -746,7 +746,7 @@ def test_every_configuration_asks_for_all_or_for_what_breaks(name):
 
 @needs_tlc
 @pytest.mark.timeout(3600)  # TLC takes what the machine leaves it; elsewhere ten minutes are a hang
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", tiered(GROUP, set(GROUP) - LARGE))
 def test_tlc_and_our_own_search_find_what_is_pinned(name):
     group = GROUP[name]

@@ -458,7 +458,7 @@ def test_ctrl_c_keeps_what_is_known(monkeypatch, rebalance: Rebalance, tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.covering("verdict")
+@pytest.mark.covering
 @pytest.mark.usefixtures("clients")
 @pytest.mark.parametrize(
     ("switch", "verdict", "shows"),

@@ -345,7 +345,7 @@ def test_who_does_not_run_does_nothing() -> None:
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_model_of_another_release_is_out_of_step_and_the_run_is_short() -> None:
     """Of 2.8.0, which gives up its membership when a connection breaks."""
     wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)), size=replace(

@@ -65,13 +65,12 @@ def test_a_good_one_holds(rebalance: Rebalance, classes: Path) -> None:
 
 
 @needs_java
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("mode", "sentences"),
     [
-        pytest.param(
-            "exit", ["cell: the simulation ended with exit status 3", "the JVM ended"], marks=pytest.mark.slow
-        ),
-        pytest.param("twice", ["leader/grant: ", "group/owner: "], marks=pytest.mark.nightly),
+        ("exit", ["cell: the simulation ended with exit status 3", "the JVM ended"]),
+        ("twice", ["leader/grant: ", "group/owner: "]),
     ],
 )
 def test_the_end_of_the_jvm_is_a_verdict_and_so_is_who_grants_twice(

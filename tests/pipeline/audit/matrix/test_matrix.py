@@ -103,7 +103,7 @@ REAL = {
 }
 
 
-@pytest.mark.covering("checks")
+@pytest.mark.covering
 @pytest.mark.parametrize(("client", "checks"), REAL.items())
 def test_a_member_that_was_stopped_is_a_zombie_in_its_real_log(client, checks, tmp_path):
     path = Path(__file__).parents[1] / "logs" / "clients" / client

@@ -13,7 +13,6 @@ from rebalance_verifier.model.migration.group import FAULTS as MIGRATION_KINDS
 from rebalance_verifier.specs.protocols import PROOFS
 
 from tests.specs.classic.refinement.seeds import doubts, under_seeds
-from tests.tiers import tiered
 
 KINDS = {"classic": CLASSIC_KINDS, "consumer": CONSUMER_KINDS, "migration": MIGRATION_KINDS}
 NOT_IN_THE_LOGIC = {"classic": set(), "consumer": {"left behind"}, "migration": {"failover"}}
@@ -27,8 +26,8 @@ def test_every_two_kinds_of_faults_are_in_one_group(protocol):
     assert not [pair for pair in combinations(kinds, 2) if not any(set(pair) <= one for one in together)]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", tiered(SAMPLED, {"consumer"}))
+@pytest.mark.nightly
+@pytest.mark.parametrize("protocol", SAMPLED)
 def test_what_is_kept_of_a_seed_changes_nothing_of_the_next(protocol):
     check = PROOFS[protocol].sampled
     *_, (seed, rows) = under_seeds(protocol, (5, 6), 300)
@@ -42,8 +41,8 @@ def test_some_seeds(protocol):
         assert doubts(rows) == [], seed
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("protocol", tiered(SAMPLED, {"consumer"}))
+@pytest.mark.nightly
+@pytest.mark.parametrize("protocol", SAMPLED)
 def test_few_steps_are_too_few(protocol):
     [(_, rows)] = under_seeds(protocol, (0,), MODEL_STEPS // 20)
     assert "too little was met" in doubts(rows)[0]
