@@ -10,7 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
+import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -19,6 +19,7 @@ import duckdb
 import pytest
 from rebalance_verifier.base.verdict import Exit, Verdict
 from rebalance_verifier.cli.commands import audit as audit_cli
+from rebalance_verifier.cli.console import progress
 from rebalance_verifier.pipeline.audit import kernel, tables
 from rebalance_verifier.pipeline.audit import run as audit_run
 from rebalance_verifier.pipeline.audit.alone import Alone
@@ -196,13 +197,20 @@ def test_what_can_be_asked_for_is_what_can_be_read():
     assert sorted(audit_cli.SOURCES) == sorted(KINDS)
 
 
-@pytest.mark.slow
 def test_progress_names_the_stage_and_its_tasks(rebalance, plans, monkeypatch):
+    shown = threading.Semaphore(0)
+
+    def tasks():
+        shown.release()
+        return 3, 12
+
     def work(plan, report_progress):
-        report_progress("reading", lambda: (3, 12))
-        time.sleep(1.2)
+        report_progress("reading", tasks)
+        for _ in range(2):  # when it is asked again, the first answer stands there
+            shown.acquire(timeout=60.0 if sys.stderr.isatty() and plan.out.name == "b" else 0.05)
         return Audited(plan=plan, events=1, groups=1)
 
+    monkeypatch.setattr(progress, "EVERY", 0.001)
     monkeypatch.setattr(audit_run, "run_audit", work)
     assert rebalance("audit", "x", "--out", "a").err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)

@@ -648,7 +648,7 @@ def test_an_interrupted_check_that_is_resumed_is_as_good_as_any(
             assert running.poll() is None
             time.sleep(0.01)
         running.send_signal(number)
-        out, err = running.communicate(timeout=20)
+        out, err = running.communicate(timeout=60)
     assert running.returncode == 130
     assert "--resume goes on from here" in err
     assert "interrupted" in out

@@ -184,7 +184,7 @@ def librdkafka_bytes() -> list[dict[str, Any]]:
     """Requests of real librdkafka consumers; the script ends by itself, at the latest after 20 s."""
     pytest.importorskip("confluent_kafka", reason="confluent-kafka is not installed")
     tap = [sys.executable, str(Path(__file__).with_name("librdkafka_tap.py"))]
-    done = subprocess.run(tap, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(tap, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     return [json.loads(line) for line in done.stdout.splitlines()]
 

@@ -254,7 +254,7 @@ def test_a_driver_of_version_1_is_answered_in_its_words(own):
         child = session._child
         assert child is not None
         child.send(b'{"seq":0,"cmd":"hello","version":1}\n')
-        result = json.loads(child.line(time.monotonic() + 20))["result"]
+        result = json.loads(child.line(time.monotonic() + 60))["result"]
     assert {"name", "user_data"} <= result.keys()
     assert {"user_data_from", "metadata_only", "histories"}.isdisjoint(result)
 

@@ -23,7 +23,7 @@ from tests.tiers import tiered
 
 HOSTILE = Path(__file__).parent / "hostile"
 
-PATIENCE = 20
+PATIENCE = 60
 """Seconds in which files have to be gone, on a busy machine."""
 sys.path.insert(0, str(HOSTILE))
 try:

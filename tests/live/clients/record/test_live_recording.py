@@ -251,7 +251,7 @@ def test_who_has_ended_before_anybody_listens_is_heard_of(monkeypatch: pytest.Mo
     monkeypatch.setattr("rebalance_verifier.live.clients.consumers.member.command", lambda profile: ["false"])
     member = LiveMember("a", ClientProfile("confluent"), "g", ["t"], {}, bootstrap="", log=Log())
     try:
-        assert member.await_event("closed", 20) is not None
+        assert member.await_event("closed", 60) is not None
     finally:
         member.end()
 
