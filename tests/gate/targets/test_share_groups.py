@@ -22,7 +22,7 @@ from rebalance_verifier.properties.assignors.clause import SHARE
 from tests.command import Rebalance
 from tests.tiers import tiered
 
-SMALL = SearchProfile(name="small", each=10, mixed=60, large=0, crowd=0, shrink=200)
+SMALL = SearchProfile(name="small", each=5, mixed=20, large=0, crowd=0, shrink=60)
 SIMPLE = "org.apache.kafka.coordinator.group.assignor.SimpleAssignor"
 
 WAYS = {
@@ -156,7 +156,7 @@ def test_kafkas_own_keeps_what_nobody_subscribes_to_since_4_2(release: str) -> N
     target = resolve(f"java:{SIMPLE}@{where}")
     with Session(target) as session:
         info = describe(target.spec, session.hello)
-        profile = SearchProfile(name="small", each=25, mixed=300, large=0, crowd=0, shrink=400)
+        profile = SearchProfile(name="small", each=10, mixed=100, large=0, crowd=0, shrink=400)
         plan = CheckPlan(profile=profile, level=Level.QUALITY)
         result = check(plan, session, info, fresh=session.close)
     assert info.interface == "ShareGroupPartitionAssignor"
