@@ -39,7 +39,18 @@ SCHEMA = 1
 
 _BRIEF = (
     *("who", "choice", "upgrade_from", "leaves", "instance"),
-    *("lowers", "rack", "racks", "moved", "assignor", "group_protocol", "policy", "rollout", "warmups"),
+    *(
+        "lowers",
+        "rack",
+        "racks",
+        "moved",
+        "assignor",
+        "group_protocol",
+        "policy",
+        "rollout",
+        "warmups",
+        "patterns",
+    ),
 )
 """Fields that are left out where they are at their default."""
 
@@ -55,13 +66,15 @@ class _SavedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _SavedMember:
-    """A consumer, with its letter; ``subscriptions`` name topics."""
+    """A consumer, with its letter; ``subscriptions`` name topics, and ``patterns`` those that match the
+    pattern beside each."""
 
     name: str = ""
     stages: tuple[ConsumerConfig, ...]
     subscriptions: tuple[tuple[str, ...], ...]
     instance: int | None = None
     rack: str | None = None
+    patterns: tuple[tuple[str, ...], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -269,6 +282,7 @@ def setup_out(setup: Setup) -> dict[str, Any]:
                 subscriptions=tuple(tuple(names[t] for t in each(some)) for some in consumer.subscriptions),
                 instance=consumer.instance,
                 rack=consumer.rack,
+                patterns=tuple(tuple(names[t] for t in each(some)) for some in consumer.patterns),
             )
             for slot, consumer in enumerate(setup.consumers)
         ),
@@ -372,16 +386,17 @@ def _consumer(saved: _SavedMember, where: str, topics: Sequence[str]) -> Consume
             raise codec.wrong(f"{inside}.assignors", "is empty")
         if stage.version < 0:
             raise codec.unexpected(f"{inside}.version", "0 or more", stage.version)
-    for number, some in enumerate(saved.subscriptions):
-        _known(f"{where}.subscriptions[{number}]", some, topics)
-        if not some:
+    listed: dict[str, tuple[Topics, ...]] = {}
+    for name in ("subscriptions", "patterns"):
+        for number, some in enumerate(getattr(saved, name)):
+            _known(f"{where}.{name}[{number}]", some, topics)
+        bits = (sum(1 << topics.index(one) for one in set(some)) for some in getattr(saved, name))
+        listed[name] = tuple(map(Topics, bits))
+    consumer = Consumer(stages=saved.stages, instance=saved.instance, rack=saved.rack or None, **listed)
+    for number, (names, pattern) in enumerate(consumer.choices):
+        if not names | pattern:
             raise codec.wrong(f"{where}.subscriptions[{number}]", "is empty")
-    return Consumer(
-        saved.stages,
-        tuple(Topics(sum(1 << topics.index(name) for name in set(some))) for some in saved.subscriptions),
-        saved.instance,
-        saved.rack or None,
-    )
+    return consumer
 
 
 def _known(where: str, names: Iterable[str], known: Collection[str]) -> None:

@@ -67,8 +67,10 @@ SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, ro
 CLASSIC_SHOWN: Mapping[str, Shown] = {s: shown for s, shown in SHOWN.items() if shown.protocol == CLASSIC}
 """Those that show in a group of the classic protocol."""
 
-SERVED_SHOWN: Mapping[str, Shown] = {s: shown for s, shown in SHOWN.items() if shown.protocol == CONSUMER}
-"""Those that show in a consumer group whose members all speak that protocol."""
+SERVED_SHOWN: Mapping[str, Shown] = {
+    s: shown for s, shown in SHOWN.items() if shown.protocol == CONSUMER and shown.clause != LASSO
+}
+"""Those that show in a consumer group whose members all speak that protocol, and at a step of it."""
 
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())
 

@@ -41,9 +41,10 @@ def _two_kinds(setup: Setup) -> bool:
 
 def _shared(setup: Setup) -> int:
     """Return how many partitions every member subscribes to at first."""
-    topics = setup.consumers[0].subscriptions[0]
+    topics = Topics(-1)
     for consumer in setup.consumers:
-        topics = Topics(topics & consumer.subscriptions[0])
+        named, pattern = consumer.choices[0]
+        topics = Topics(topics & (named | pattern))
     return (setup.exist & setup.parts(topics)).bit_count()
 
 
@@ -100,6 +101,7 @@ DUE_IN_CONSUMER_GROUPS: Mapping[str, Callable[[Setup], bool]] = {
     ),
     "revocation took too long": lambda s: _hands_over(s) and _fault("slow member")(s),
     "static member returns": lambda s: _static(s) and _fault("close")(s),
+    "patterns resolved": lambda s: s.has_patterns,
     "heartbeat left behind": _fault("left behind"),
     "request of a broken connection": _fault("left behind"),
 }

@@ -115,6 +115,7 @@ CONSUMER: tuple[SampledGroup, ...] = (
     _group("consumer"),
     _group("consumer", members=3, budget=3),
     replace(_group("consumer-topics"), faults=CONSUMER_FAULTS),
+    _group("consumer-patterns"),
     replace(
         _group("consumer-static", budget=3),
         faults=("close", "crash", "disconnect", "max poll", "session timeout"),

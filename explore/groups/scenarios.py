@@ -109,6 +109,8 @@ class NamedScenario:
     """``max.warmup.replicas`` of an application of Kafka Streams; 0 where the consumers are none."""
     policy: str = "bidirectional"
     """``group.consumer.migration.policy`` of the broker."""
+    patterns: bool = False
+    """Whether members subscribe by pattern, to all topics; the last one is not there at first."""
 
     def led_by(self, replaces: str) -> NamedScenario:
         """Return the scenario with ``replaces`` wherever it lists an assignor of the same protocols.
@@ -155,7 +157,12 @@ class NamedScenario:
             )
         if self.protocol.name != CLASSIC and (trouble := consumer_protocol_trouble(broker(size.broker))):
             raise ScenarioError(f"--broker: {trouble}")
-        topics, exist = _topics(partitions, self.topics, self.spare)
+        if self.patterns and not (self.topics > 1 and self.spare):
+            raise ScenarioError(
+                f"scenario {self.name}: patterns find a topic that is not there at first: "
+                "at least 2 topics and 1 spare partition"
+            )
+        topics, exist = _topics(partitions, self.topics, self.spare, appears=self.patterns)
         setup = Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
             topics=topics,
@@ -222,19 +229,25 @@ class NamedScenario:
         lists = self.lists[min(member, len(self.lists) - 1)]
         if UNIFORM in lists and (trouble := consumer_protocol_trouble(client(profile))):
             raise ScenarioError(f"--release: {trouble}")
-        everything = Topics((1 << topics) - 1)
+        everything, first, last = Topics((1 << topics) - 1), Topics(1), Topics(1 << topics - 1)
         of_stage = partial(self._stage, profile, size.switches)
-        if topics == 1:
-            subscriptions: tuple[Topics, ...] = (everything,)
+        patterns: tuple[Topics, ...] = ()
+        if self.patterns:
+            nothing = Topics(0)
+            subscriptions: tuple[Topics, ...] = (first, first) if member % 2 else (nothing, nothing, first)
+            patterns = (everything, nothing) if member % 2 else (everything, last, nothing)
+        elif topics == 1:
+            subscriptions = (everything,)
         elif self.apart:
             subscriptions = (Topics(1 << member % topics), everything)
         else:
-            subscriptions = (everything, Topics(1))
+            subscriptions = (everything, first)
         return Consumer(
             stages=tuple(map(of_stage, lists)),
             subscriptions=subscriptions,
             instance=member if self.static else None,
             rack=f"r{member % self.racks}" if self.racks else None,
+            patterns=patterns,
         )
 
     def _stage(self, profile: str, switches: tuple[str, ...], assignors: tuple[str, ...]) -> ConsumerConfig:
@@ -285,11 +298,15 @@ def _decisions(switches: tuple[str, ...], *where: str) -> frozenset[str]:
     return frozenset(s for s in switches if s in DECISIONS and DECISIONS[s].where in where)
 
 
-def _topics(partitions: int, topics: int, spare: int) -> tuple[tuple[Parts, ...], Parts]:
-    """Partition sets of the topics, evenly; the last has ``spare`` more that do not exist yet."""
+def _topics(
+    partitions: int, topics: int, spare: int, *, appears: bool = False
+) -> tuple[tuple[Parts, ...], Parts]:
+    """Partition sets of the topics, evenly; the last has ``spare`` more that do not exist yet, and no others
+    where it ``appears``."""
     sets, exist, at = [], 0, 0
+    there = topics - appears
     for topic in range(topics):
-        count = partitions // topics + (topic < partitions % topics)
+        count = partitions // there + (topic < partitions % there) if topic < there else 0
         more = spare if topic == topics - 1 else 0
         sets.append(Parts((1 << (count + more)) - 1 << at))
         exist |= (1 << count) - 1 << at
@@ -404,6 +421,9 @@ _TABLE = (
         "under its name", members=2, partitions=2, lists=((UNIFORM,),), spare=2,
         faults=("topic made anew", "topic deleted", "disconnect", "slow callback", "late request",
             "crash")),
+    NamedScenario(name="consumer-patterns", sentence="a consumer group whose members subscribe by pattern, "
+        "and a topic that appears", members=2, partitions=2, lists=((UNIFORM,),), topics=2, spare=1,
+        patterns=True, faults=("resubscribe", "topic grows", "topic deleted", "disconnect", "crash")),
     NamedScenario(name="migration", sentence="a member of the consumer protocol among COOPERATIVE and EAGER "
         "ones of the classic protocol: it takes the group over, and back when it goes", partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,), (BOTH,)), faults=MIGRATION_FAULTS),

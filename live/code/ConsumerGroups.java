@@ -97,6 +97,9 @@ final class ConsumerGroups {
                 if (given.get("topics") != null) {
                     data.setSubscribedTopicNames((List<String>) given.get("topics"));
                 }
+                if (given.get("regex") != null) {
+                    set(data, "setSubscribedTopicRegex", given.get("regex")); // since 4.0
+                }
                 if (parts != null) {
                     List<ConsumerGroupHeartbeatRequestData.TopicPartitions> owned = new ArrayList<>();
                     byTopic(parts).forEach((topic, indexes) -> owned.add(
@@ -111,7 +114,7 @@ final class ConsumerGroups {
                 byTopic(parts).forEach((topic, indexes) -> {
                     OffsetCommitRequestData.OffsetCommitRequestTopic one =
                         new OffsetCommitRequestData.OffsetCommitRequestTopic().setName(Images.name(topic));
-                    identify(one, Images.id(topic));
+                    set(one, "setTopicId", Images.id(topic)); // since 4.1: KIP-1251 looks for it
                     indexes.forEach(index -> one.partitions().add(
                         new OffsetCommitRequestData.OffsetCommitRequestPartition()
                             .setPartitionIndex(index).setCommittedOffset(0)));
@@ -133,11 +136,11 @@ final class ConsumerGroups {
         }
     }
 
-    /** The topic by its id too, where a request has a field for that (since 4.1): KIP-1251 looks for it. */
-    private static void identify(Object topic, Uuid id) {
-        for (Method method : topic.getClass().getMethods()) {
-            if (method.getName().equals("setTopicId")) {
-                Shapes.call(method, topic, id);
+    /** A field, where a request of this release has it. */
+    private static void set(Object data, String setter, Object value) {
+        for (Method method : data.getClass().getMethods()) {
+            if (method.getName().equals(setter)) {
+                Shapes.call(method, data, value);
             }
         }
     }
@@ -181,6 +184,11 @@ final class ConsumerGroups {
         }
         out.close(']').close('}');
         return true;
+    }
+
+    /** A member of the group; null where there is none. */
+    Object oneOf(Object group) {
+        return ((Map<?, ?>) call(group, "members")).values().stream().findFirst().orElse(null);
     }
 
     /** Of indexes by topic, which since 4.3 have epochs beside them. */

@@ -23,6 +23,7 @@ final class Images {
 
     private final Map<Map<String, Integer>, MetadataImage> made = new HashMap<>();
     private MetadataImage known = MetadataImage.EMPTY;
+    private long versions;
 
     /** The id of a topic, by its name; the same in what a broker answers to Metadata. */
     static Uuid id(String topic) {
@@ -35,14 +36,14 @@ final class Images {
     }
 
     void loaded(GroupCoordinatorShard shard, Map<String, Integer> topics) {
-        known = image(topics);
+        known = made.computeIfAbsent(new LinkedHashMap<>(topics), one -> image(one, 0));
         Shapes.call(LOADED, shard, fitting(LOADED.getParameterTypes()[0], known));
     }
 
     /** The topics have changed while the coordinator runs. */
     void updated(GroupCoordinatorShard shard, Map<String, Integer> topics) {
         MetadataDelta delta = delta(known, topics);
-        known = image(topics);
+        known = image(topics, ++versions); // by which it knows topics that its patterns have not been matched with
         Object[] arguments = new Object[2];
         for (int i = 0; i < arguments.length; i++) {
             Class<?> type = UPDATED.getParameterTypes()[i];
@@ -51,9 +52,9 @@ final class Images {
         Shapes.call(UPDATED, shard, arguments);
     }
 
-    private MetadataImage image(Map<String, Integer> topics) {
-        return made.computeIfAbsent(new LinkedHashMap<>(topics), one ->
-            delta(MetadataImage.EMPTY, one).apply(Shapes.make(MetadataProvenance.class, 0L, 0, 0L, true)));
+    private static MetadataImage image(Map<String, Integer> topics, long version) {
+        return delta(MetadataImage.EMPTY, topics).apply(
+            Shapes.make(MetadataProvenance.class, version, 0, 0L, true));
     }
 
     private static MetadataDelta delta(MetadataImage before, Map<String, Integer> topics) {

@@ -93,6 +93,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     private static final Field PENDING_JOINS = Shapes.field(ClassicGroup.class, "pendingJoinMembers");
     private static final Field PENDING_SYNCS = Shapes.field(ClassicGroup.class, "pendingSyncMembers");
     private static final String GROUP = "g";
+    private static final long REFRESH_MS = 11 * 60_000; // more than the longest time between two resolutions of patterns
 
     private final GroupCoordinatorMetrics metrics = new GroupCoordinatorMetrics();
     private final Object logContext = Shapes.make(LOG_CONTEXT);
@@ -111,6 +112,7 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
     private long sequence;
     private Errors unavailable;
     private boolean held;
+    private Object[] resolving;
     private final TreeMap<String, Due> timers = new TreeMap<>();
     private final List<Object> log = new ArrayList<>();
     private final ArrayDeque<Write> writes = new ArrayDeque<>();
@@ -152,12 +154,17 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
         throw new IllegalStateException("GroupCoordinatorShard.replay");
     }
 
-    /** Only regular expressions of the consumer protocol run there. */
+    /** Only regular expressions of the consumer protocol run there: the newest task waits until it is called for. */
     private Object executorOf() {
         try {
             Class<?> type = Class.forName(RUNTIME + "CoordinatorExecutor", true, LOADER);
-            return Proxy.newProxyInstance(LOADER, new Class<?>[] {type},
-                (proxy, method, arguments) -> method.getReturnType() == boolean.class ? (Object) false : null);
+            return Proxy.newProxyInstance(LOADER, new Class<?>[] {type}, (proxy, method, arguments) -> {
+                if (method.getName().equals("schedule")) {
+                    resolving = arguments;
+                    return true;
+                }
+                return method.getReturnType() == boolean.class ? (Object) false : null;
+            });
         } catch (ClassNotFoundException before40) {
             return null;
         }
@@ -314,6 +321,9 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
 
     @Override
     public boolean expire(String kind, String member) {
+        if (kind.equals("patterns")) {
+            return resolve();
+        }
         Due due = timers.get(kind.equals("session") ? GroupMetadataManager.classicGroupHeartbeatKey(GROUP, member)
             : kind.equals("rebalance") ? GroupMetadataManager.classicGroupJoinKey(GROUP)
             : kind.equals("sync") ? GroupMetadataManager.classicGroupSyncKey(GROUP) : kind);
@@ -321,6 +331,31 @@ public final class ShippedCoordinator extends VirtualTime implements Parts.Coord
             fire(due);
         }
         return due != null;
+    }
+
+    /**
+     * The patterns of the group are resolved. Time goes on until that is due, and the timers wait so much longer; then
+     * the coordinator looks whether it is, as at a heartbeat without news.
+     */
+    private boolean resolve() {
+        now += REFRESH_MS;
+        timers.values().forEach(due -> due.deadline += REFRESH_MS);
+        resolving = null;
+        Object group = manager.group(GROUP);
+        RequestContext context = context(new RequestHeader(ApiKeys.CONSUMER_GROUP_HEARTBEAT,
+            ApiKeys.CONSUMER_GROUP_HEARTBEAT.latestVersion(), "", 0));
+        Object member = consumerGroups.oneOf(group);
+        if (member != null) {
+            Method look = Shapes.method(GroupMetadataManager.class, "maybeUpdateRegularExpressions"); // since 4.0
+            Shapes.call(look, manager, context, group, member, member, new ArrayList<>());
+        }
+        if (resolving == null) {
+            return false;
+        }
+        Object found = Shapes.call(Shapes.method(runtime("CoordinatorExecutor$TaskRunnable"), "run"), resolving[1]);
+        Method takes = Shapes.method(runtime("CoordinatorExecutor$TaskOperation"), "onComplete");
+        written(Shapes.call(takes, resolving[2], found, null), (response, error) -> { });
+        return true;
     }
 
     private void fire(Due due) {

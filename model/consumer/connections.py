@@ -84,7 +84,9 @@ def left_arrives(
     One that does not carry every field says nothing of its subscription."""
     for n, beat in enumerate(behind):
         record = find(book[me.slot], beat.id)
-        says = beat if beat.full or record is None else beat._replace(topics=record.topics)
+        says = beat
+        if record is not None and not beat.full:
+            says = beat._replace(topics=record.topics, pattern=record.pattern)
         for done in coordinator.heartbeat(me, says, group, book, cluster.parts):
             kept = (*not_overtaken(me, behind[:n], beat, done.answer), *behind[n + 1 :])
             choice = " ".join(filter(None, (which(behind, n), done.choice)))

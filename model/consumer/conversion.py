@@ -16,7 +16,7 @@ from rebalance_verifier.model.consumer.state import (
     find,
 )
 from rebalance_verifier.model.group.observations import Noted, Seen
-from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, GroupState, Parts
+from rebalance_verifier.model.group.parts import NONE, NOTHING, Generation, GroupState, Parts, Topics
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 
 Book = tuple[ConsumerRecords, ...]
@@ -32,6 +32,22 @@ def following(group: ConsumerGroup) -> Generation:
 def bumped(group: ConsumerGroup) -> ConsumerGroup:
     """Return the group in its next epoch."""
     return group._replace(epoch=following(group))
+
+
+def subscribed(book: Book) -> Topics:
+    """Return the topics that somebody subscribes to."""
+    topics = 0
+    for records in book:
+        for record in records:
+            topics |= record.subscribed
+    return Topics(topics)
+
+
+def counted(setup: Setup, group: ConsumerGroup, book: Book) -> ConsumerGroup:
+    """Return the group with the metadata of its epoch: of the topics that somebody subscribes to now."""
+    if not setup.has_patterns:
+        return group
+    return group._replace(counted=Parts(setup.parts(subscribed(book)) & group.known))
 
 
 def may_upgrade(setup: Setup) -> bool:
@@ -220,7 +236,7 @@ def removed(
         return (*rebalancing(group, book), ())
     if converts and not gone.classic and goes_down(setup, book):
         return downgraded(setup, group, book, rebalances=True)
-    return bumped(group), book, ()
+    return counted(setup, bumped(group), book), book, ()
 
 
 def without(book: Book, slot: int, member_id: int) -> Book:

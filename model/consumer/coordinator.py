@@ -14,15 +14,23 @@ from rebalance_verifier.model.consumer.assignors import SERVER_ASSIGNORS, Subscr
 from rebalance_verifier.model.consumer.conversion import (
     Book,
     bumped,
+    counted,
     may_upgrade,
     removed,
+    subscribed,
     too_many,
     unreadable,
     upgraded,
     without,
 )
-from rebalance_verifier.model.consumer.observations import Advanced, BeatAnswered, Committed, Granted
-from rebalance_verifier.model.consumer.reconcile import accepts, reconcile
+from rebalance_verifier.model.consumer.observations import (
+    Advanced,
+    BeatAnswered,
+    Committed,
+    Granted,
+    Targeted,
+)
+from rebalance_verifier.model.consumer.reconcile import accepts, drops_anew, reconcile
 from rebalance_verifier.model.consumer.state import (
     Beat,
     BeatError,
@@ -80,7 +88,7 @@ class TargetMember(NamedTuple):
 def target_members(setup: Setup, book: Book, cluster: Parts) -> tuple[TargetMember, ...]:
     """Return the members of the group, and what there is for each."""
     return tuple(
-        TargetMember(Slot(slot), r.id, Parts(setup.parts(r.topics) & cluster), Parts(r.target & cluster))
+        TargetMember(Slot(slot), r.id, Parts(setup.parts(r.subscribed) & cluster), Parts(r.target & cluster))
         for slot, records in enumerate(book)
         for r in records
     )
@@ -126,11 +134,18 @@ def spelled(setup: Setup, members: Sequence[TargetMember], parts: Sequence[Parts
     )
 
 
+def alike(book: Book) -> bool:
+    """``ConsumerGroup.subscriptionType``: all members subscribe to the same, by name or by pattern alone."""
+    said = {(record.topics, record.pattern) for records in book for record in records}
+    return len(said) < 2 and not any(topics and pattern for topics, pattern in said)
+
+
 def retarget(
-    setup: Setup, group: ConsumerGroup, book: Book, cluster: Parts
+    setup: Setup, group: ConsumerGroup, book: Book, cluster: Parts, *, stale: bool = False
 ) -> Iterator[tuple[ConsumerGroup, Book, str]]:
     """Yield the group with a target of its epoch; several where the assignor has a choice, or it is
-    delayed."""
+    delayed. By mistake members pass for alike where the group was so before (``stale``): each is given what
+    any one of them subscribes to. (Not where it had topics of a pattern that ended with its last member.)"""
     if group.epoch == group.assigned:
         yield group, book, ""
         return
@@ -138,13 +153,22 @@ def retarget(
         yield group, book, ""
     members = target_members(setup, book, cluster)
     group = group._replace(assigned=group.epoch)
-    for parts in targets(setup, members):
+    asked = [members]
+    if stale and "stale_subscription_type" in setup.coordinator:
+        subscriptions = dict.fromkeys(member.subscribed for member in members)
+        asked += [tuple(one._replace(subscribed=some) for one in members) for some in subscriptions]
+    for parts in dict.fromkeys(parts for some in asked for parts in targets(setup, some)):
         after = list(book)
         for member, some in zip(members, parts, strict=True):
             record = find(after[member.slot], member.id)
             assert record is not None
             after[member.slot] = put(after[member.slot], record._replace(target=some))
         yield group, tuple(after), spelled(setup, members, parts)
+
+
+def others_topics(setup: Setup, book: Book) -> Parts:
+    """Return what a target gives to members that do not subscribe to it."""
+    return union([r.target & ~setup.parts(r.subscribed) for records in book for r in records])
 
 
 def held_by_others(book: Book, slot: int, member_id: int) -> Parts:
@@ -191,9 +215,11 @@ def heartbeat(
         record, seen = returned(record, beat.id), (*seen, *comes_back(book))
     elif beat.kind is BeatKind.JOIN:
         seen = (*seen, Noted("known member joins again"))
+    known, before = group.epoch, record
     group, record = news(me.setup, group, book, record, beat, cluster)
+    stale = group.epoch == known and record.pattern != before.pattern and alike(book)
     book = with_record(book, me.slot, record)
-    for after, computed, choice in retarget(me.setup, group, book, cluster):
+    for after, computed, choice in retarget(me.setup, group, book, cluster, stale=stale):
         yield reconciled(me, beat, after, computed, cluster, seen, choice)
 
 
@@ -274,19 +300,78 @@ def news(
     the topics that somebody subscribes to."""
     if group.kind is GroupKind.NONE:
         group = group._replace(kind=GroupKind.CONSUMER, known=cluster)
-    changed = group.known ^ cluster
-    if record.topics != beat.topics or (changed and changed & setup.parts(_subscribed(book, beat))):
-        group = bumped(group)
-    return group._replace(known=cluster), record._replace(topics=beat.topics)
+    after = subscribed_anew(record, beat, book)
+    changed = (group.known ^ cluster) & ~unwatched(setup, book)
+    called = _calls(setup, record, after) or changed & setup.parts(beat.topics | subscribed(book))
+    group = group._replace(known=Parts(group.known ^ changed))
+    if called:
+        others = tuple(tuple(one for one in records if one is not record) for records in book)
+        group = counted(setup, bumped(group), (*others, (after,)))
+    elif _has_nothing_now(group, record, after) and drops_anew(setup.coordinator):
+        after = after._replace(previous=after.epoch)
+    return group, after
 
 
-def _subscribed(book: Book, beat: Beat) -> int:
-    """Return the topics that somebody subscribes to, the sender of ``beat`` included."""
-    topics = int(beat.topics)
-    for records in book:
-        for record in records:
-            topics |= record.topics
-    return topics
+def subscribed_anew(record: ConsumerRecord, beat: Beat, book: Book) -> ConsumerRecord:
+    """Return a record with the subscription of a heartbeat; a pattern of another member is resolved
+    already."""
+    if record.pattern == beat.pattern:
+        return record._replace(topics=beat.topics)
+    same = (one.matched for records in book for one in records if one.pattern == beat.pattern)
+    matched = next(same, None) if beat.pattern else None
+    return record._replace(topics=beat.topics, pattern=beat.pattern, matched=matched)
+
+
+def _calls(setup: Setup, before: ConsumerRecord, after: ConsumerRecord) -> bool:
+    """Check whether another subscription needs another target. As shipped one by a pattern that is not
+    resolved yet does not, nor in some releases the end of one."""
+    if before.topics != after.topics or before.pattern == after.pattern:
+        return before.topics != after.topics
+    if not after.pattern:
+        return "ended_pattern_keeps_target" not in setup.coordinator
+    return after.matched is not None or "new_pattern_keeps_target" not in setup.coordinator
+
+
+def _has_nothing_now(group: ConsumerGroup, before: ConsumerRecord, after: ConsumerRecord) -> bool:
+    """Check whether a member at the epoch of the target subscribes to nothing any more: its pattern has yet
+    to be resolved. That is a step of its record, even if it held nothing."""
+    there = before.state is RecordState.STABLE and before.epoch == group.assigned
+    return there and before.pattern != after.pattern and not (after.subscribed or after.pending)
+
+
+def unwatched(setup: Setup, book: Book) -> Parts:
+    """Return the partitions of topics that, by mistake, no heartbeat looks at: nobody names them."""
+    if "pattern_topics_unwatched" not in setup.coordinator:
+        return NOTHING
+    named = union([record.topics for records in book for record in records])
+    return setup.parts(subscribed(book) & ~named)
+
+
+def resolve(
+    setup: Setup, group: ConsumerGroup, cluster: ClusterState, *book: ConsumerRecords
+) -> Iterator[Outcome]:
+    """The coordinator looks which topics match the patterns, on a thread of its own: for a new pattern, and
+    after a topic was created. Where that changes something the group has a new epoch. (From 4.1 on it looks
+    every ten minutes too; that a topic is gone is known before, by its metadata.)"""
+    due = any(_unresolved(setup, record, cluster.parts) for records in book for record in records)
+    if group.kind is not GroupKind.CONSUMER or not due:
+        return
+    after = tuple(tuple(_resolved(setup, record, cluster.parts) for record in records) for records in book)
+    before, now = ([r.matched or 0 for records in some for r in records] for some in (book, after))
+    looked = counted(setup, group._replace(known=cluster.parts), after)
+    if before != now or looked.counted != group.counted:
+        group = bumped(looked)
+    yield Outcome((group, *after), seen=(Noted("patterns resolved"),))
+
+
+def _unresolved(setup: Setup, record: ConsumerRecord, cluster: Parts) -> bool:
+    """Check whether a topic that matches the pattern of a member has not been found, or nobody has looked."""
+    missed = setup.matching(record.pattern, cluster) & ~(record.matched or 0)
+    return bool(missed) or (record.pattern != 0 and record.matched is None)
+
+
+def _resolved(setup: Setup, record: ConsumerRecord, cluster: Parts) -> ConsumerRecord:
+    return record._replace(matched=setup.matching(record.pattern, cluster)) if record.pattern else record
 
 
 def reconciled(
@@ -301,23 +386,25 @@ def reconciled(
     """The member that calls takes its next step to the target, and is answered."""
     record = find(book[me.slot], beat.id)
     assert record is not None
-    subscribed = me.setup.parts(record.topics)
+    wanted = me.setup.parts(record.subscribed)
+    kept = Parts(-1) if "subscription_not_followed" in me.setup.coordinator else wanted
     others = held_by_others(book, me.slot, beat.id)
     after = reconcile(
         record,
-        target=Parts(record.target & subscribed),
-        subscribed=subscribed,
+        target=Parts(record.target & kept),
+        subscribed=kept,
         owned=beat.owned,
         epoch=group.assigned,
         shown=beat.epoch,
         others=others,
         decisions=me.setup.coordinator,
     )
+    foreign = others_topics(me.setup, book) if choice else NOTHING
     gained = Parts(after.assigned & ~record.held)
     truly_held = union([r.held for s, rs in enumerate(book) for r in rs if (s, r.id) != (me.slot, beat.id)])
-    notes: list[object] = []
+    notes: list[object] = [] if not foreign else [Targeted(me.slot, foreign)]
     if gained:
-        notes.append(Granted(me.slot, gained, truly_held, Parts(gained & ~subscribed)))
+        notes.append(Granted(me.slot, gained, truly_held, Parts(gained & ~wanted)))
     if after.assigned & record.pending:
         notes.append(Noted("partition returns to its owner"))
     if after.state is not record.state:

@@ -150,6 +150,13 @@ class _ConsumerScene:
         parts = self.setup.spell(self.setup.parts(topics)).split()
         return " ".join(sorted({name.rpartition("-")[0] for name in parts})) or "nothing"
 
+    def _subscription(self) -> str:
+        """Return the topics that a member subscribes to, and those that match its pattern."""
+        me = self._me(self.after)
+        named = [self._topics(me.topics)] if me.topics or not me.pattern else []
+        pattern = [f"a pattern for {self._topics(me.pattern)}"] if me.pattern else []
+        return " and ".join((*named, *pattern))
+
     def sentence(self) -> str:
         """Return what happens, in one sentence without a full stop."""
         name, action, choice = self.name, self.event.action, self.event.choice
@@ -179,9 +186,11 @@ class _ConsumerScene:
             case "start":
                 instance = self.setup.consumers[self.event.who].instance
                 static = f" as static member i{instance}" if instance is not None else ""
-                return f"{name} starts{static}, subscribed to {self._topics(self._me(self.after).topics)}"
+                return f"{name} starts{static}, subscribed to {self._subscription()}"
             case "subscribe" | "resubscribe":
-                return f"{name} subscribes to {self._topics(self._me(self.after).topics)}"
+                return f"{name} subscribes to {self._subscription()}"
+            case "patterns resolved":
+                return "the coordinator resolves the patterns"
             case "reconcile":
                 return f"{name} reconciles: it has {self.setup.spell(self._me(self.after).owned)}"
             case "session expires":

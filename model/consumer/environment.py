@@ -31,7 +31,7 @@ from rebalance_verifier.model.machine import Outcome
 def able(member: ConsumerMember, record: ConsumerRecord) -> bool:
     """Check whether the client of ``record`` goes on sending heartbeats."""
     comes_back = works(member) or (beats(member) and member.state in ACTIVE)
-    return comes_back and member.id == record.id and bool(member.topics)
+    return comes_back and member.id == record.id and member.subscribes
 
 
 def _without(

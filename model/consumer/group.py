@@ -25,6 +25,7 @@ from rebalance_verifier.model.consumer.state import (
     ClientState,
     ConsumerGroup,
     ConsumerMember,
+    ConsumerRecord,
     ConsumerRecords,
     GroupKind,
     LateCommit,
@@ -37,6 +38,7 @@ from rebalance_verifier.model.consumer.state import (
 from rebalance_verifier.model.group.parts import ClusterState, GroupState, Late, Life, Parts, Slot, each
 from rebalance_verifier.model.group.setup import POLICIES, MemberContext, Setup, letter
 from rebalance_verifier.model.machine import (
+    NOBODY,
     Action,
     Fairness,
     Footprint,
@@ -254,6 +256,20 @@ def _of_environment(setup: Setup) -> Iterator[Action]:
     for name, reads, writes, run in costly:
         if name in setup.faults:
             yield fault(name, -1, reads, writes, partial(run, setup))
+    yield from resolves(setup)
+
+
+def resolves(setup: Setup) -> Iterator[Action]:
+    """Yield the step by which the coordinator resolves patterns, where there are any."""
+    book = tuple(f"record {letter(slot)}" for slot in setup.slots)
+    if setup.has_patterns:
+        yield Action(
+            name="patterns resolved",
+            who=NOBODY,
+            reads=("group", "cluster", *book),
+            writes=("group", *book),
+            run=partial(coordinator.resolve, setup),
+        )
 
 
 # -- views ---------------------------------------------------------------------------------------------
@@ -297,9 +313,15 @@ def settled(m: ConsumerMember, wire: BeatWire, group: ConsumerGroup, records: Co
         return "has something to do"
     if record.state is not RecordState.STABLE or record.epoch != group.epoch:
         return "not at the epoch of the group"
-    if not m.owned == record.assigned == record.target or record.topics != m.topics:
+    if not m.owned == record.assigned == record.target or not _said(m, record):
         return "owns or subscribes to something else than it was assigned"
     return ""
+
+
+def _said(m: ConsumerMember, record: ConsumerRecord) -> bool:
+    """Check whether the coordinator knows what a client subscribes to, and has resolved its pattern."""
+    known = (record.topics, record.pattern) == (m.topics, m.pattern)
+    return known and (not m.pattern or record.matched is not None)
 
 
 def crowd(group: ConsumerGroup, *book: ConsumerRecords) -> int:
@@ -308,12 +330,23 @@ def crowd(group: ConsumerGroup, *book: ConsumerRecords) -> int:
     return 0 if joins else sum(map(len, book))
 
 
+def foreign(setup: Setup, group: ConsumerGroup, *book: ConsumerRecords) -> Parts:
+    """Return what the newest target gives to members that do not subscribe to it, once patterns are resolved
+    and no other target is due."""
+    due = group.kind is not GroupKind.CONSUMER or group.epoch != group.assigned
+    waits = any(record.pattern and record.matched is None for records in book for record in records)
+    return Parts(0) if due or waits else coordinator.others_topics(setup, book)
+
+
 def group_views(setup: Setup) -> Iterator[View]:
     """Yield views of the group as a whole that are the same whatever its members speak."""
     yield View("cluster", ("cluster",), lambda cluster: cluster.parts)
     yield View("group", ("group",), lambda group: (group.kind, group.epoch == group.assigned))
     if setup.max_size is not None:
         yield View("crowd", ("group", *(f"record {letter(slot)}" for slot in setup.slots)), crowd)
+    if setup.has_patterns:
+        book = tuple(f"record {letter(slot)}" for slot in setup.slots)
+        yield View("foreign", ("group", *book), partial(foreign, setup))
 
 
 def record_epochs(group: ConsumerGroup, records: ConsumerRecords) -> tuple[tuple[int, int, int, int], ...]:
@@ -332,7 +365,10 @@ def _holds(records: ConsumerRecords) -> tuple[Parts, Parts]:
 
 def _share(setup: Setup, m: AnyMember) -> tuple[Parts, Parts]:
     """Of a client at work: what it owns, and what it subscribes to."""
-    return (m.owned, setup.parts(m.topics)) if m.life is Life.UP else (Parts(0), Parts(0))
+    if m.life is not Life.UP:
+        return Parts(0), Parts(0)
+    pattern = m.pattern if isinstance(m, ConsumerMember) else 0
+    return m.owned, setup.parts(m.topics | pattern)
 
 
 def views(setup: Setup, mes: list[MemberContext]) -> Iterator[View]:

@@ -56,12 +56,12 @@ def send(me: MemberContext, member: ConsumerMember, wire: BeatWire) -> Iterator[
     if not beats(member) or wire is not None or not (member.state in ACTIVE or early):
         return
     if member.state is ClientState.JOINING or early:
-        beat = Beat(BeatKind.JOIN, member.id, NONE, NOTHING, True, member.topics)
+        beat = Beat(BeatKind.JOIN, member.id, NONE, NOTHING, True, member.topics, member.pattern)
         yield Outcome((member._replace(full=False, unsent=False), beat))
         return
     carries = member.full or member.unsent
     owned = claims(member, _decisions(me, member)) if carries else None
-    beat = Beat(BeatKind.STEADY, member.id, member.epoch, owned, member.full, member.topics)
+    beat = Beat(BeatKind.STEADY, member.id, member.epoch, owned, member.full, member.topics, member.pattern)
     state = member.state
     if state is ClientState.ACKNOWLEDGING:
         state = ClientState.RECONCILING if member.fresh else ClientState.STABLE
@@ -221,12 +221,14 @@ def start(
     is lost. ``named``: ids that something late names."""
     if member.life not in (Life.DOWN, Life.FAILED):
         return
+    topics, pattern = me.consumer.choices[0]
     fresh = ConsumerMember(
         life=Life.UP,
         stage=member.stage,
         state=ClientState.JOINING,
         id=unused(records, named),
-        topics=me.consumer.subscriptions[0],
+        topics=topics,
+        pattern=pattern,
     )
     yield Outcome((fresh, None, None))
 
@@ -260,18 +262,19 @@ def hang(me: MemberContext, budget: int, member: ConsumerMember) -> Iterator[Out
 
 
 def resubscribe(me: MemberContext, budget: int, member: ConsumerMember) -> Iterator[Outcome]:
-    """``subscribe()`` with other topics."""
-    if works(member) and member.topics:
-        for topics in me.consumer.subscriptions:
-            if topics != member.topics:
-                yield Outcome((budget - 1, member._replace(topics=topics)), f"topics {topics}")
+    """``subscribe()`` with other topics, or another pattern."""
+    if works(member) and member.subscribes:
+        for topics, pattern in me.consumer.choices:
+            if (topics, pattern) != (member.topics, member.pattern):
+                choice = f"topics {topics}{f' pattern {pattern}' if pattern else ''}"
+                yield Outcome((budget - 1, member._replace(topics=topics, pattern=pattern)), choice)
 
 
 def subscribe(me: MemberContext, member: ConsumerMember) -> Iterator[Outcome]:
     """``subscribe()`` after an unsubscribe."""
     if works(member) and member.state is ClientState.UNSUBSCRIBED:
-        topics = me.consumer.subscriptions[0]
-        yield Outcome((member._replace(state=ClientState.JOINING, topics=topics),))
+        topics, pattern = me.consumer.choices[0]
+        yield Outcome((member._replace(state=ClientState.JOINING, topics=topics, pattern=pattern),))
 
 
 def departs(me: MemberContext, member: ConsumerMember, *, close: bool) -> tuple[ConsumerMember, Seen]:
@@ -346,7 +349,7 @@ def unsubscribe(
     *book: ConsumerRecords,
 ) -> Leaves:
     """``unsubscribe()``; the application may subscribe again."""
-    if works(member) and member.topics:
+    if works(member) and member.subscribes:
         after, calls = departs(me, member, close=False)
         beat = leaving(me, member, static=me.static)
         for now, records, choice, seen in _left(me, wire, beat, group, cluster, book):

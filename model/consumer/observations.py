@@ -58,3 +58,11 @@ class Committed(NamedTuple):
     parts: Parts
     accepted: Parts
     held: Parts
+
+
+class Targeted(NamedTuple):
+    """A target that a heartbeat of ``who`` called for gives members these partitions, to which they do not
+    subscribe."""
+
+    who: Slot
+    foreign: Parts

@@ -48,12 +48,18 @@ def _drop(
 ) -> ConsumerRecord:
     """It holds what it does not subscribe to any more."""
     kept, gone = Parts(record.assigned & target), Parts(record.assigned & ~target)
+    previous = record.epoch if drops_anew(decisions) else record.previous
     if owned is None or owned & gone:
-        pending = Parts(record.pending | gone)
-        return _at(
-            record, record.epoch, shown, RecordState.UNREVOKED, decisions, assigned=kept, pending=pending
-        )
-    return record._replace(assigned=kept)
+        pending, state = Parts(record.pending | gone), RecordState.UNREVOKED
+        after = _at(record, record.epoch, shown, state, decisions, assigned=kept, pending=pending)
+        return after._replace(previous=previous)
+    return record._replace(assigned=kept, previous=previous)
+
+
+def drops_anew(decisions: Collection[str]) -> bool:
+    """Check whether it counts as a step that a member drops what it does not subscribe to: since Kafka 4.3
+    its previous epoch is its own then."""
+    return "previous_epoch_overwritten" in decisions and "dropping_is_no_step" not in decisions
 
 
 def _next(

@@ -56,7 +56,8 @@ class ConsumerMember(NamedTuple):
     that it has reconciled last, which it acknowledges; ``unsent``: it has not. ``target`` is the newest
     assignment it received; ``fresh``: it has not begun to reconcile it. ``goal`` is the one that it is
     reconciling; ``calls``: it consumes that already, and onPartitionsAssigned runs. ``full``: its next
-    heartbeat carries every field, since an answer was lost.
+    heartbeat carries every field, since an answer was lost. ``topics`` are those that it subscribes to by
+    name, ``pattern`` those that match its pattern, there or not.
     """
 
     life: Life = Life.DOWN
@@ -74,6 +75,12 @@ class ConsumerMember(NamedTuple):
     calls: bool = False
     full: bool = False
     topics: Topics = Topics(0)
+    pattern: Topics = Topics(0)
+
+    @property
+    def subscribes(self) -> bool:
+        """Check whether its application has subscribed to anything."""
+        return bool(self.topics | self.pattern)
 
 
 # -- what is sent --------------------------------------------------------------------------------------
@@ -103,7 +110,7 @@ class BeatError(StrEnum):
 
 class Beat(NamedTuple):
     """ConsumerGroupHeartbeat request on its way. ``owned`` is its topicPartitions, None where the field is
-    absent; ``full``: it carries every field."""
+    absent; ``full``: it carries every field. ``pattern``: the topics that match its SubscribedTopicRegex."""
 
     kind: BeatKind
     id: int
@@ -111,6 +118,7 @@ class Beat(NamedTuple):
     owned: Parts | None
     full: bool
     topics: Topics
+    pattern: Topics = Topics(0)
 
 
 class BeatOk(NamedTuple):
@@ -216,7 +224,9 @@ class ConsumerRecord(NamedTuple):
     ``classic``: it speaks the classic protocol. In a classic group ``assigned`` is its stored assignment,
     ``claim`` what its last JoinGroup claimed, and ``joined`` that this waits; there is no epoch and no
     target. ``protocols``: its list of assignors, where that matters. ``timed``: by mistake a failover has
-    set a rebalance timeout for it, in this epoch; what it had to revoke then.
+    set a rebalance timeout for it, in this epoch; what it had to revoke then. ``pattern``: the topics that
+    match its SubscribedTopicRegex; ``matched``: those that the coordinator has found, None where it has yet
+    to look.
     """
 
     id: int
@@ -234,6 +244,13 @@ class ConsumerRecord(NamedTuple):
     claim: Parts = NOTHING
     protocols: tuple[str, ...] = ()
     timed: Parts | None = None
+    pattern: Topics = Topics(0)
+    matched: Topics | None = None
+
+    @property
+    def subscribed(self) -> Topics:
+        """Return the topics that it subscribes to by name, and by pattern as far as that is resolved."""
+        return Topics(self.topics | (self.matched or 0))
 
     @property
     def overdue(self) -> bool:
@@ -275,7 +292,8 @@ class ConsumerGroup(NamedTuple):
     protocol has a ``phase``, and its generation as the epoch; ``interrupted``: a rebalance left nobody an
     assignment, and the next has begun; ``first``: no join phase has ended since there was nobody, and
     ``protocol``: the assignor that it has chosen, both kept only where that matters; ``log`` is kept only
-    where a failover can happen.
+    where a failover can happen. ``counted``: the partitions by which it has its epoch (the hash of its
+    metadata), kept only where members subscribe by pattern.
 
     One that is made again counts on here and begins anew in Kafka; member ids are unique, so that nobody can
     see the difference.
@@ -290,6 +308,7 @@ class ConsumerGroup(NamedTuple):
     first: bool = False
     protocol: str = ""
     log: ClassicLog | None = None
+    counted: Parts = NOTHING
 
 
 # -- renaming ------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
-from itertools import permutations, product
+from itertools import permutations, product, zip_longest
 from typing import Any
 
 from rebalance_verifier.model.assignor import Assignor
@@ -103,12 +103,22 @@ def _protocols(name: str) -> tuple[RebalanceProtocol, ...]:
 
 @dataclass(frozen=True)
 class Consumer:
-    """One slot: the stages it is bounced through, and the subscriptions that it may change among."""
+    """One slot: the stages it is bounced through, and the subscriptions that it may change among.
+
+    ``subscriptions`` are topics by name. ``patterns`` are the topics, there or not, that match the pattern
+    beside each of them; empty where it has none.
+    """
 
     stages: tuple[ConsumerConfig, ...]
     subscriptions: tuple[Topics, ...]
     instance: int | None = None
     rack: str | None = None
+    patterns: tuple[Topics, ...] = ()
+
+    @property
+    def choices(self) -> tuple[tuple[Topics, Topics], ...]:
+        """Return each subscription: topics by name, and those that match its pattern."""
+        return tuple(zip_longest(self.subscriptions, self.patterns, fillvalue=Topics(0)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,6 +206,15 @@ class Setup:
     def compares(self) -> bool:
         """Check whether one member's JoinGroup can be refused because of the others."""
         return self.mixed or self.max_size is not None
+
+    @property
+    def has_patterns(self) -> bool:
+        """Check whether a member may subscribe by pattern."""
+        return any(any(consumer.patterns) for consumer in self.consumers)
+
+    def matching(self, pattern: int, cluster: int) -> Topics:
+        """Return the topics of a pattern that there are."""
+        return Topics(union([1 << topic for topic in each(pattern) if self.topics[topic] & cluster]))
 
     def parts(self, topics: int) -> Parts:
         """Return all partitions that the ``topics`` can have."""

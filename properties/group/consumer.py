@@ -15,6 +15,7 @@ from rebalance_verifier.model.consumer.observations import (
     Committed,
     Ended,
     Granted,
+    Targeted,
 )
 from rebalance_verifier.model.group.observations import Call, Callback, Expelled, Noted, Seen, TurnedAway
 from rebalance_verifier.model.group.setup import MIGRATION, Setup, letter
@@ -48,6 +49,8 @@ STAYS_UP = _clause("conversion/down", Level.SAFETY, "always", "KIP-848, online m
     "without a member of the consumer protocol a group is a classic one, if the policy lets it")  # fmt: skip
 MIXED = _clause("conversion/disabled", Level.SAFETY, "always", "KIP-848, online migration",
     "where the policy is disabled a group has members of one protocol")  # fmt: skip
+CALLED = _clause("epoch/called", Level.LIVENESS, "always", "KIP-848, group epoch",
+    "another subscription calls for a new target, at the latest when its pattern is resolved")  # fmt: skip
 HEARTBEATS = _clause("group/heartbeats", Level.LIVENESS, "eventually", "KIP-848, reconciliation",
     "once nothing goes wrong any more a consumer group settles within a bounded number of heartbeats "
     "that change something")  # fmt: skip
@@ -59,6 +62,8 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
          "no heartbeat takes an epoch back"),
         ("epoch/granted", Level.SAFETY, Granted, consumer_checks.granted, "KIP-848, reconciliation",
          "a partition is given to a member after the one before has revoked it"),
+        ("epoch/target", Level.LIVENESS, Targeted, consumer_checks.targeted, "KIP-848, server-side assignor",
+         "a target is computed of what each member subscribes to"),
         ("epoch/subscribed", Level.SAFETY, Granted, consumer_checks.subscribed, "KAFKA-19431",
          "a member is given only what it subscribes to"),
         ("epoch/acknowledged", Level.SAFETY, Acknowledged, consumer_checks.acknowledged, "KIP-848, client",
@@ -82,6 +87,7 @@ TABLE: tuple[ProtocolClause, ...] = (
     BEYOND,
     STAYS_UP,
     MIXED,
+    CALLED,
     *(clause for clause, *_ in _STEPS),
     HEARTBEATS,
 )
@@ -103,6 +109,8 @@ def _always(setup: Setup) -> Iterator[Always]:
     converts = setup.protocol == MIGRATION
     if setup.max_size is not None:
         yield Always("group/size", ("crowd",), partial(consumer_checks.size, setup.max_size))
+    if setup.has_patterns:
+        yield Always(CALLED.id, ("foreign",), partial(consumer_checks.called, setup))
     if converts:
         yield Always(STAYS_UP.id, ("stays up",), consumer_checks.stays_up)
     if converts and setup.policy == "disabled":
@@ -169,6 +177,9 @@ WITNESSES = (
 )
 """Situations that runs of a consumer group should reach; which of them can be depends on the faults."""
 
+PATTERN_WITNESSES = ("patterns resolved",)
+"""The same where members subscribe by pattern."""
+
 CONNECTION_WITNESSES = ("heartbeat left behind", "request of a broken connection")
 """The same on connections that break."""
 
@@ -231,12 +242,15 @@ def most_heartbeats(setup: Setup) -> int:
     back, hears and acknowledges, and each of the others may give something up to it. The bound is met without
     faults (``tests/explore/groups/test_consumer_scenarios.py``). Where the group goes between the protocols
     each conversion interrupts what a member is about, who begins anew with a heartbeat or a JoinGroup; the
-    last fault can bring about two, up and down: 2 N, and so does each before it.
+    last fault can bring about two, up and down: 2 N, and so does each before it. Where members subscribe by
+    pattern, a new target follows when that is resolved, and after each fault: N hear of it.
     """
     members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
     givers = sum(min(k - 1, partitions // k) for k in range(2, members + 1))
     again = members + 1 + 3 * min(members - 1, partitions)
     most = 2 * members + members * (members - 1) // 2 + 3 * givers + again * setup.budget
+    if setup.has_patterns:
+        most += members * (1 + setup.budget)
     return most + 2 * members * (1 + setup.budget) if setup.protocol == MIGRATION else most
 
 
@@ -245,6 +259,7 @@ def rules(setup: Setup) -> Rules:
     steps = [(clause.id, kind, check) for clause, kind, check in _STEPS]
     witnesses = (*WITNESSES, *(MIGRATION_WITNESSES if setup.protocol == MIGRATION else ()))
     witnesses += CONNECTION_WITNESSES if setup.breaks_connections else ()
+    witnesses += PATTERN_WITNESSES if setup.has_patterns else ()
     counted = setup.steps == "atomic"  # else heartbeats that change nothing are steps, too
     return Rules(
         always=tuple(_always(setup)),

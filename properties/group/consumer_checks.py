@@ -13,6 +13,7 @@ from rebalance_verifier.model.consumer.observations import (
     Committed,
     Ended,
     Granted,
+    Targeted,
 )
 from rebalance_verifier.model.consumer.state import BeatError
 from rebalance_verifier.model.group.observations import Expelled
@@ -78,6 +79,16 @@ def granted(setup: Setup, item: Granted) -> str | None:
 def subscribed(setup: Setup, item: Granted) -> str | None:
     who, parts = letter(item.who), setup.spell(item.foreign)
     return f"{who} is given {parts} and does not subscribe to it" if item.foreign else None
+
+
+def called(setup: Setup, foreign: Parts) -> str | None:
+    parts = setup.spell(foreign)
+    return f"no target is due, and {parts} is for a member that does not subscribe to it" if foreign else None
+
+
+def targeted(setup: Setup, item: Targeted) -> str | None:
+    parts = setup.spell(item.foreign)
+    return f"a target has {parts} for a member that does not subscribe to it" if item.foreign else None
 
 
 def acknowledged(setup: Setup, item: Acknowledged) -> str | None:

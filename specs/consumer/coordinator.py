@@ -98,6 +98,13 @@ def subscribed(s: State, t: After, m: Term, g: Term) -> None:
     t.subscribed[m, v.P] = ANY
 
 
+def resolved(s: State, t: After, g: Term) -> None:
+    """Patterns are resolved: any members may subscribe to other partitions then."""
+    raised(s, t, g)
+    t.subscribed[v.M, v.P] = ANY
+    t.where(Implies(t.subscribed(v.M, v.P), s.member(v.M)))
+
+
 def gone(s: State, m: Term) -> Term:
     """State that its process has ended, or is in no group."""
     return Or(Not(s.runs(m)), s.state(m) == v.OUT)

@@ -15,6 +15,8 @@ from rebalance_verifier.model.machine import Event
 from rebalance_verifier.specs.classic.refinement.abstraction import NoCounterpartError
 from rebalance_verifier.specs.consumer.picture import GroupPicture, SlotState, under_way
 
+NO_PATTERN = Topics(0)
+
 Step = tuple[tuple[str, ...], tuple[int, ...]]
 """Actions of the logic, one of which it is, and their parameters."""
 
@@ -98,6 +100,9 @@ def steps(move: ConsumerMove) -> Iterator[Step]:
         yield from left(move)
     elif name in REMOVES:
         yield from removed(move)
+    elif name == "patterns resolved":
+        if move.group_after.epoch != move.group.epoch:
+            yield ("resolved",), (move.map.epoch(move.group_after.epoch),)
     elif name in _OTHERS:
         yield from _OTHERS[name](move)
     else:
@@ -126,16 +131,22 @@ def arrives(move: ConsumerMove) -> Iterator[Step]:
             return
         yield ("replaces",), (m, move.id(before.id))
         record = before
-    yield from handled(move, m, record, beat.topics)
+    yield from handled(move, m, record, beat.topics, beat.pattern)
 
 
-def handled(move: ConsumerMove, m: int, record: s.ConsumerRecord | None, topics: Topics) -> Iterator[Step]:
+def handled(
+    move: ConsumerMove,
+    m: int,
+    record: s.ConsumerRecord | None,
+    topics: Topics,
+    pattern: Topics = NO_PATTERN,
+) -> Iterator[Step]:
     """Yield a heartbeat of ``m`` that is accepted, with this subscription; there was this record."""
     group, after = move.group, move.group_after
     epoch = move.map.epoch(after.assigned)
     if record is None:
         yield ("joined",), (m, epoch)
-    elif record.topics != topics:
+    elif (record.topics, record.pattern) != (topics, pattern):
         yield ("subscribed",), (m, epoch)
     elif after.assigned not in (group.assigned, group.epoch):
         yield ("raised",), (epoch,)

@@ -152,7 +152,7 @@ class GroupPicture:
             yield "at", (m,), self.epoch(record.epoch)
             yield "previous", (m,), self.epoch(record.previous)
             yield "record", (m,), record.state.value
-            subscribed = self.setup.parts(record.topics)
+            subscribed = self.setup.parts(record.subscribed)
             for name, some in (
                 ("assigned", record.assigned), ("pending", record.pending), ("target", record.target),
                 ("subscribed", subscribed),

@@ -73,6 +73,7 @@ RUNS: Mapping[str, str] = {
 WITNESSES: Mapping[str, str] = {
     **RUNS,
     "raised": "",
+    "resolved": "",
     "joined": "join",
     "goes_away": "joined disconnected",
     "replaces": "joined disconnected start join",

@@ -56,8 +56,8 @@ STEPS = (
 FAULTS = (
     client.start, client.subscribe, client.unsubscribe, client.poll_too_late, client.ends,
     client.disconnected, client.commit_late, client.commits_end, coordinator.raised,
-    coordinator.subscribed, coordinator.removed, coordinator.goes_away, coordinator.replaces,
-    coordinator.unreleased,
+    coordinator.subscribed, coordinator.resolved, coordinator.removed, coordinator.goes_away,
+    coordinator.replaces, coordinator.unreleased,
 )  # fmt: skip
 """What is done to them."""
 

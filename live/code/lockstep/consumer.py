@@ -36,6 +36,7 @@ from rebalance_verifier.live.code.simulation import (
 )
 from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.connections import LeftBehind, connection_of
+from rebalance_verifier.model.consumer.conversion import counted
 from rebalance_verifier.model.consumer.observations import Committed
 from rebalance_verifier.model.group import parts as p
 from rebalance_verifier.model.group.setup import Setup, letter
@@ -55,7 +56,7 @@ OF_THE_GROUP = frozenset(
         "stale timeout",
         "left heartbeat arrives",
         *("member removed", "close", "unsubscribe", "max poll", "poll interval", "failover"),
-        *("group expires", "topic grows", "topic deleted", "topic made anew"),
+        *("group expires", "topic grows", "topic deleted", "topic made anew", "patterns resolved"),
     )
 )
 """Actions that the coordinator takes part in; all others are a client's own affair."""
@@ -169,7 +170,12 @@ class ServedLockstep(RunNames):
         group = self.built.value(after, "group")
         if event.action.startswith("topic ") or self.built.value(self.state, "group") == group:
             return after
-        return self.built.put(after, "group", group._replace(known=self._exist(after)))
+        looks = group._replace(known=self._exist(after))
+        if group.epoch != self.built.value(self.state, "group").epoch:
+            looks = counted(
+                self.setup, looks, tuple(self._part(after, "record", slot) for slot in self.setup.slots)
+            )
+        return self.built.put(after, "group", looks)
 
     def _agreed(self, event: Event, after: State) -> None:
         self.events.append(event)
@@ -205,9 +211,21 @@ class ServedLockstep(RunNames):
             raise NotForcible("offsets are stored, which keep the group")
         if event.action == "topic grows" and (self._deleted or not self.are_first(self._exist(after))):
             raise NotForcible("a topic that is made again is another one to Kafka")
+        if event.who >= 0 and self._forgets(event.who):
+            raise NotForcible("a member gives up a topic that is gone as it changes its subscription")
         now = self._lives[-1][0] if self._lives else p.NONE
         if event.action == "left heartbeat arrives" and p.NONE != self._left(event).epoch < now:
             raise NotForcible("Kafka counts epochs anew since, and would take an old one for one of now")
+
+    def _forgets(self, who: int) -> bool:
+        """Check whether a heartbeat changes the subscription of a member that holds a topic which is gone.
+        Kafka looks there at what there is of its topics (``updateCurrentAssignment``), the model with the
+        next target."""
+        beat = self._part(self.state, "wire", who)
+        record = s.find(self._part(self.state, "record", who), beat.id) if isinstance(beat, s.Beat) else None
+        if record is None or (record.topics, record.pattern) == (beat.topics, beat.pattern):
+            return False
+        return bool(record.held & ~self._exist(self.state))
 
     def _take(self, event: Event, after: State) -> None:
         """Do it to the coordinator."""
@@ -230,6 +248,8 @@ class ServedLockstep(RunNames):
                 self._exchange({"do": "send", "api": "LEAVE_GROUP", **named})
             case "failover":
                 self._do({"do": "failover"})
+            case "patterns resolved":
+                self._do({"do": "expire", "timer": "patterns"})
             case "group expires":
                 self._do({"do": "expire", "timer": GROUP_EXPIRY})
             case "topic grows" | "topic deleted" | "topic made anew":
@@ -263,9 +283,14 @@ class ServedLockstep(RunNames):
             member_id=self._real[who, beat.id],
             instance=self._instance(who),
             topics=self.names(beat.topics) if beat.full or not left else None,
+            regex=self._regex(beat) if beat.full or not left else None,
             owned=None if beat.owned is None else self._partitions(beat.owned),
         )
         self._exchange({"do": "send", "member": who, **fields})
+
+    def _regex(self, beat: s.Beat) -> str | None:
+        """Return SubscribedTopicRegex, which matches these topics and no other."""
+        return "|".join(self.names(beat.pattern)) if self.setup.has_patterns else None
 
     def _commits(self, who: int, commit: Any) -> None:
         """One commit for each partition: Kafka may store some of them only."""

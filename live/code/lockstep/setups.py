@@ -31,6 +31,9 @@ KEEPS_ITS_EPOCH = "4.2.0"
 """The first release in which a member that is to give up more, behind what it has just given up, keeps its
 epoch; before, it has the next one, which is no mistake either."""
 
+DROPS_ANEW = "4.3.0"
+"""The first release in which a member that drops what it had given up before takes a step of its record."""
+
 UNLIMITED_FAULTS = 1 << 30
 """Faults that a walk may take."""
 
@@ -83,4 +86,8 @@ def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
         # A commit at the epoch is stored for any partition. It shows where the epoch stays (N12), and where a
         # client that still reads partitions of a topic that was made anew does not claim them.
         decisions |= {"revocation_counts", "commit_any_at_epoch"}
+    if version(coordinator) < version(FOLLOWS):
+        decisions |= {"subscription_not_followed"}
+    if version(coordinator) < version(DROPS_ANEW):
+        decisions |= {"dropping_is_no_step"}
     return decisions

@@ -30,9 +30,10 @@ def fields_of(
     instance: str | None,
     topics: Sequence[str] | None,
     owned: Sequence[str] | None,
+    regex: str | None = None,
 ) -> JsonLine:
     """Return what ``send`` says of a heartbeat: its ``epoch`` as Kafka counts, the rest by Kafka's names.
-    ``topics``, ``owned``: None where it leaves the field out."""
+    ``topics``, ``owned``, ``regex``: None where it leaves the field out."""
     fields: JsonLine = {
         "api": SENT,
         "member_id": member_id,
@@ -42,6 +43,8 @@ def fields_of(
     if beat.kind in _WITH_FIELDS:
         if topics is not None:
             fields["topics"] = list(topics)
+        if regex is not None:
+            fields["regex"] = regex
         if owned is not None:
             fields["partitions"] = list(owned)
         if beat.full:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioSize
+from rebalance_verifier.explore.groups.scenarios import NamedScenario, ScenarioError, ScenarioSize
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.model.bugs.profiles import client, profile_of_code
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Consumer, ConsumerConfig, Setup
@@ -26,6 +26,10 @@ def as_released(setup: Setup, releases: CodeReleases, what: str) -> Setup:
 
     Raises ScenarioError where a release does not speak that protocol, ValueError for one without a profile.
     """
+    if setup.has_patterns:
+        raise ScenarioError(
+            f"{what}: explore --on has no subscriptions by pattern; `rebalance conform --code` plays them"
+        )
     if setup.protocol == CLASSIC:
         return setup
     served = [slot for slot, one in enumerate(setup.consumers) if any(map(_is_served, one.stages))]

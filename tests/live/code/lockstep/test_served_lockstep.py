@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 from typing import Any, TypeVar
 
 import pytest
@@ -90,7 +91,13 @@ def test_the_epochs_of_a_member_are_as_kafka_counts(record: ConsumerRecord, seen
 @pytest.mark.covering
 @needs_java
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-connections", "consumer-topics"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("consumer", "consumer-static", "consumer-connections", "consumer-topics"),
+        "consumer-patterns",
+    ],
+)
 def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simulation) -> None:
     assert walked(jvm, setup_of(name, members=3 if name == "consumer" else 2), 15) is None
 
@@ -170,6 +177,23 @@ def test_a_topic_that_is_made_anew_has_another_id(jvm: Simulation) -> None:
 
 
 @needs_java
+@pytest.mark.slow
+def test_a_pattern_that_matches_nothing_changes_no_target(jvm: Simulation) -> None:
+    """A holds a partition of t0, and changes to a pattern for a topic that there is not."""
+    one = begun(ServedLockstep, jvm, setup_of("consumer-patterns"))
+    says = "A heartbeat, A heartbeat arrives, A answer"
+    both = f"{joins('A')}, {joins('B')}, patterns resolved"
+    plays(one, f"{both}, {says}, A resubscribe, {says}, patterns resolved")
+    served = one._code.coordinator.consumer
+    assert served is not None
+    assert (served.epoch, len(served.members)) == (served.assignment_epoch, 2)
+    for known, letter in zip(served.members, "AB", strict=True):
+        [record] = one.built.value(one.state, f"record {letter}")
+        assert one._bits(known.target) == record.target
+    assert one.built.look(one.state, "foreign")
+
+
+@needs_java
 @pytest.mark.nightly
 @pytest.mark.parametrize(
     ("release", "refuses"), [("4.0.2", True), ("4.2.2", True), ("4.3.1", True), (NEWEST, False)]
@@ -227,8 +251,16 @@ def test_a_disagreement_is_made_short_and_seen_again() -> None:
 
 @needs_java
 @pytest.mark.nightly
-@pytest.mark.parametrize("release", ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST])
-@pytest.mark.parametrize("name", ["consumer", "consumer-static", "consumer-crowded", "consumer-anew"])
+@pytest.mark.parametrize(
+    ("name", "release"),
+    [
+        *product(
+            ["consumer", "consumer-static", "consumer-crowded", "consumer-anew"],
+            ["4.0.2", "4.1.2", "4.2.2", "4.3.1", NEWEST],
+        ),
+        *product(["consumer-patterns"], ["4.2.2", "4.3.1", NEWEST]),
+    ],
+)
 def test_a_hundred_thousand_steps_with_each_release(name: str, release: str) -> None:
     releases = CodeReleases(coordinator=release, consumers=(release,))
     size = 3 if name == "consumer" else 2
