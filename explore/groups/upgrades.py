@@ -145,7 +145,7 @@ def setup(
     trouble = consumer_protocol_trouble(broker(broker_profile))
     if trouble and any(stage.group_protocol == CONSUMER for stage in path.stages):
         raise ScenarioError(f"--broker: {trouble}")
-    consumer = Consumer(path.stages, (p.Topics(1),))
+    consumer = Consumer(stages=path.stages, subscriptions=(p.Topics(1),))
     topic = p.Parts((1 << partitions) - 1)
     return Setup(
         consumers=(consumer,) * members,

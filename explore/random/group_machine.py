@@ -226,8 +226,8 @@ def setups(
         some = draw(choices)
         consumers.append(
             Consumer(
-                (ConsumerConfig(assignors=(names,)),),
-                tuple(Topics(t) for t in (some or [every])),
+                stages=(ConsumerConfig(assignors=(names,)),),
+                subscriptions=tuple(Topics(t) for t in (some or [every])),
                 instance=slot if draw(st.integers(0, 3)) == 3 else None,
             )
         )

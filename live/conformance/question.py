@@ -255,8 +255,8 @@ def _setup(
     return Setup(
         consumers=tuple(
             Consumer(
-                (runs(slot.profile, slot.assignors, more),),
-                tuple(Topics(some) for some in subscriptions.get(number, ())) or (everything,),
+                stages=(runs(slot.profile, slot.assignors, more),),
+                subscriptions=tuple(Topics(some) for some in subscriptions.get(number, ())) or (everything,),
             )
             for number, slot in enumerate(slots)
         ),

@@ -136,8 +136,8 @@ def spelled(setup: Setup, members: Sequence[TargetMember], parts: Sequence[Parts
 
 def alike(book: Book) -> bool:
     """``ConsumerGroup.subscriptionType``: all members subscribe to the same, by name or by pattern alone."""
-    said = {(record.topics, record.pattern) for records in book for record in records}
-    return len(said) < 2 and not any(topics and pattern for topics, pattern in said)
+    pairs = {(record.topics, record.pattern) for records in book for record in records}
+    return len(pairs) < 2 and not any(topics and pattern for topics, pattern in pairs)
 
 
 def retarget(
@@ -153,11 +153,11 @@ def retarget(
         yield group, book, ""
     members = target_members(setup, book, cluster)
     group = group._replace(assigned=group.epoch)
-    asked = [members]
+    inputs = [members]
     if stale and "stale_subscription_type" in setup.coordinator:
         subscriptions = dict.fromkeys(member.subscribed for member in members)
-        asked += [tuple(one._replace(subscribed=some) for one in members) for some in subscriptions]
-    for parts in dict.fromkeys(parts for some in asked for parts in targets(setup, some)):
+        inputs += [tuple(one._replace(subscribed=some) for one in members) for some in subscriptions]
+    for parts in dict.fromkeys(parts for some in inputs for parts in targets(setup, some)):
         after = list(book)
         for member, some in zip(members, parts, strict=True):
             record = find(after[member.slot], member.id)

@@ -313,12 +313,12 @@ def settled(m: ConsumerMember, wire: BeatWire, group: ConsumerGroup, records: Co
         return "has something to do"
     if record.state is not RecordState.STABLE or record.epoch != group.epoch:
         return "not at the epoch of the group"
-    if not m.owned == record.assigned == record.target or not _said(m, record):
+    if not m.owned == record.assigned == record.target or not _is_known(m, record):
         return "owns or subscribes to something else than it was assigned"
     return ""
 
 
-def _said(m: ConsumerMember, record: ConsumerRecord) -> bool:
+def _is_known(m: ConsumerMember, record: ConsumerRecord) -> bool:
     """Check whether the coordinator knows what a client subscribes to, and has resolved its pattern."""
     known = (record.topics, record.pattern) == (m.topics, m.pattern)
     return known and (not m.pattern or record.matched is not None)

@@ -101,7 +101,7 @@ def _protocols(name: str) -> tuple[RebalanceProtocol, ...]:
     return reference(name).protocols
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Consumer:
     """One slot: the stages it is bounced through, and the subscriptions that it may change among.
 

@@ -55,7 +55,7 @@ def group(
         first += size
     consumers = tuple(
         names.Consumer(
-            tuple(
+            stages=tuple(
                 names.ConsumerConfig(
                     assignors=tuple(assignors),
                     decisions=frozenset(on),
@@ -65,9 +65,9 @@ def group(
                 )
                 for assignors in (listed, *then)
             ),
-            tuple(subscriptions[i] if subscriptions else [(1 << len(sizes)) - 1]),
-            instances[i] if instances else None,
-            racks[i] if racks else None,
+            subscriptions=tuple(subscriptions[i] if subscriptions else [(1 << len(sizes)) - 1]),
+            instance=instances[i] if instances else None,
+            rack=racks[i] if racks else None,
         )
         for i, listed in enumerate(lists)
     )

@@ -82,10 +82,10 @@ def build_wire_question(recorded: RecordedLog, choices: Choices) -> WireQuestion
     setup = Setup(
         consumers=tuple(
             Consumer(
-                tuple(
+                stages=tuple(
                     _config(slot.profile, one, spoken) for one, spoken in zip(stages, protocols, strict=True)
                 ),
-                _subscriptions(recording, slot.consumer, topics) or (everything,),
+                subscriptions=_subscriptions(recording, slot.consumer, topics) or (everything,),
                 instance=number if request.get("static") else None,
             )
             for number, slot in enumerate(slots)

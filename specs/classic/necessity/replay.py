@@ -148,7 +148,11 @@ def setup_of(
         names = tuple(_assignor(universe, a) for a in listed)
         careful = EAGER not in names and bool(universe.read(states[-1], "eager", slot))
         runs = ConsumerConfig(assignors=names, decisions=frozenset(switches), upgrade_from=careful)
-        return Consumer((runs,), (Topics(1),), instance=slot if universe.tables["static"][slot] else None)
+        return Consumer(
+            stages=(runs,),
+            subscriptions=(Topics(1),),
+            instance=slot if universe.tables["static"][slot] else None,
+        )
 
     everything = Parts((1 << len(universe.domains["Partition"])) - 1)
     return Setup(

@@ -96,7 +96,7 @@ def test_two_owners_in_one_generation_are_a_mismatch(client: str, tmp_path: Path
 @pytest.mark.parametrize("profile", CLIENTS)
 def test_a_client_has_its_own_habits_only(profile: str) -> None:
     client = client_of(profile)
-    member = Consumer((runs(profile, ("range",)),), (Topics(1), Topics(2)))
+    member = Consumer(stages=(runs(profile, ("range",)),), subscriptions=(Topics(1), Topics(2)))
     setup = Setup(consumers=(member,), topics=(Parts(3), Parts(12)), exist=Parts(15))
     timed = [(deviation.id, 0) for deviation in DEVIATIONS]
     made = with_deviations(machine(setup), setup, (client,), timed=timed, findings=True)

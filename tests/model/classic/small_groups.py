@@ -58,7 +58,8 @@ def setup(
     everything = Topics((1 << len(parts)) - 1)
     return Setup(
         consumers=tuple(
-            Consumer(stages, (everything,), instance=slot if static else None) for slot in range(members)
+            Consumer(stages=stages, subscriptions=(everything,), instance=slot if static else None)
+            for slot in range(members)
         ),
         topics=parts,
         exist=union(parts) if exist is None else Parts(exist),

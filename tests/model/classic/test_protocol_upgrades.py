@@ -127,7 +127,7 @@ def test_upgrade_from_makes_it_eager():
 def test_an_instance_id_is_of_one_consumer(instances: tuple[int | None, ...], shared: bool):
     one = setup()
     consumers = tuple(
-        Consumer(consumer.stages, (p.Topics(1),), instance)
+        Consumer(stages=consumer.stages, subscriptions=(p.Topics(1),), instance=instance)
         for consumer, instance in zip(one.consumers, instances, strict=True)
     )
     if shared:

@@ -53,7 +53,12 @@ def group(
 ) -> Setup:
     stages = (ConsumerConfig(assignors=(assignor,)),)
     consumers = tuple(
-        Consumer(stages, (Topics(1),), instances[slot] if instances else None) for slot in range(members)
+        Consumer(
+            stages=stages,
+            subscriptions=(Topics(1),),
+            instance=instances[slot] if instances else None,
+        )
+        for slot in range(members)
     )
     return Setup(consumers=consumers, topics=(Parts(0b111),), exist=Parts(0b111), **more)
 

@@ -16,7 +16,7 @@ A, B, C = 0, 1, 2
 
 
 def _setup(assignor: str, partitions: int = 2, faults: tuple[str, ...] = (), steps: str = "atomic") -> Setup:
-    consumer = Consumer((ConsumerConfig(assignors=(assignor,)),), (Topics(1),))
+    consumer = Consumer(stages=(ConsumerConfig(assignors=(assignor,)),), subscriptions=(Topics(1),))
     parts = Parts((1 << partitions) - 1)
     return Setup(
         consumers=(consumer,) * 3,
@@ -190,7 +190,7 @@ def _served(*stages: tuple[str, ...], partitions: int = 2, faults: tuple[str, ..
         for one in stages
     ]
     return Setup(
-        consumers=tuple(Consumer((config,), (Topics(1),)) for config in configs),
+        consumers=tuple(Consumer(stages=(config,), subscriptions=(Topics(1),)) for config in configs),
         topics=(parts,),
         exist=parts,
         faults=faults,
