@@ -392,6 +392,7 @@ def log_formats() -> str:
     """The lines of each client and of the broker that an audit reads."""
     from rebalance_verifier.pipeline.audit.sources.events import Kind
     from rebalance_verifier.pipeline.audit.sources.loggers import (
+        DONE,
         DROPS,
         EPOCH,
         FETCHES,
@@ -408,6 +409,7 @@ def log_formats() -> str:
     titles = {"java": "Java clients", "librdkafka": "librdkafka", "python": "kafka-python and aiokafka"}
     titles |= {"broker": "Broker", "kgo": "franz-go"}
     marks = {
+        DONE: "(the end of a reconciliation)",
         EPOCH: "joined, synced",
         TARGETED: "stable, planned",
         HOLDS: "joined, synced, assigned",

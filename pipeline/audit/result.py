@@ -376,12 +376,14 @@ def unlogged_text(groups: Sequence[Unlogged]) -> str:
     """Say that the logs of some members of these groups are missing.
 
     >>> unlogged_text([Unlogged("orders", 3, 2)])
-    'the logs of 2 of the 3 members of group orders are missing'
+    'the logs of 2 of the 3 members of group orders are missing or cut short'
     """
     group, members, missing = groups[0]
     logs, are = ("the log", "is") if missing == 1 else ("the logs", "are")
     more = f", and some of {len(groups) - 1:,} more groups" if len(groups) > 1 else ""
-    return f"{logs} of {missing:,} of the {members:,} members of group {group} {are} missing{more}"
+    return (
+        f"{logs} of {missing:,} of the {members:,} members of group {group} {are} missing or cut short{more}"
+    )
 
 
 def misread_text(count: int, lines: int | None = None) -> str:

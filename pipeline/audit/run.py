@@ -207,7 +207,12 @@ def _summarise(driver: Engine, found: Audited) -> Audited:
         blind=blind,
         still=still,
         silent=silent,
-        unlogged=tuple(Unlogged(**row) for row in rows(connection, f"{missing} LIMIT {MAX_ROWS}")),
+        # Whose lines are taken for one member's is not missing.
+        unlogged=tuple(
+            Unlogged(**row)
+            for row in rows(connection, f"{missing} LIMIT {MAX_ROWS}")
+            if row["group"] not in mixed(found.notes)
+        ),
         findings=tuple(first(connection, order, MAX_FINDINGS)),
         worst=tuple(make(AuditedGroup, row) for row in rows(connection, worst)),
         pauses=tuple(

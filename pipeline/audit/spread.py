@@ -66,6 +66,7 @@ MEMORY = "1g"
 """Of the driver, in local mode of all of Java, which schedules and carries; the kernel computes in tasks."""
 
 CHANGES = "kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL"
+OF_LIFE = f"NOT ({CHANGES} AND protocol IS DISTINCT FROM 'consumer')"
 OF_PARTITIONS = f"(kind = 'planned' OR {CHANGES})"
 """Events of partitions; all others are of the life of their group."""
 
@@ -295,10 +296,11 @@ def spread(
     if not large:
         return
     # What is parted: who there is is counted from all events; the life takes those that are of no partition.
+    # In the consumer protocol it takes them too: who has one says that its former owner has acknowledged it.
     seen = packed(_counted(collected(each(partial(_seen, where=of_large), PAYLOAD))))
     number = f'list_position([{", ".join(map(database.literal, large))}], "group") - 1'
     lives = judged(
-        len(large), f"({number})", f"{of_large} AND NOT ({CHANGES})", partial(_living, end=end, seen=seen)
+        len(large), f"({number})", f"{of_large} AND {OF_LIFE}", partial(_living, end=end, seen=seen)
     )
     lived = {
         group for name, rows in lives if name == "lived" for group in unpacked(rows)["group"].to_pylist()

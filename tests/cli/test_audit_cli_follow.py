@@ -171,7 +171,7 @@ CUT = LINE.format("00:03", "a", TOLD.format("synced group", 1, "a")) + GIVEN + G
     ("text", "says"),
     [
         (WITHOUT_ITS_LOGGER, "not judged: of 1 of its consumers no line says who owns which partition\n"),
-        (OF_TWO, "not judged: the log of 1 of the 2 members of group g is missing\n"),
+        (OF_TWO, "not judged: the log of 1 of the 2 members of group g is missing or cut short\n"),
         (CUT, "not judged: 1 line begins like one of a client, and is not understood\n"),
     ],
     ids=["a logger is off", "a log is missing", "a line is cut off"],

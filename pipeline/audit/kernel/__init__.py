@@ -26,7 +26,7 @@ long these were with nobody; by how much the clocks of hosts are apart. Those of
 
 LIFE = (
     *("consumers", "turns", "participants", "generations", "vanished", "lulls", "subscriptions"),
-    *("epochal", "told", "shifts", "crooked", "entered", "spoken", "unnumbered", "unsaid"),
+    *("epochal", "told", "shifts", "crooked", "entered", "spoken", "unnumbered", "unsaid", "stuck"),
 )
 """What ``judge_life`` leaves for ``judge_partitions``."""
 

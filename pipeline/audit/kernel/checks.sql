@@ -255,6 +255,8 @@ LEFT JOIN plans
 LEFT JOIN (SELECT "group", since AS since_epochs FROM epochal) AS epochs USING ("group")
 ANTI JOIN dropped USING ("group", topic, partition, since)
 ANTI JOIN elsewhere USING ("group", topic, partition, since)
+-- Nor while a member that gives it away has not said that it has: the group waits for that.
+ANTI JOIN stuck ON stuck."group" = resting."group" AND stuck.since <= resting.calm
 -- Not where nobody logs what it is given.
 SEMI JOIN (SELECT "group" FROM consumers WHERE owns = 1) USING ("group");
 

@@ -78,6 +78,30 @@ FROM restless
 LEFT JOIN spoken USING ("group")
 LEFT JOIN crooked USING ("group");
 
+-- A member of the consumer protocol for which the others wait.
+INSERT INTO found BY NAME
+WITH one AS (
+    SELECT stuck.*, NULL::VARCHAR AS topic, NULL::INTEGER AS partition FROM stuck ANTI JOIN unsettled USING ("group")
+)
+SELECT
+    finding_id('never-settles', one, [location]) AS id,
+    'never-settles' AS "check",
+    "group",
+    since AS began,
+    end_of("group") - since AS lasted,
+    [] AS consumers,
+    [] AS members,
+    [] AS generations,
+    true AS certain,
+    CASE
+        WHEN heard - since < getvariable('settle')
+            THEN 'no line follows of ' || CASE WHEN location.kind = 'granted' THEN 'that coordinator' ELSE who END
+                || ' that would show that its log is not cut off there'
+    END AS doubt,
+    [location] AS places,
+    'the coordinator assigned ' || who || ' other partitions, and it never acknowledged that' AS detail
+FROM one;
+
 -- Rebalances that took long by the log of the coordinator, which knows no partitions.
 INSERT INTO found BY NAME
 WITH turns AS (
@@ -121,7 +145,7 @@ SELECT
     coalesce(any_value(most.missing), 0) AS missing,
     min(first) AS first,
     max(last) AS last,
-    "group" NOT IN (SELECT "group" FROM unsettled) AS settled
+    "group" NOT IN (SELECT "group" FROM unsettled UNION ALL SELECT "group" FROM stuck) AS settled
 FROM consumers
 LEFT JOIN (SELECT "group", count(*) AS rebalances FROM generations GROUP BY "group") USING ("group")
 LEFT JOIN unlogged USING ("group")

@@ -75,10 +75,11 @@ WHERE timed.kind = 'removed';
 -- A consumer is told its share, and no line says all that it owns then: its log may break off there. It is heard of until
 -- `heard`; at `until` it has another share, or none.
 CREATE TEMP TABLE unsaid AS
-SELECT "group", consumer, moment AS since, heard, until
+SELECT "group", consumer, protocol, moment AS since, heard, until, location
 FROM (
     SELECT
-        "group", consumer, kind, moment, heard,
+        "group", consumer, protocol, moment, heard,
+        location(moment, kind, consumer, generation, file, line) AS location,
         lead(moment) OVER (PARTITION BY "group", consumer ORDER BY moment, file, line) AS until
     FROM timed
     WHERE consumer IS NOT NULL
@@ -101,15 +102,20 @@ GROUP BY "group", generation;
 -- Members that a plan or the coordinator names, or somebody counts, and of which no line is here: of each group those of
 -- the generation with the most. Whoever is named is known by its member id; a consumer whose client logs none may be any.
 CREATE TEMP TABLE unlogged AS
-WITH here AS (
-    SELECT "group", consumer, count(member) = 0 AS nameless, count(generation) = 0 AS numberless
+WITH ids AS (
+    SELECT DISTINCT "group", consumer, member
     FROM timed
-    WHERE consumer IS NOT NULL AND kind <> 'planned'
-    GROUP BY "group", consumer
+    WHERE consumer IS NOT NULL AND kind <> 'planned' AND member IS NOT NULL
 ),
-ids AS (SELECT DISTINCT "group", member FROM timed WHERE consumer IS NOT NULL AND kind <> 'planned' AND member IS NOT NULL),
 unknown AS (
-    SELECT "group", count_if(here.nameless) AS unnamed, count_if(here.numberless) AS uncounted FROM here GROUP BY "group"
+    SELECT consumers."group", count_if(ids.consumer IS NULL) AS unnamed, count_if(numbered.consumer IS NULL) AS uncounted
+    FROM consumers
+    LEFT JOIN (SELECT DISTINCT "group", consumer FROM ids) AS ids
+        ON ids."group" = consumers."group" AND ids.consumer = consumers.consumer
+    LEFT JOIN (SELECT DISTINCT "group", consumer FROM participants) AS numbered
+        ON numbered."group" = consumers."group" AND numbered.consumer = consumers.consumer
+    WHERE consumers.consumer IS NOT NULL
+    GROUP BY consumers."group"
 ),
 names AS (
     SELECT DISTINCT "group", generation, member
@@ -119,11 +125,15 @@ names AS (
 by_name AS (
     SELECT names."group", generation, count(*) AS whole, count_if(ids.member IS NULL) AS strangers
     FROM names
-    LEFT JOIN ids ON ids."group" = names."group" AND ids.member = names.member
+    LEFT JOIN (SELECT DISTINCT "group", member FROM ids) AS ids
+        ON ids."group" = names."group" AND ids.member = names.member
     GROUP BY names."group", generation
 ),
 present AS (
-    SELECT "group", generation, count(*) AS present FROM participants GROUP BY "group", generation HAVING NOT bool_or(by_epoch)
+    SELECT "group", generation, count(*) AS present
+    FROM participants
+    GROUP BY "group", generation
+    HAVING NOT bool_or(by_epoch)
 ),
 by_number AS (
     SELECT "group", generation, members AS whole, members - present AS strangers
@@ -263,6 +273,60 @@ removed AS (
 SELECT "group", consumer, min(gone) AS gone
 FROM (FROM former UNION ALL FROM removed)
 GROUP BY "group", consumer;
+
+-- Members of the consumer protocol that had not done what they were told when the log ended, for so long: by their own
+-- transitions, or by the coordinator, which waits for what they are to revoke. Of each group the first of them, and until
+-- when whoever says so is heard of.
+CREATE TEMP TABLE stuck AS
+WITH granted AS (
+    SELECT
+        "group", member, max(moment) AS since,
+        max_by({heard: heard}, {moment: moment, line: line}) AS last,
+        max_by(location(moment, kind, consumer, generation, file, line), {moment: moment, line: line}) AS location
+    FROM timed
+    WHERE kind = 'granted'
+    GROUP BY "group", member
+),
+gone AS (SELECT "group", member, max(moment) AS moment FROM timed WHERE kind = 'removed' GROUP BY "group", member),
+-- Whose partitions others have been assigned since has acknowledged that it gave them away.
+done AS (
+    SELECT DISTINCT gave."group", gave.consumer
+    FROM unsaid
+    JOIN timed AS gave USING ("group", consumer)
+    -- Whoever owns it now: the clocks of members of this protocol are not compared.
+    JOIN (
+        SELECT "group", topic, partition, consumer
+        FROM timed
+        SEMI JOIN (SELECT "group" FROM unsaid WHERE protocol = 'consumer' AND until IS NULL) AS waiting USING ("group")
+        WHERE kind IN ('assigned', 'revoked', 'lost') AND partition IS NOT NULL AND protocol = 'consumer'
+        GROUP BY "group", topic, partition, consumer
+        HAVING max_by(kind, {moment: moment, file: file, line: line}) = 'assigned'
+    ) AS got ON got."group" = gave."group" AND got.topic = gave.topic AND got.partition = gave.partition
+    WHERE unsaid.protocol = 'consumer' AND until IS NULL
+        AND gave.kind = 'revoked' AND gave.moment >= since AND got.consumer <> gave.consumer
+),
+waiting AS (
+    SELECT unsaid."group", consumer AS who, since, heard, location
+    FROM unsaid
+    LEFT JOIN vanished USING ("group", consumer)
+    ANTI JOIN done USING ("group", consumer)
+    WHERE protocol = 'consumer' AND until IS NULL AND coalesce(gone <= since, true)
+    UNION ALL
+    SELECT granted."group", member, since, last.heard, location
+    FROM granted
+    LEFT JOIN gone USING ("group", member)
+    WHERE last.heard IS NOT NULL AND coalesce(gone.moment < since, true)
+)
+SELECT
+    "group",
+    unnest(min_by(
+        {who: who, since: since, heard: coalesce(heard, since), location: location},
+        -- Who is heard of says more.
+        {silent: coalesce(heard, since) - since < getvariable('settle'), since: since, who: who}
+    ))
+FROM waiting
+WHERE end_of("group") - since >= getvariable('settle')
+GROUP BY "group";
 
 -- What happened to each group as a group, in order. Lines of one file are in its order; which of two files was first
 -- at one instant nobody knows.

@@ -95,7 +95,9 @@ COLUMNS = (
     EventColumn("line", "long", True),  # from 1
     EventColumn("protocol", "text"),  # "consumer" of members whose epoch is their own (KIP-848)
     EventColumn("members", "int"),  # how many the generation has, where that is said
-    EventColumn("heard", "long"),  # of JOINED and SYNCED: see `settling`
+    EventColumn(
+        "heard", "long"
+    ),  # until when its consumer, or the coordinator of one that is to revoke, is heard of
 )
 """One row for each event and partition. An event about no partition is one row with null in its place."""
 
@@ -126,4 +128,5 @@ class EventRow(NamedTuple):
     protocol: str | None = None
     members: int | None = None
     heard: int | None = None
-    """Last time of its consumer before that is told anew, where no line says all that it owns until then."""
+    """Of JOINED and SYNCED the last time of the consumer before it is told anew, where no line says all that
+    it owns until then; of GRANTED that of the coordinator, where the member is to revoke something."""

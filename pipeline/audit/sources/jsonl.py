@@ -57,7 +57,7 @@ def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
     except NoPartition:
         raise NotOurs("a partition that is not topic-number") from None
     who = at, kind, group, consumer, member, instance, generation
-    where = host, NAME, file, line, protocol, None
+    where = host, NAME, file, line, protocol, None, ""
     return [
         LineRow._make((*who, topic, partition, detail, None, "", "", *where))
         for topic, partition in parts or _NOTHING

@@ -64,12 +64,15 @@ SESSION = "session"
 ALIVE = "alive"
 """The last line that a consumer writes to a file, of no interest but for its time."""
 
+DONE = "done"
+"""A member of the consumer protocol owns what it was told to, and tells the coordinator so."""
+
 NAMED = "named"
 """The line names the group that the lines around it are of."""
 
 MARKS = (
     *(REBOOTSTRAPPING, OVERDUE, LOSING, RELEASE, EXCHANGED, EPOCH, TARGETED),
-    *(SHARED, TASKS, HOLDS, KEEPS, DROPS, REJOINS, LEAVES, LOSES, FETCHES, SESSION, NAMED, ALIVE),
+    *(SHARED, TASKS, HOLDS, KEEPS, DROPS, REJOINS, LEAVES, LOSES, FETCHES, SESSION, NAMED, ALIVE, DONE),
 )
 """What lines say that is no event, and changes what later lines mean."""
 

@@ -15,6 +15,7 @@ from rebalance_verifier.pipeline.audit.sources.fields import FieldSource
 from rebalance_verifier.pipeline.audit.sources.heads import Heads
 from rebalance_verifier.pipeline.audit.sources.loggers import (
     ALIVE,
+    BROKER,
     EXCHANGED,
     KAFKAJS,
     LOGGED,
@@ -172,6 +173,7 @@ class Speaker(NamedTuple):
     group: str | None
     client: str | None
     instance: str | None
+    coordinator: str
 
 
 def _quick_sources(sources: Sequence[Source | FieldSource]) -> list[QuickSource]:
@@ -232,8 +234,8 @@ class LineParser:
         self._heads = Heads(zone, self._at, sorted(earlier))
         self._speakers: dict[str, Speaker | None] = {}
         self._idle: deque[str] = deque(maxlen=50)
-        self._alive: dict[tuple[str, str, str | None, str], LastLine] = {}
-        """Source, client, group and process -> the last line of this file that is of no interest."""
+        self._alive: dict[tuple[str, str | None, str | None, str, str], LastLine] = {}
+        """Source, client, group, coordinator and process -> the last line of this file of no interest."""
         self._passed = 0
 
     def content(
@@ -298,7 +300,8 @@ class LineParser:
         )
         group = group or speaker.group
         if kind is None:
-            self._says_more(source.name, speaker.client, speaker.group, LastLine(at, "", name, host, number))
+            last = LastLine(at, "", name, host, number)
+            self._says_more(source.name, speaker.client, speaker.group, speaker.coordinator, last)
             return True
         if group == "null":  # see `_logged`
             return True
@@ -316,6 +319,7 @@ class LineParser:
             number,
             protocol,
             members,
+            speaker.coordinator,
         )
         if kind in _IN_TWO:
             self._add(_new(LineRow, (*before, member, instance, generation, None, None, *where)), parts)
@@ -340,7 +344,10 @@ class LineParser:
         if source and not telling and found and not found["head"] and found.end() == len(text):
             head = captures(found)
             client = head.get("client") or source.client or None
-            self._speakers[text] = Speaker(source, head.get("group"), client, head.get("instance"))
+            coordinator = text.strip() if source.name == BROKER.name else ""
+            self._speakers[text] = Speaker(
+                source, head.get("group"), client, head.get("instance"), coordinator
+            )
         return self._speakers[text]
 
     def _guarded(
@@ -495,7 +502,9 @@ class LineParser:
                 self._pass(f"{wrapped.when} {wrapped.text}" if wrapped.when else wrapped.text)
                 name, host = wrapped.origin.name, wrapped.origin.host
                 last = LastLine(before[-BEFORE:], wrapped.when, name, host, number)
-                self._says_more(source.name, meaning.client, meaning.group, last)
+                self._says_more(
+                    source.name, meaning.client, meaning.group, _coordinator(source, wrapped.text), last
+                )
                 return True
             if any('"' in name for name in (meaning.group, meaning.client, meaning.member) if name):
                 raise NotRead(QUOTED)
@@ -547,7 +556,7 @@ class LineParser:
                         file,
                         number,
                     ),
-                    *(meaning.protocol, meaning.members),
+                    *(meaning.protocol, meaning.members, _coordinator(source, wrapped.text)),
                 )
             ),
             meaning.parts,
@@ -574,18 +583,21 @@ class LineParser:
             return text[:begins], meaning
         return _understood(source, wrapped)
 
-    def _says_more(self, source: str, client: str | None, group: str | None, line: LastLine) -> None:
-        """Note that a client writes on: of its lines of no interest the last one is kept."""
-        if client and group != "null":
-            self._alive[source, client, group, line.name] = line
+    def _says_more(
+        self, source: str, client: str | None, group: str | None, coordinator: str, line: LastLine
+    ) -> None:
+        """Note that a client or a coordinator writes on: of its lines of no interest the last one is kept."""
+        if (client and group != "null") or coordinator:
+            self._alive[source, client, group, coordinator, line.name] = line
 
     def _end_of_lives(self, file: str, stream: str) -> None:
         """Add a row for the last line of each client in a file that is of no interest but for its time."""
-        for (source, client, group, name), line in self._alive.items():
+        for (source, client, group, coordinator, name), line in self._alive.items():
             at = line.at if isinstance(line.at, int) else self._at(line.at, line.when)
             if at is not None:
                 row = LineRow(at, ALIVE, group, client, source=source, file=file, line=line.number)
-                self.rows.append(row._replace(origin=name, stream=stream, host=line.host or name or stream))
+                row = row._replace(origin=name, stream=stream, host=line.host or name or stream)
+                self.rows.append(row._replace(coordinator=coordinator))
         self._alive.clear()
 
     def _add(self, row: LineRow, parts: list[EventPart]) -> None:
@@ -633,6 +645,15 @@ class LineParser:
             return at
         quarters, off = divmod(abs(around - at) + 60_000_000, 900_000_000)
         return around if 1 <= quarters <= 56 and off <= 120_000_000 else at
+
+
+_COORDINATOR = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:?")
+
+
+def _coordinator(source: Source | FieldSource, text: str) -> str:
+    """Return which coordinator writes a broker's line."""
+    found = _COORDINATOR.search(text) if source.name == BROKER.name else None
+    return found[0] if found else ""
 
 
 def _understood(source: Source | FieldSource, wrapped: Wrapped) -> tuple[str, Meaning | None]:

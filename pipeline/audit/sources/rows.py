@@ -30,6 +30,8 @@ class LineRow(NamedTuple):
     line: int = 0
     protocol: str | None = None
     members: int | None = None
+    coordinator: str = ""
+    """Of a broker's line: the partition of offsets whose coordinator writes it."""
 
 
 class MalformedLine(NamedTuple):

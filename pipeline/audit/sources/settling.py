@@ -20,6 +20,8 @@ from rebalance_verifier.pipeline.audit.sources.events import EventRow, Kind
 from rebalance_verifier.pipeline.audit.sources.holdings import CHANGES, spelled_out
 from rebalance_verifier.pipeline.audit.sources.loggers import (
     ALIVE,
+    BROKER,
+    DONE,
     EPOCH,
     HOLDS,
     LOGGED,
@@ -120,6 +122,8 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
     clients: set[LoggedClient] = set()
     releases = [row for row in running if row.kind == RELEASE]
     apart: dict[str, str] = {}
+    spoke: dict[str, int] = {}  # coordinator -> until when it writes lines
+    granted: list[tuple[EventRow, str]] = []
     of_client: dict[str, list[LineRow]] = defaultdict(list)
     for row in rows:
         if row.kind == RELEASE:
@@ -127,12 +131,21 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         elif row.kind in _APART and row.group:
             apart[row.group] = row.kind
         elif row.source == jsonl.NAME:  # all is in the line
-            events.append(EventRow._make((*row[:10], *row[13:], None)))
+            events.append(EventRow._make((*row[:10], *row[13:19], None)))
         elif row.client is not None:
             of_client[row.client].append(row)
+        elif row.kind == ALIVE:
+            spoke[row.coordinator] = max(row.at, spoke.get(row.coordinator, row.at))
         elif row.group:
-            events.append(_event(row, row.kind, row.group, None, row.host))
+            if row.source == BROKER.name:
+                spoke[row.coordinator] = max(row.at, spoke.get(row.coordinator, row.at))
+            event = _event(row, row.kind, row.group, None, row.host)
+            if row.kind == Kind.GRANTED and row.detail == _UNREVOKED:
+                granted.append((event, row.coordinator))
+            else:
+                events.append(event)
             clients.add(LoggedClient(row.group, None, row.source, _release(releases, row), None))
+    events += [event._replace(heard=spoke[coordinator]) for event, coordinator in granted]
     notes = [Note(APART, group, "", f"{group} {_APART[kind]}") for group, kind in sorted(apart.items())]
     for client, of_one in sorted(of_client.items()):
         several = sorted(_same_names(of_one), key=_in_order)
@@ -144,9 +157,13 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
             if all(row.kind == ALIVE for row in own):
                 continue
             notes += _set_back(name, own)
-            events += reversed([*_heard(reversed([*_filled(name, spelled_out(own))]))])
+            events += _heard([*_filled(name, spelled_out(own))])
             clients |= _clients(name, own, releases)
     return SettledRows(events, notes, sorted(clients, key=str))
+
+
+_UNREVOKED = "UNREVOKED_PARTITIONS"
+"""State of a member that is to give partitions away, and has not acknowledged that yet."""
 
 
 def _same_names(rows: list[LineRow]) -> list[LineRow]:
@@ -238,6 +255,7 @@ def _event(
         line,
         _,
         members,
+        _,
     ) = row
     if own is None:
         own = member
@@ -539,6 +557,7 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         if row.kind not in _ABOUT_PARTITIONS or row.protocol:
             several = _turned(row, before)
             if several is None:
+                yield _event(row, ALIVE, mine, consumer, row.host)
                 continue
             row, starts = several
             if starts:
@@ -554,31 +573,36 @@ def _filled(consumer: str, rows: Sequence[LineRow]) -> Iterable[EventRow]:
         yield _event(row, kind, mine, consumer, row.host, before.generation, member, before.protocol)
 
 
-def _heard(events: Iterable[EventRow]) -> Iterator[EventRow]:
+def _heard(events: Sequence[EventRow]) -> Iterator[EventRow]:
     """Yield the events of a consumer, the last one first, with what says that its log breaks off.
 
-    A consumer is told its share, and then says what it is. Where no line does, its log may be cut off there:
-    then it counts up to when the consumer is heard of after that, ``heard``.
+    A consumer is told its share, and then says that it owns that, or why not. Where no line does, ``heard``
+    says until when it writes anything: there its log may be cut off. Nothing is known of a member of the
+    consumer protocol that never says so: its transitions are not logged.
     """
+    transits = DONE in {event.kind for event in events}
     latest: dict[str, int] = {}
     complete: set[str] = set()
-    for event in events:
+    for event in reversed(events):
         at, kind, group = event[:3]
         last = latest.setdefault(group, at)
-        if kind == Kind.ASSIGNED:
-            if event.source not in PIECEWISE:
-                complete.add(group)
+        if kind == DONE or (kind == Kind.ASSIGNED and event.source not in PIECEWISE):
+            complete.add(group)
         elif kind in _TURNS:
-            if kind in _JOINS and group not in complete:
+            begins = kind in _JOINS and not (event.protocol and event.detail in _NOTHING_TO_DO)
+            if begins and group not in complete and (transits or not event.protocol):
                 event = event._replace(heard=last)
             complete.discard(group)
             if kind in _GOES:
                 latest[group] = at
             else:
                 del latest[group]
-        if kind != ALIVE:
+        if kind not in (ALIVE, DONE):
             yield event
 
+
+_NOTHING_TO_DO = (EPOCH, "STABLE")
+"""Details of joins with which a member of the consumer protocol is not told to own anything else."""
 
 _ABOUT_PARTITIONS = frozenset({Kind.ASSIGNED, Kind.REVOKED, Kind.LOST, Kind.PLANNED})
 _GOES = frozenset({Kind.CLOSED, Kind.LEAVING, Kind.RESET})
@@ -605,7 +629,7 @@ def _turned(row: LineRow, before: _Before) -> tuple[LineRow, bool] | None:
     if row.kind == EPOCH:
         if before.epoch == (row.member, row.generation):
             return None
-        row = row._replace(kind=Kind.SYNCED if before.epoch else Kind.JOINED)
+        row = row._replace(kind=Kind.SYNCED if before.epoch else Kind.JOINED, detail=EPOCH)
         before.epoch = row.member, row.generation
     elif row.kind in _OUTSIDE:
         before.epoch = None

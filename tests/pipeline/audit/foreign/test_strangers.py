@@ -238,7 +238,7 @@ INCOMPLETE = {
 @pytest.mark.parametrize("log", INCOMPLETE.values(), ids=INCOMPLETE)
 def test_the_first_line_says_whose_logs_are_missing(log, tmp_path):
     found = audited({"a.log": log}, tmp_path)
-    missing = "the logs of 2 of the 3 members of group orders are missing"
+    missing = "the logs of 2 of the 3 members of group orders are missing or cut short"
     assert found.verdict is Verdict.INCONCLUSIVE
     assert headline(found) == f"INCONCLUSIVE  not judged: {missing}"
     assert render(found).startswith(headline(found))
@@ -255,4 +255,4 @@ def test_a_violation_does_not_hide_that_logs_are_missing(tmp_path):
     told = [one for one in told_by(Story(steps), librdkafka) if one.member != "c"]
     found = audited(files(told), tmp_path)
     assert found.verdict is Verdict.VIOLATION
-    assert headline(found).endswith("; the log of 1 of the 3 members of group orders is missing")
+    assert headline(found).endswith("; the log of 1 of the 3 members of group orders is missing or cut short")
