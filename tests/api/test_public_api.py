@@ -155,6 +155,7 @@ def test_nothing_is_printed_or_written(here: Path, capfd: pytest.CaptureFixture[
 # -- what an answer is ---------------------------------------------------------------------------------
 
 
+@pytest.mark.nightly
 def test_an_answer_is_true_where_it_is_conformant_only(tmp_path: Path):
     empty = tmp_path / "empty.log"
     empty.write_text("nothing of a consumer\n")
@@ -181,7 +182,7 @@ def test_a_finding_is_a_trace_that_the_command_plays_again(rebalance, monkeypatc
         "class Twice:\n    promises = ()\n    def assign(self, cluster, group):\n"
         "        return {m: [p for p in cluster.partitions() if p.topic in group[m].topics] for m in group}\n"
     )
-    answers = [api.check("mine:Twice", profile="smoke"), api.explore("dynamic", **BROKEN)]
+    answers = [api.check("mine:Twice", profile="smoke", fail_fast=True), api.explore("dynamic", **BROKEN)]
     for answer in answers:
         finding = answer.findings[0]
         assert (finding.level, finding.certain, finding.gates) == ("safety", True, True)

@@ -69,6 +69,7 @@ def test_what_ci_found_is_replayed_where_the_package_is_below_src(artifact: Path
     assert (code, "Kip429Leader4Violation" in text) == (1, True), text
 
 
+@pytest.mark.nightly
 def test_a_test_of_it_finds_what_pytest_finds(artifact: Path, tmp_path: Path) -> None:
     mine = project(tmp_path, "lib")
     shutil.copy(artifact, mine / "found.json")

@@ -188,7 +188,7 @@ def test_both_engines_and_exact_say_the_same(rebalance):
     assert documents[0]["verdict"] == "conformant"
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_symmetry_gives_the_verdict_without_liveness(rebalance):
     ran = rebalance(*SMALL, "--symmetry", "--format", "json")
     document = json.loads(ran.out)

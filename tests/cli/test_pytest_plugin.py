@@ -140,7 +140,7 @@ def test_known_failures_xfail_and_needless_entries_fail(tmp_path: Path) -> None:
     assert {name for name, word in outcomes(stale).items() if word == "FAILED"} == {"search/complete"}
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_options_may_stand_in_the_ini_file(tmp_path: Path) -> None:
     (tmp_path / "known.txt").write_text("kip429/**  # https://example.org/1\n")
     (tmp_path / "pytest.ini").write_text(
@@ -156,7 +156,7 @@ def test_options_may_stand_in_the_ini_file(tmp_path: Path) -> None:
     assert list((tmp_path / "out" / "failures").glob("*.json"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_an_object_is_judged_in_this_process(tmp_path: Path) -> None:
     (tmp_path / "test_it.py").write_text(
         "import os\n"

@@ -112,6 +112,7 @@ def test_the_first_lines_say_of_which_group(rebalance, given, about, other):
         assert about in one.read_text(), one
 
 
+@pytest.mark.nightly
 def test_a_plan_is_about_what_is_released(rebalance):
     """As specified members may go over at any time, and as released two of them own a partition then."""
     argv = ("upgrade", "--from", "cooperative-sticky", "--to", "consumer", "--path", "online")

@@ -64,6 +64,7 @@ def test_every_stage_of_a_migration_is_seen(name: str) -> None:
     assert {"upgrade of a group that is stable", "downgrade while partitions move"} <= seen
 
 
+@pytest.mark.nightly
 def test_members_of_both_kinds_that_are_alike_have_orbits() -> None:
     setup = SCENARIOS["migration-upgrade"].setup(ScenarioSize(faults=(), budget=0))
     built, clauses = machine(setup), rules(setup)

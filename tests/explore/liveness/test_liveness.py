@@ -184,6 +184,7 @@ def test_a_step_that_changes_nothing_and_need_not_be_taken_keeps_no_orbit_from_s
     assert by_orbits(machine, until(0))
 
 
+@pytest.mark.nightly
 def test_what_settles_by_orbits_settles():
     said = Counter[tuple[bool, bool]]()
     for seed in range(300):

@@ -213,7 +213,7 @@ def caught(comparison, one, scenario):
     compare._save(comparison, one)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_catches_one_is_asked_of_all(comparison, monkeypatch):
     """A search that finds nothing by itself: the counterexample comes from another target."""
     columns = (TargetColumn(spec="cooperative-sticky+no_withhold", label="a"), COLUMNS[1], COLUMNS[0])
@@ -257,7 +257,7 @@ def test_a_cell_is_red_if_each_play_is_and_unknown_if_some_are(comparison, repea
     assert marks == [CellMark.BROKEN, CellMark.UNKNOWN, CellMark.HOLDS]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_smallest_counterexample_stands_behind_a_cell_whoever_was_first(comparison, monkeypatch):
     monkeypatch.setattr(compare, "probes", lambda: ())
     [small] = [p.scenario for p in QUICK if p.switch == "max_generation_only"]
@@ -343,7 +343,7 @@ def test_an_interrupt_keeps_what_is_done(comparison, monkeypatch):
     assert all(one.searched for one in compare.run(comparison))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_another_comparison_in_the_same_place_is_refused(comparison):
     compare.run(comparison)
     other = TargetComparison(columns=COLUMNS, directory=comparison.directory, plan=TINY, call_seconds=3.0)

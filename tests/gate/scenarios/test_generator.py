@@ -71,6 +71,7 @@ print(digest.hexdigest())
 """
 
 
+@pytest.mark.nightly
 def test_equal_seeds_give_equal_scenarios_under_any_hash_seed():
     digests = {
         subprocess.run(

@@ -73,7 +73,7 @@ def test_one_that_is_right_passes(mode: str, own: str) -> None:
     assert result.missed == ()
 
 
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(("mode", "clause"), [("forgets", "task/1"), ("twice", "task/2")])
 def test_a_mistake_that_kafka_accepts_is_found_small(mode: str, clause: str, own: str) -> None:
     found = broken(judged(f"{own}?mode={mode}"))

@@ -171,8 +171,7 @@ def test_templates_agree_with_each_other(template: dict[str, list[str]]):
 # --- JavaScript ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(("client", "args"), [("kafkajs", ()), ("platformatic", ("roundrobin",))])
 def test_round_robin_in_javascript_forgets_who_subscribes(programs: Programs, client: str, args: tuple[str]):
     """tulios/kafkajs#1679; the other has the same."""

@@ -347,8 +347,7 @@ def test_the_smaller_steps_are_more():
     assert counts[0] > 2 * counts[1]
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("fault", tiered(_ONE_FAULT, {"crash", "late request", "failover"}))
 def test_both_sizes_of_steps_agree_on_each_fault(fault: str):
     fine, atomic = (setup(2, 2, faults=(fault,), steps=steps) for steps in ("fine", "atomic"))

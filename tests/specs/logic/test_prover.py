@@ -398,8 +398,7 @@ def test_the_clause_of_the_newest_claim_is_for_what_others_have():
     assert text[-1] == ("broken", "offered what nobody else has, for M=A1, N=B1, L=A1, P=t-0")
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("clause", "broken"), [("once", "offered once"), ("held_back", "offered what nobody else has")]
 )

@@ -585,14 +585,14 @@ def test_tlc_finds_what_does_not_hold(tmp_path):
     assert "Invariant AtHome is violated" in run(tmp_path, wrong, SIZES, MODEL_OF_TOY)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_tlc
 def test_tlc_checks_the_axioms(tmp_path):
     output = run(tmp_path, toy(axioms={"wrong": lt(none, G)}), SIZES, MODEL_OF_TOY)
     assert re.search(r"Assumption line \d+.* is false", output)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @needs_tlc
 def test_fair_behaviours_are_understood(tmp_path):
     export = toy(actions=ACTIONS[:1], invariants={})

@@ -131,6 +131,7 @@ def test_however_a_claim_came_about_it_is_one_cause():
     assert len(found[0].broken) > len(broken) // 2
 
 
+@pytest.mark.nightly
 def test_a_cause_that_is_expected_is_not_made_small():
     judged = Judged("kip429/leader/5", reference("cooperative-sticky"), any_of(repeated, racked))
     broken = judged.breaking(WAYS)

@@ -405,7 +405,7 @@ def test_a_leader_decides_as_well_as_the_model() -> None:
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_leaving_out_comes_to_the_same_cause() -> None:
     wrong = setup(releases=CodeReleases(coordinator=RELEASE, consumers=("2.8.0",)))
     built = machine(wrong)

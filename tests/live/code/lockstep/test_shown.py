@@ -86,7 +86,7 @@ def test_what_was_mended_is_shown_before_and_absent_since():
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_where_there_are_no_such_groups_nothing_is_observed():
     found = observe_served({"x": SERVED_SHOWN["overtaken_heartbeat_believed"]}, ("3.9.1", NEWEST), NEWEST)
     assert (found.part, found.releases, found.other) == (SERVED, (NEWEST,), NEWEST)

@@ -182,6 +182,7 @@ def test_three_members_two_partitions_one_fault_of_any_kind():
 
 
 @pytest.mark.slow
+@pytest.mark.covering
 @pytest.mark.parametrize("name", ["alone", "dynamic", "static alone"])
 def test_the_explorer_finds_as_many_states_and_steps(name):
     """The engines of ``explore`` share nothing with this search but the model."""
@@ -199,8 +200,7 @@ def test_an_id_that_something_late_names_is_not_given_again():
 # -- random runs -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.covering
+@pytest.mark.nightly
 @pytest.mark.parametrize("name", ["dynamic", "static", "mixed-failover"])
 def test_random_runs(name):
     holds(check_walks(group(name, 3, 3, 6, naming="given"), seed=1, count=1000))
