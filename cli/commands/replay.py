@@ -313,6 +313,10 @@ def _on_clients(options: argparse.Namespace, paths: Sequence[Path]) -> Iterator[
                         raise ValueError(
                             f"{path} is a run of Kafka Streams, whose stores --on does not play: leave it out"
                         )
+                    if saved.setup.has_patterns and saved.setup.protocol == "classic":
+                        raise ValueError(
+                            f"{path} has members that subscribe by pattern, --on plays names: leave it out"
+                        )
                     if isinstance(on, ClientProfile):
                         refuse_protocol("replay --on CLIENT", saved.setup.protocol)
                     with staged(options, f"replaying {path} on {options.on}"):

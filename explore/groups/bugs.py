@@ -64,8 +64,13 @@ class Shown:
 SHOWN: Mapping[str, Shown] = {switch: Shown(switch=switch, **row) for switch, row in table(__file__).items()}
 """Where each switch shows, by switch."""
 
-CLASSIC_SHOWN: Mapping[str, Shown] = {s: shown for s, shown in SHOWN.items() if shown.protocol == CLASSIC}
-"""Those that show in a group of the classic protocol."""
+CLASSIC_SHOWN: Mapping[str, Shown] = {
+    s: shown
+    for s, shown in SHOWN.items()
+    if shown.protocol == CLASSIC and not SCENARIOS[shown.scenario].patterns
+}
+"""Those that show in a group of the classic protocol whose members subscribe by name: the logic has no
+others, nor are they played on Kafka's code."""
 
 SERVED_SHOWN: Mapping[str, Shown] = {
     s: shown for s, shown in SHOWN.items() if shown.protocol == CONSUMER and shown.clause != LASSO

@@ -13,7 +13,7 @@ from rebalance_verifier.base.reading import Unreadable, toml_of
 from rebalance_verifier.base.text import cut
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, UNIFORM, NamedScenario, ScenarioError
 from rebalance_verifier.model.assignors import NAMES
-from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION, POLICIES
+from rebalance_verifier.model.group.setup import CLASSIC, MIGRATION, POLICIES
 from rebalance_verifier.model.protocols import FAULTS
 
 BASE = "like"
@@ -77,11 +77,8 @@ def _without_effect(made: NamedScenario, given: Mapping[str, Any]) -> Iterator[t
         yield "lowers", "lowers group.max.size, which there is with crowded = 1 or more"
     if made.crowded >= max(made.members, 1):
         yield "crowded", f"{made.crowded} of {made.members} members: one at least has to fit in"
-    if made.patterns and made.protocol.name != CONSUMER:
-        yield (
-            "patterns",
-            f"of consumer groups only: write lists = [[{_toml(UNIFORM[0])}]], or patterns = false",
-        )
+    if made.patterns and made.protocol.name == MIGRATION:
+        yield "patterns", "of groups of one protocol only: write patterns = false, or lists without uniform"
     if made.patterns and not (made.topics > 1 and made.spare):
         yield "patterns", "a topic is not there at first: write topics = 2 or more, and spare = 1 or more"
     if made.apart and made.topics < 2:

@@ -151,7 +151,7 @@ class NamedScenario:
                 f"scenario {self.name}: {self.topics} topics, {self.spare} spare partitions: "
                 "at least 1 and at most 40 are possible"
             )
-        if partitions < self.topics:
+        if partitions < self.topics - self.patterns:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
@@ -364,6 +364,9 @@ _TABLE = (
         spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
     NamedScenario(name="growing-eager", sentence="the same for EAGER members", members=2, partitions=1,
         lists=((EAGER,),), spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
+    NamedScenario(name="patterns", sentence="members that subscribe by pattern, each of which has to see a "
+        "topic that appears", members=2, partitions=1, topics=2, spare=1, patterns=True,
+        faults=("resubscribe", "topic grows", "topic deleted", "disconnect")),
     NamedScenario(name="crowded", sentence="one member more than group.max.size", members=3, partitions=2,
         crowded=1),
     NamedScenario(name="static-crowded", sentence="the same for static members, who keep their place",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from rebalance_verifier.model.classic.callbacks import (
+    drop,
     expelled,
     joined,
     leave_prepare,
@@ -35,6 +36,8 @@ from rebalance_verifier.model.group.parts import (
     GroupState,
     Life,
     MemberState,
+    Parts,
+    Topics,
 )
 from rebalance_verifier.model.group.setup import MemberContext
 from rebalance_verifier.model.machine import Outcome
@@ -55,17 +58,39 @@ def enforce_rebalance(me: MemberContext, budget: int, member: Member) -> Iterato
 
 
 def resubscribe(me: MemberContext, budget: int, member: Member) -> Iterator[Outcome]:
-    """``subscribe()`` with other topics."""
-    if works(member) and member.topics:
-        for topics in me.consumer.subscriptions:
-            if topics != member.topics:
-                yield Outcome((budget - 1, member._replace(topics=topics)), f"topics {topics}")
+    """``subscribe()`` with other topics, or by a pattern, which is matched with what the member knows."""
+    if works(member) and member.subscribes:
+        for names, pattern in me.consumer.choices:
+            topics = matched(me, names, pattern, member.view)
+            if (topics, pattern) != (member.topics, member.pattern):
+                choice = f"topics {names}{f' pattern {pattern}' if pattern else ''}"
+                yield Outcome((budget - 1, member._replace(topics=topics, pattern=pattern)), choice)
+
+
+def matched(me: MemberContext, names: Topics, pattern: Topics, view: Parts) -> Topics:
+    """Return the topics of a subscription: those that are named, and those that match and are known."""
+    return Topics(names | me.setup.matching(pattern, view))
 
 
 def refresh(me: MemberContext, member: Member, cluster: ClusterState) -> Iterator[Outcome]:
     """The metadata of the member becomes that of the cluster."""
     if member.life is Life.UP and (member.view, member.view_moved) != cluster:
-        yield Outcome((member._replace(view=cluster.parts, view_moved=cluster.moved),))
+        after = member._replace(view=cluster.parts, view_moved=cluster.moved)
+        yield Outcome((_matched_again(me, after) if member.pattern else after,))
+
+
+def _matched_again(me: MemberContext, member: Member) -> Member:
+    """Return a member whose pattern is matched with its new metadata (``maybeUpdateSubscriptionMetadata``):
+    other topics make it join again. By mistake it is matched once, or what matches no more is owned no more,
+    which no listener hears."""
+    decisions = me.config(member.stage).decisions
+    if "pattern_matched_once" in decisions:
+        return member
+    [names] = {names for names, pattern in me.consumer.choices if pattern == member.pattern}
+    topics = matched(me, names, member.pattern, member.view)
+    if "subscription_drops_owned" in decisions:
+        member = drop(member, me.config(member.stage), member.owned & ~me.setup.parts(topics))
+    return member._replace(topics=topics)
 
 
 def leave(
@@ -128,7 +153,7 @@ def unsubscribe(
     me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray, group: Group, records: Records
 ) -> Iterator[Outcome]:
     """``unsubscribe()``; the application may subscribe again."""
-    if works(member) and member.topics:
+    if works(member) and member.subscribes:
         *after, seen = leave_at_once(me, member, wire, stray, group, records, close=False)
         yield Outcome((budget - 1, *after), seen=tuple(seen))
 
@@ -139,7 +164,7 @@ def unsubscribe_midway(
     """``unsubscribe()`` while a join is under way: the future of the join survives that, and the next one
     waits for the answer to the old. What has not reached the coordinator yet does so before LeaveGroup."""
     waits = member.received is not None or not isinstance(wire, Join | Sync | None)
-    if works(member) and member.topics and waits:
+    if works(member) and member.subscribes and waits:
         after, _, late, group, records, seen = leave_at_once(
             me, member, wire, stray, group, records, close=False
         )
@@ -149,8 +174,10 @@ def unsubscribe_midway(
 
 def subscribe(me: MemberContext, member: Member) -> Iterator[Outcome]:
     """``subscribe()`` after an unsubscribe."""
-    if works(member) and not member.topics:
-        yield Outcome((member._replace(topics=me.consumer.subscriptions[0]),))
+    if works(member) and not member.subscribes:
+        names, pattern = me.consumer.choices[0]
+        topics = matched(me, names, pattern, member.view)
+        yield Outcome((member._replace(topics=topics, pattern=pattern),))
 
 
 def close(
@@ -167,7 +194,7 @@ def close(
 
 def leave_lost(me: MemberContext, budget: int, member: Member, wire: Wire, stray: Stray) -> Iterator[Outcome]:
     """A member leaves and its LeaveGroup is lost: its session has to end."""
-    if works(member) and member.topics:
+    if works(member) and member.subscribes:
         for close in (False, True):
             *after, request, seen = leave(me, member, wire, stray, close=close)
             if request is not None:
@@ -216,9 +243,14 @@ def start(
     What the process before had sent has arrived by then or is lost.
     """
     if member.life in (Life.DOWN, Life.FAILED):
-        topics = me.consumer.subscriptions[0]
+        names, pattern = me.consumer.choices[0]
         fresh = Member(
-            life=Life.UP, stage=member.stage, topics=topics, view=cluster.parts, view_moved=cluster.moved
+            life=Life.UP,
+            stage=member.stage,
+            topics=matched(me, names, pattern, cluster.parts),
+            view=cluster.parts,
+            view_moved=cluster.moved,
+            pattern=pattern,
         )
         yield Outcome((fresh, None, None))
 

@@ -137,7 +137,7 @@ def join_complete(
     config = me.config(member.stage)
     eager = config.eager
     member = member._replace(received=None, prepare=True)
-    if assigned & ~me.setup.parts(member.topics):
+    if assigned & ~me.setup.parts(member.topics | member.pattern):
         return member._replace(rejoin=True), (Noted("assignment of an old subscription ignored"),)
     seen: list[Hashable] = []
     before, believed = member.owned, member.believed

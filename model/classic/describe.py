@@ -212,8 +212,8 @@ class _Scene:
         logged = ", and the log has it all the same" if choice else ""
         special: dict[str, Callable[[], str]] = {
             "start": self._start,
-            "subscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)} again",
-            "resubscribe": lambda: f"{name} subscribes to {self._topics(self._me(self.after).topics)}",
+            "subscribe": lambda: f"{name} subscribes to {self._subscription()} again",
+            "resubscribe": lambda: f"{name} subscribes to {self._subscription()}",
             "join": self._join,
             "commit refused": self._commit_refused,
             "join late": lambda: f"{self._join()}, which is slow",
@@ -250,7 +250,13 @@ class _Scene:
         consumer = self.setup.consumers[self.event.who]
         static = f" as static member i{consumer.instance}" if consumer.instance is not None else ""
         lists = f" with [{', '.join(consumer.stages[me.stage].assignors)}]" if self.setup.mixed else ""
-        return f"{self.name} starts{static}{lists}, subscribed to {self._topics(me.topics)}"
+        return f"{self.name} starts{static}{lists}, subscribed to {self._subscription()}"
+
+    def _subscription(self) -> str:
+        """Return the topics that a member subscribes to, and those that match its pattern."""
+        me = self._me(self.after)
+        pattern = f", by a pattern for {self._topics(me.pattern)}" if me.pattern else ""
+        return self._topics(me.topics) + pattern
 
     def _join(self) -> str:
         wire, me = self._wire(self.after), self._me(self.after)

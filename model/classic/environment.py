@@ -57,7 +57,7 @@ def late_leave(
     So it is with ``leaveGroupOnClose=false`` too, where the session ends in its place.
     """
     under_way = (wire,) if isinstance(wire, Join | Sync) else ()
-    if works(member) and member.topics:
+    if works(member) and member.subscribes:
         for close in (False, True):
             after, then, late, request, seen = leave(me, member, wire, stray, close=close)
             if request is not None:

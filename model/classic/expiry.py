@@ -50,7 +50,7 @@ def belongs(member: Member, wire: Wire, record: MemberRecord) -> bool:
 
 def able(member: Member, wire: Wire, record: MemberRecord) -> bool:
     """Check whether the owner of ``record`` can still join and sync in time."""
-    return works(member) and bool(member.topics) and belongs(member, wire, record)
+    return works(member) and member.subscribes and belongs(member, wire, record)
 
 
 def session(

@@ -163,7 +163,7 @@ def commits(me: MemberContext, m: Member, stray: Stray, group: Group, records: R
 
 def settled(setup: Setup, me: Member, wire: Wire, group: Group, records: Records) -> str:
     """Return what this slot has left to do, "" if nothing."""
-    if me.life in (Life.DOWN, Life.FAILED) or (me.life is Life.UP and not me.topics):
+    if me.life in (Life.DOWN, Life.FAILED) or (me.life is Life.UP and not me.subscribes):
         return "still in the group" if records else ""
     if me.life is Life.PAUSED:
         return "paused"
@@ -224,7 +224,7 @@ def _share(setup: Setup, m: Member, records: Records) -> tuple[Parts, Parts, Par
         kept = [m.owned | (r.assigned or 0) for r in mine]
         blind = m.life is Life.HUNG and m.watch is not None
         return union(kept), Parts(0), Parts(0), Parts(0), blind
-    return m.owned, setup.parts(m.topics), m.watch or Parts(0), setup.parts(m.watched), False
+    return m.owned, setup.parts(m.topics | m.pattern), m.watch or Parts(0), setup.parts(m.watched), False
 
 
 # -- symmetry ------------------------------------------------------------------------------------------

@@ -67,7 +67,7 @@ from rebalance_verifier.model.machine import Action, Fairness, Footprint, Outcom
 
 def wants_to_join(me: MemberContext, member: Member) -> bool:
     """``rejoinNeededOrPending``: asked for, other subscription, or other metadata at the leader."""
-    if not member.topics:
+    if not member.subscribes:
         return False
     watched = (member.view & me.setup.parts(member.watched), member.view_moved)
     changed = member.watch is not None and (member.watch, member.watch_moved) != watched

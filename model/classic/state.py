@@ -46,6 +46,8 @@ class Member(NamedTuple):
     ``noise``: the order of its metadata bytes. ``stuck``: its poll makes no progress any more. Of Kafka
     Streams: ``copies`` is from its last assignment, ``caught_up`` the tasks of which it has a store that has
     caught up.
+
+    ``pattern`` are the topics that match its pattern, there or not: of these ``topics`` has those it knows.
     """
 
     life: Life = Life.DOWN
@@ -74,6 +76,12 @@ class Member(NamedTuple):
     watch_moved: bool = False
     copies: Copies = NO_COPIES
     caught_up: Parts = NOTHING
+    pattern: Topics = Topics(0)
+
+    @property
+    def subscribes(self) -> bool:
+        """Check whether its application has subscribed to anything."""
+        return bool(self.topics | self.pattern)
 
 
 # -- what is sent --------------------------------------------------------------------------------------

@@ -196,6 +196,8 @@ def _settles(setup: Setup, cluster: int, group: GroupState, *views: object) -> b
             return False  # owns what does not exist any more
         watches.append((share[2], share[3]))
         blind = blind or share[4]
+    if setup.has_patterns:  # that a topic comes is seen by whoever subscribes by pattern
+        wanted &= setup.parts(setup.matching((1 << len(setup.topics)) - 1, cluster))
     watched = any(scope & wanted == wanted and seen & wanted == cluster & wanted for seen, scope in watches)
     return not cluster & wanted & ~owned and (watched or blind or not wanted)
 
@@ -317,12 +319,14 @@ def most_rounds(setup: Setup) -> int:
     that moves partitions again. Equal and unequal subscriptions, racks and static members change nothing
     in this: the assignor settles who gets what in one round (``model/assignors/flow.py``), and the round
     after it only hands over. The bound is met in small groups
-    (``tests/explore/groups/test_named_scenarios.py``).
+    (``tests/explore/groups/test_named_scenarios.py``). Where members subscribe by pattern, each sees by
+    itself that a topic comes or goes, and starts one.
     """
     members, partitions = len(setup.consumers), sum(setup.topics).bit_count()
+    each_sees = members * setup.budget if setup.has_patterns else 0
     if all(stage.eager for consumer in setup.consumers for stage in consumer.stages):
-        return members + 2 * setup.budget
-    return members + min(members, partitions) - 1 + (3 if members > 1 else 2) * setup.budget
+        return members + 2 * setup.budget + each_sees
+    return members + min(members, partitions) - 1 + (3 if members > 1 else 2) * setup.budget + each_sees
 
 
 def _bounded(setup: Setup) -> Iterator[Bounded]:

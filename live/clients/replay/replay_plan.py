@@ -141,8 +141,13 @@ class ReplayStep:
 def replay_plan(run: SavedRun) -> tuple[Setup, list[ReplayStep]]:
     """Return the fine setup and the steps of a saved run.
 
-    Raises CannotHappenError where the model does not allow the trace.
+    Raises CannotHappenError where the model does not allow the trace, ValueError where members subscribe by
+    pattern.
     """
+    if run.setup.has_patterns:
+        raise ValueError(
+            "real consumers are subscribed by name, and members of this run subscribe by pattern"
+        )
     setup = replace(run.setup, steps="fine", budget=PLENTY)
     built = machine(setup)
     steps: list[ReplayStep] = []

@@ -57,6 +57,11 @@ def lockstep_setup(scenario: NamedScenario, size: ScenarioSize, releases: CodeRe
     )
     if scenario.protocol.name != CLASSIC:
         return served_setup(scenario, size, releases)
+    if scenario.patterns:
+        raise ScenarioError(
+            f"{scenario.name} is not walked: Kafka's consumers in a simulation subscribe by name; "
+            "consumer-patterns is, whose patterns are the coordinator's"
+        )
     chosen = scenario.setup(replace(size, naming="given"))
     faults = dict.fromkeys((*chosen.faults, *ALWAYS))
     without = (*NOT_PLAYED, *(() if chosen.racks else ("racks change",)))

@@ -28,7 +28,7 @@ def as_released(setup: Setup, releases: CodeReleases, what: str) -> Setup:
     """
     if setup.has_patterns:
         raise ScenarioError(
-            f"{what}: explore --on has no subscriptions by pattern; `rebalance conform --code` plays them"
+            f"{what}: Kafka's own code is searched with members that subscribe by name, not by pattern"
         )
     if setup.protocol == CLASSIC:
         return setup

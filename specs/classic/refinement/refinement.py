@@ -129,6 +129,9 @@ class Refinement:
     The universe grows as ids and generations come. ``size`` is what it begins with. ``build`` makes the
     machine of the setup: the model's, or one that is to be told from it. What is known of a step is kept for
     the next sample (``anew``), so that many cost little more than what they differ in.
+
+    Raises ValueError where members subscribe by pattern: they take an assignment of a topic that matches and
+    that they know no more.
     """
 
     def __init__(
@@ -138,6 +141,8 @@ class Refinement:
         size: StructureSize = LEAST,
         build: Callable[[Setup], Machine] = machine,
     ) -> None:
+        if setup.has_patterns:
+            raise ValueError("the logic has members of the classic protocol that subscribe by name only")
         self.setup = replace(setup, steps="fine")
         self.spec = spec or _protocol()
         self.numbered = NumberedMachine(build(self.setup))

@@ -57,6 +57,7 @@ GOLDEN = {
     "consumer-connections": (7234, 19712, 17, 11),
     "consumer-topics": (6428, 14664, 17, 10),
     "consumer-anew": (5581, 12954, 17, 10),
+    "patterns": (9818, 19452, 35, 7),
     "consumer-patterns": (26202, 72753, 19, 13),
     "migration": (8601, 21400, 21, 10),
     "migration-lists": (7063, 17780, 19, 9),
