@@ -12,6 +12,7 @@ from rebalance_verifier.live.clients.replay.replay_plan import replay_plan
 from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.search.setups import search_setup
+from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.classic import application, callbacks, member
 from rebalance_verifier.model.classic import state as s
 from rebalance_verifier.model.group.parts import (
@@ -119,7 +120,7 @@ def test_a_topic_that_matches_has_to_be_owned() -> None:
 
 
 def test_what_has_no_patterns_says_so_in_a_line() -> None:
-    now = CodeReleases(coordinator="4.4.0", consumers=("4.4.0",))
+    now = CodeReleases(coordinator=NEWEST, consumers=(NEWEST,))
     with pytest.raises(ScenarioError, match="patterns is not walked"):
         lockstep_setup(SCENARIOS["patterns"], ScenarioSize(), now)
     for name in ("patterns", "consumer-patterns"):
