@@ -54,12 +54,12 @@ class Wrapped(NamedTuple):
 MESSAGES = (
     *("message", "msg", "log", "short_message", "@message", "formattedMessage", "MESSAGE", "line"),
     *("Message", "Content", "textPayload", "body", "Line", "text", "_raw", "@m", "RenderedMessage", "event"),
-    *("content", "LogMessage", "LogEntry"),
+    *("content", "LogMessage", "LogEntry", "@rawstring"),
 )
 TIMES = (
     *("@timestamp", "timestamp", "time", "timeMillis", "ts", "asctime", "Date", "date", "Time", "_time"),
     *("eventTime", "__REALTIME_TIMESTAMP", "_SOURCE_REALTIME_TIMESTAMP", "datetime", "@t", "Timestamp", "t"),
-    "TimeGenerated",
+    *("TimeGenerated", "ibm_datetime"),
 )
 PODS = (
     *("kubernetes.pod_name", "kubernetes.pod.name", "k8s.pod.name", "kubernetes.podName", "pod_name"),
@@ -99,6 +99,7 @@ HOSTS = (
         "source_host",
         "hostName",
         "Computer",
+        "_sourceHost",
     ),
 )
 PROCESSES = ("process.pid", "_PID", "SYSLOG_PID", "pid", "process_id")
@@ -122,13 +123,16 @@ _DAY = r"\d{4}-\d{2}-\d{2}[T ]"
 _T = r"\d{4}-\d{2}-\d{2}T[\d:.]+"
 _BSD = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec) [ \d]\d \d{2}:\d{2}:\d{2}(?:\.\d+)?"
 _APP = r"(?P<app>[\w./-]+)(?:\[(?P<process>\d+)\])?: "
-_POD = r"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?-(?:[bcdfghjklmnpqrstvwxz2456789]{5}|\d{1,4})"
+_SAFE = "bcdfghjklmnpqrstvwxz2456789"
+_POD = rf"[a-z0-9](?:[-a-z0-9.]*[a-z0-9])?-(?:[{_SAFE}]{{5}}|\d{{1,4}})"
 _NAME = rf"(?!(?:{_LEVELS}|main)\b)[a-z0-9](?:[-a-z0-9]*[a-z0-9])?"
 
 PREFIXES: dict[str, tuple[re.Pattern[str], ...]] = {
     "[": (
         # kubectl logs --prefix
         re.compile(r"\[pod/(?P<pod>[^/\]]+)/(?P<container>[^\]]+)\] "),
+        # kubetail; a thread has such a name, too, but for a Deployment's hash
+        re.compile(rf"\[(?P<pod>[a-z0-9][-a-z0-9]*-[{_SAFE}]{{8,10}}-[{_SAFE}]{{5}})\] "),
     ),
     "<": (
         # syslog, RFC 5424 and RFC 3164
@@ -149,6 +153,10 @@ PREFIXES: dict[str, tuple[re.Pattern[str], ...]] = {
         # Heroku; Fluentd's files
         re.compile(rf"(?P<when>{_ISO}) (?P<pod>[\w-]+\[[a-z]\w*\.\d+\]): "),
         re.compile(rf"(?P<when>{_ISO} [+-]\d{{4}}) [\w.*-]+: (?=\{{\")"),
+        # journald's `short-unix`; Swarm with --timestamps; Papertrail's archives
+        re.compile(r"(?P<when>\d{10}\.\d{6}) (?P<host>[\w.-]+) [\w./-]+\[(?P<process>\d+)\]: "),
+        re.compile(rf"(?P<when>{_ISO}) +(?P<pod>[\w.-]+@[\w.-]+) +\| "),
+        re.compile(rf"\d+\t(?P<when>{_ISO})\t{_ISO}\t\d+\t(?P<host>[^\t]+)\t(?:[^\t]*\t){{4}}"),
     ),
     "a": (
         # syslog and journald with local times; Compose and Swarm; stern
@@ -156,6 +164,10 @@ PREFIXES: dict[str, tuple[re.Pattern[str], ...]] = {
         re.compile(rf"(?!(?:{_LEVELS})\b)(?P<pod>[A-Za-z0-9][\w.@-]*) *\| "),
         re.compile(rf"(?:{_NAME} )?(?P<pod>{_POD}) (?P<container>(?!{_DAY}){_NAME}) (?:[|│] ?)?"),
         re.compile(rf"(?P<pod>{_POD}) (?={_DAY})"),
+        # journald's `short-full`; kail; what `aws logs filter-log-events --output text` prints
+        re.compile(rf"[A-Z][a-z]{{2}} (?P<when>{_ISO}) UTC (?P<host>[\w.-]+) {_APP}"),
+        re.compile(r"[a-z0-9-]+/(?P<pod>[a-z0-9][-a-z0-9.]*)\[(?P<container>[a-z0-9][-a-z0-9]*)\]: "),
+        re.compile(r"EVENTS\t\d+\t\d+\t(?P<pod>[^\t]+)\t"),
     ),
 }
 """First character (0: any digit, a: any letter or digit) -> what a line may begin with."""
@@ -167,11 +179,36 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 def unwrap(text: str) -> Iterator[Wrapped]:
     """The lines that are in a line: one, but for JSON that holds many, or nothing of the kind."""
     if text.startswith(("{", "[")) and text.rstrip()[-1] in "}]":
-        value = parsed(text)
-        if isinstance(value, (dict, list)):
+        values = _values(text)
+        for value in values:
             yield from lines_of(value)
+        if values:
             return
     yield taken_off(text)
+
+
+_BLANKS = re.compile(r"\s*")
+
+
+def _values(text: str) -> list[Any]:
+    """Return the JSON values in a line: one, or several on end, as Firehose delivers them.
+
+    >>> _values('{"a": 1}'), _values('{"a": 1}{"a": 2} {}'), _values('{"a": 1}{"a"}'), _values("[7] {}")
+    ([{'a': 1}], [{'a': 1}, {'a': 2}, {}], [], [[7], {}])
+    """
+    value = parsed(text)
+    if isinstance(value, (dict, list)):
+        return [value]
+    found, decoder, at = [], json.JSONDecoder(), 0
+    while at < len(text):
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        found.append(value)
+        between = _BLANKS.match(text, end)
+        at = between.end() if between else end
+    return found
 
 
 def taken_off(text: str) -> Wrapped:

@@ -96,7 +96,7 @@ def _spelled_out(rows: Sequence[LineRow]) -> Iterator[LineRow]:
             case "session":
                 # It stops to heartbeat before it has given all away where it is told that it is no member.
                 if mine and row.member:
-                    yield bare._replace(kind=Kind.RESET)
+                    yield bare._replace(kind=Kind.RESET, generation=None)
                 in_session = in_session and row.member is not None
             case Kind.JOINING if group in eager:
                 yield from (row._replace(kind=Kind.REVOKED, topic=t, partition=p) for t, p in mine)

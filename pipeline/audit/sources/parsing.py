@@ -65,6 +65,7 @@ ANY_ORDER = (
     "(Azure: project tostring(TimeGenerated))"
 )
 UNLIKE = "begins like a line of this source that we know, and goes on otherwise"
+GLUED = "two lines in one, of which the second would not be read"
 QUOTED = "stands within quotes that this reader does not open, so names do not end where they end"
 NO_TIME = "no date and time that we understand"
 _OF_JUL = ("INFO: ", "WARNING: ", "SEVERE: ", "CONFIG: ", "FINE: ")
@@ -192,7 +193,7 @@ def _meaning_of_message(source: QuickSource, message: str) -> Meaning | None:
         source.meanings.clear()
     meaning = None
     telling = message[-1:] in (" ", "\r", "\n") or message.endswith(_UNFINISHED)
-    if not telling and not any(map(message.__contains__, source.telling)):
+    if not telling and not any(map(message.__contains__, (*source.telling, *source.source.marks))):
         text = bare(message)
         try:
             meaning = _meaning(source.source, {}, *source.match(text), text)
@@ -491,6 +492,8 @@ class LineParser:
     ) -> bool:
         """Return whether a line is of this source."""
         try:
+            if not source.loose and any(wrapped.text.count(mark) > 1 for mark in source.marks):
+                raise NotRead(GLUED)
             before, meaning = self._meaning_of(source, wrapped)
             if meaning is None:
                 if not source.loose:

@@ -33,6 +33,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     REBOOTSTRAPPING,
     REJOINS,
     RELEASE,
+    SESSION,
     SHARED,
     TASKS,
 )
@@ -282,6 +283,10 @@ def processes_of(client: str, rows: Sequence[LineRow]) -> tuple[dict[str, list[L
         if contradiction(own) is None:
             found[name] = own
             continue
+        single = _without_repeats(own)
+        if contradiction(single) is None:
+            found[name] = single
+            continue
         for finer in _FINER:
             parts = _apart(own, finer)
             if len(parts) > 1 and not any(map(contradiction, parts.values())):
@@ -349,6 +354,24 @@ def _once(rows: list[LineRow]) -> list[LineRow]:
         return rows
     first: dict[tuple[object, ...], str] = {}
     return [row for row in rows if first.setdefault(_event_key(row), row.file) == row.file]
+
+
+def _without_repeats(rows: list[LineRow]) -> list[LineRow]:
+    """Return rows without the lines that a shipper delivered twice: the same in one file at one moment.
+
+    Where the client logs no member id, and where times are whole seconds, they may be of two processes.
+    """
+    if not any(row.member for row in rows if row.kind in (*_JOINS, HOLDS)):
+        return rows
+    lines: dict[tuple[str, int], list[LineRow]] = defaultdict(list)
+    for row in rows:
+        lines[row.file, row.line].append(row)
+    first: dict[tuple[object, ...], tuple[str, int]] = {}
+    for line, several in lines.items():
+        if several[0].at % 1_000_000:
+            first.setdefault((line[0], *map(_event_key, several)), line)
+    repeated = {*lines} - {*first.values()}
+    return [row for row in rows if (row.file, row.line) not in repeated or not row.at % 1_000_000]
 
 
 def _event_key(row: LineRow) -> tuple[object, ...]:
@@ -440,7 +463,29 @@ def contradiction(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
                 owned.pop(what, None)
         elif kind in _WITHOUT and (row.topic is None or row.partition is None):
             owned.clear()
-    return _interleaved(rows)
+    return _interleaved(rows) or _sessions(rows)
+
+
+def _sessions(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:
+    """Return two rows that one consumer cannot have written, of a client that logs how its sessions end.
+
+    It has one member id in a generation, and never has one again that it had before another.
+    """
+    of_generation: dict[int | None, LineRow] = {}
+    former: set[str] = set()
+    holder: LineRow | None = None
+    for row in rows:
+        if row.kind != SESSION or not row.member:
+            continue
+        before = of_generation.setdefault(row.generation, row)
+        if before.member != row.member:
+            return before, row
+        if holder is not None and holder.member and holder.member != row.member:
+            if row.member in former:
+                return holder, row
+            former.add(holder.member)
+        holder = row
+    return None
 
 
 def _interleaved(rows: Sequence[LineRow]) -> tuple[LineRow, LineRow] | None:

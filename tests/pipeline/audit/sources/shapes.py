@@ -303,6 +303,79 @@ def grafana(lines: Sequence[PodLine]) -> Files:
     return {"grafana.csv": written.getvalue().encode()}
 
 
+def kubetail(lines: Sequence[PodLine]) -> Files:
+    """kubetail, of pods of a Deployment"""
+    return {"k.log": _text([f"[orders-{HASHES[one.pod]}] {one.plain()}" for one in lines])}
+
+
+def kail(lines: Sequence[PodLine]) -> Files:
+    """kail: namespace, pod, container"""
+    return {"kail.log": _text([f"default/{PODS[one.pod]}[app]: {one.plain()}" for one in lines])}
+
+
+def journald_unix(lines: Sequence[PodLine]) -> Files:
+    """journalctl -o short-unix"""
+    texts = [f"{one.at.timestamp():.6f} vm-{one.pod} orders[811]: {one.plain()}" for one in lines]
+    return {"journal.txt": _text(texts)}
+
+
+def journald_full(lines: Sequence[PodLine]) -> Files:
+    """journalctl -o short-full"""
+    return {
+        "j.txt": _text(
+            [f"{one.at:%a %Y-%m-%d %H:%M:%S} UTC vm-{one.pod} orders[811]: {one.plain()}" for one in lines]
+        )
+    }
+
+
+def swarm(lines: Sequence[PodLine]) -> Files:
+    """docker service logs --timestamps"""
+    return {
+        "s.log": _text(
+            [f"{_z(one)} orders.{one.pod}.k3v9q2x8d1zk@node-{one.pod}    | {one.plain()}" for one in lines]
+        )
+    }
+
+
+def papertrail(lines: Sequence[PodLine]) -> Files:
+    """Papertrail's archives: ten columns, tabs between them"""
+    texts = []
+    for one in lines:
+        times = f"{one.at:%Y-%m-%dT%H:%M:%SZ}"
+        around = [times, times, "7", f"orders-{one.pod}", "10.0.0.7", "Local0", "Info", "app"]
+        texts.append("\t".join(["100000000000000001", *around, one.plain()]))
+    return {"2026-11-21-18.tsv": _text(texts)}
+
+
+def aws_text(lines: Sequence[PodLine]) -> Files:
+    """aws logs filter-log-events --output text"""
+    texts = [
+        f"EVENTS\t3840{n}\t{_ms(one)}\torders/{one.pod}\t{one.plain()}\t{_ms(one)}"
+        for n, one in enumerate(lines)
+    ]
+    return {"events.txt": _text(texts)}
+
+
+def firehose(lines: Sequence[PodLine]) -> Files:
+    """CloudWatch's subscriptions through Firehose: documents on end, in one line"""
+    documents = [
+        {"logStream": f"orders/{one.pod}", "logEvents": [{"timestamp": _ms(one), "message": one.plain()}]}
+        for one in lines
+    ]
+    return {"firehose-1": "".join(map(json.dumps, documents)).encode()}
+
+
+def logscale(lines: Sequence[PodLine]) -> Files:
+    """An export of LogScale"""
+    rows = [
+        {"@timestamp": _ms(one), "@rawstring": one.plain(), "kubernetes.pod_name": PODS[one.pod]}
+        for one in lines
+    ]
+    return {"logscale.json": json.dumps(rows).encode()}
+
+
+HASHES = ("7d9f8b7c4d-x2x4z", "7d9f8b7c4d-b6w9k", "7d9f8b7c4d-q4j7t")
+
 APART: tuple[Callable[[Sequence[PodLine]], Files], ...] = (
     *(per_pod, kubectl, kubectl_timestamps, stern, compose, flat_json, host_json, elasticsearch, elasticdump),
     *(
@@ -323,5 +396,6 @@ APART: tuple[Callable[[Sequence[PodLine]], Files], ...] = (
         container_log,
         grafana,
     ),
+    *(kubetail, kail, journald_unix, journald_full, swarm, papertrail, aws_text, firehose, logscale),
 )
 """In these something tells the pods apart."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import pytest
 from rebalance_verifier.pipeline.audit.sources import local
+from rebalance_verifier.pipeline.audit.sources.parsing import GLUED
 from rebalance_verifier.pipeline.audit.sources.settling import (
     CLUSTERS,
     MIXED,
@@ -75,6 +76,43 @@ def test_without_member_ids_a_generation_that_is_joined_twice_is_noticed(tmp_pat
     (tmp_path / "all.log").write_text("\n".join(old))
     (note,) = local.read([str(tmp_path)]).notes
     assert "joins generation 2 twice" in note.text
+
+
+def test_a_line_that_a_shipper_delivers_twice_is_one(expected, tmp_path):
+    for name, data in shapes.per_pod(incident()).items():
+        (tmp_path / name).write_text("".join(2 * line for line in data.decode().splitlines(keepends=True)))
+    logs = local.read([str(tmp_path)])
+    assert logs.notes == []
+    assert {*happened(logs.events)} == {*happened(expected.events)}
+
+
+@pytest.mark.parametrize("second", ["(Re-)joining group", "Adding newly assigned partitions: orders-0"])
+def test_two_lines_in_one_are_not_read_as_the_first(second, tmp_path):
+    line = "2026-11-21 18:00:00,000 INFO [Consumer clientId=c, groupId=g] {}"
+    whole = "".join(map(line.format, ("(Re-)joining group ", second)))
+    (tmp_path / "a.log").write_text(f"{line.format('(Re-)joining group')}\n{whole}\n")
+    logs = local.read([str(tmp_path)])
+    assert [event.line for event in logs.events] == [1]
+    assert [bad.why for bad in logs.malformed] == [GLUED]
+
+
+SESSIONS = (
+    "consumergroup/session/sarama-a/7 heartbeat loop stopped",
+    "consumergroup/session/sarama-{}/{} heartbeat loop stopped",
+    "consumergroup/session/sarama-a/9 heartbeat loop stopped",
+)
+
+
+@pytest.mark.parametrize(("other", "generation", "several"), [("b", 7, 1), ("b", 8, 1), ("a", 8, 0)])
+def test_members_of_sarama_in_one_log_are_noticed(other, generation, several, tmp_path):
+    texts = [
+        "client/coordinator coordinator for g is #1 (k:9092)",
+        "consumer/broker/1 added subscription to t/0",
+    ]
+    texts += [text.format(other, generation) for text in SESSIONS]
+    lines = [f"[sarama] 2026/11/21 18:00:0{n}.000001 {text}\n" for n, text in enumerate(texts)]
+    (tmp_path / "a.log").write_text("".join(lines))
+    assert len(local.read([str(tmp_path)]).notes) == several
 
 
 def test_one_name_on_two_machines(tmp_path):
