@@ -153,9 +153,10 @@ class _ConsumerScene:
     def _subscription(self) -> str:
         """Return the topics that a member subscribes to, and those that match its pattern."""
         me = self._me(self.after)
-        named = [self._topics(me.topics)] if me.topics or not me.pattern else []
-        pattern = [f"a pattern for {self._topics(me.pattern)}"] if me.pattern else []
-        return " and ".join((*named, *pattern))
+        pattern = me.pattern if isinstance(me, ConsumerMember) else 0
+        named = [self._topics(me.topics)] if me.topics or not pattern else []
+        matched = [f"a pattern for {self._topics(pattern)}"] if pattern else []
+        return " and ".join((*named, *matched))
 
     def sentence(self) -> str:
         """Return what happens, in one sentence without a full stop."""

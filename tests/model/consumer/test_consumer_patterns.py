@@ -15,6 +15,8 @@ from rebalance_verifier.model.consumer.group import foreign, settled
 from rebalance_verifier.model.consumer.observations import Targeted
 from rebalance_verifier.model.group.parts import NONE, ClusterState, Generation, Life, Parts, Slot, Topics
 from rebalance_verifier.model.group.setup import MemberContext, Setup
+from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group import consumer_checks
 
 SETUP = SCENARIOS["consumer-patterns"].setup()
@@ -234,3 +236,21 @@ def test_what_a_target_keeps_for_a_member_that_does_not_want_it(
 ) -> None:
     assert foreign(SETUP, group, (mine,), ()) == parts
     assert bool(consumer_checks.called(SETUP, Parts(parts))) is bool(parts)
+
+
+@pytest.mark.parametrize(
+    ("name", "who", "text"),
+    [
+        ("migration", 0, "A starts, subscribed to t"),
+        ("migration", 1, "B starts, subscribed to t"),
+        ("consumer-patterns", 0, "A starts, subscribed to a pattern for t0 t1"),
+        ("consumer-patterns", 1, "B starts, subscribed to t0 and a pattern for t0 t1"),
+    ],
+)
+def test_a_start_says_what_is_subscribed_to_in_either_protocol(name: str, who: int, text: str) -> None:
+    built = machine(SCENARIOS[name].setup())
+    state, event = built.initial[0], Event("start", who)
+    outcome = built.outcome(state, event)
+    assert outcome is not None
+    sentence, _ = built.describe.step(state, event, built.apply(state, event, outcome), outcome.seen)
+    assert sentence == text
