@@ -85,7 +85,7 @@ BY_DAY = (
     "consumer-anew",
     *("static-crowded", "consumer-crowded", "consumer-static-crowded", "migration-crowded"),
 )
-PLAIN_BY_DAY = ("downgrade", "migration-disabled", "consumer-static-crowded")
+PLAIN_BY_DAY = ("unsent-leave", "migration-disabled", "consumer-static-crowded")
 BY_NIGHT = tuple(name for name in SCENARIOS if name not in PLAIN_BY_DAY)
 
 

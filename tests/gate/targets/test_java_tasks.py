@@ -23,6 +23,8 @@ from rebalance_verifier.live.artifacts import jvm, maven
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.properties.assignors.clauses import select
 
+from tests.tiers import tiered
+
 STREAMS, BROKER = "org.apache.kafka:kafka-streams", "org.apache.kafka:kafka-group-coordinator"
 INSIDE = "org.apache.kafka.streams.processor.internals.assignment"
 STICKY = "org.apache.kafka.streams.processor.assignment.assignors.StickyTaskAssignor"
@@ -65,8 +67,7 @@ def broken(result: Result) -> dict[str, Finding]:
     return {row.clause.id: row.finding for row in rows if row.finding is not None}
 
 
-@pytest.mark.covering
-@pytest.mark.parametrize("mode", ["", "field", "lags"])
+@pytest.mark.parametrize("mode", tiered(["", "field", "lags"], {"field"}))
 def test_one_that_is_right_passes(mode: str, own: str) -> None:
     result = judged(f"{own}?mode={mode}", Level.QUALITY)
     assert broken(result) == {}

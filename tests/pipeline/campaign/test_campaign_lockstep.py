@@ -40,6 +40,7 @@ def outcomes(player: LockstepPlayer, walks: int) -> list[SliceOutcome]:
         return [play(0, number) for number in range(walks)]
 
 
+@pytest.mark.nightly
 def test_they_are_the_walks_of_conform() -> None:
     player = LockstepPlayer(scenario="dynamic", releases=NOW, members=2, partitions=2, steps=40, seed=3)
     plan = LockstepPlan(setup=player.setup(), releases=NOW, walks=WALKS, steps=40, seed=3, jobs=1)

@@ -267,7 +267,7 @@ def test_a_topic_that_is_made_again_smaller_has_two_owners(
 
 
 @needs_java
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_the_result_is_the_same_for_any_number_of_jobs() -> None:
     plan = CodeSearchPlan(setup=of(members=3), releases=NOW, walks=12, steps=10)
     one, two = (search_walks(replace(plan, jobs=jobs)).searched for jobs in (1, 2))
