@@ -6,14 +6,14 @@ and which faults it takes. ``clause`` is the clause that has to catch it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from rebalance_verifier.base.tables import table
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.bugs import decisions, switches
-from rebalance_verifier.model.bugs.catalogue import Entry
-from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED
+from rebalance_verifier.model.bugs.catalogue import CATALOGUE, Entry
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, ReleaseProfile
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Setup
 from rebalance_verifier.properties.group.clauses import CLAUSES
 
@@ -78,6 +78,17 @@ SERVED_SHOWN: Mapping[str, Shown] = {
 """Those that show in a consumer group whose members all speak that protocol, and at a step of it."""
 
 assert all(shown.clause in CLAUSES for shown in SHOWN.values())
+
+
+def two_owners(profile: ReleaseProfile, protocols: Collection[str]) -> tuple[str, ...]:
+    """Return the ids of the entries by which a partition can have two owners, where one program is of this
+    release, in groups of these protocols. Entries of assignors are of the classic one."""
+    return tuple(
+        entry.id
+        for entry in CATALOGUE.values()
+        if "DO" in entry.breaks and entry.releases.includes(profile.project, profile.release)
+        if not {SHOWN[s].protocol if s in SHOWN else CLASSIC for s in entry.switches}.isdisjoint(protocols)
+    )
 
 
 def shown_by(entry: Entry) -> Iterator[tuple[str, str, str]]:

@@ -51,8 +51,16 @@ class ReleaseProfile:
         """Return how people call it: the product and its release, or "as specified"."""
         if self.name == AS_SPECIFIED:
             return "as specified"
-        product = re.sub(r"-(current|[\d.]+)$", "", self.name)
-        return f"{'coordinator' if self.kind == 'broker' else product} {dotted(self.release)}"
+        return f"{'coordinator' if self.kind == 'broker' else self._product} {dotted(self.release)}"
+
+    @property
+    def project(self) -> str:
+        """Return how ``model.bugs.releases`` calls the product."""
+        return "Java" if self._product == "java" else self._product
+
+    @property
+    def _product(self) -> str:
+        return re.sub(r"-(current|[\d.]+)$", "", self.name)
 
 
 INERT: dict[str, str] = {

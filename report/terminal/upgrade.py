@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_verifier.base.text import count, fold, page_width
+from rebalance_verifier.explore.groups.bugs import two_owners
 from rebalance_verifier.explore.groups.runs import SavedRun
 from rebalance_verifier.explore.groups.upgrade_paths import Path
 from rebalance_verifier.explore.groups.upgrades import (
@@ -16,7 +17,8 @@ from rebalance_verifier.explore.groups.upgrades import (
     joined_plan,
     searched,
 )
-from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, group_options, group_title
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, broker, client, group_options, group_title
+from rebalance_verifier.model.group.setup import MIGRATION
 from rebalance_verifier.report.frame import labelled
 from rebalance_verifier.report.terminal.exploration import run_lines
 from rebalance_verifier.traces.runs import run_id, step_out, steps_of
@@ -75,7 +77,30 @@ class UpgradeReport:
     @property
     def notes(self) -> tuple[str, ...]:
         """Return what those who follow the plan have to know besides."""
-        return tuple(note for one in self.judged for note in one.hop.notes)
+        return (*(note for one in self.judged for note in one.hop.notes), *self._known)
+
+    @property
+    def _known(self) -> Iterator[str]:
+        """Yield by which bugs a partition can have two owners, whichever path is taken: a search without
+        faults meets few of them."""
+        paths = [path for one in self.judged for path in one.hop.paths]
+        protocols = {stage.group_protocol for path in paths for stage in path.stages}
+        if any(path.converts for path in paths):
+            protocols.add(MIGRATION)
+        elif all(stage.eager for path in paths for stage in path.stages):
+            return
+        found = {
+            profile.title: ids
+            for profile in (client(self.clients), broker(self.broker))
+            if (ids := two_owners(profile, protocols))
+        }
+        if found:
+            of_each = "; ".join(f"{', '.join(ids)} of {title}" for title, ids in found.items())
+            first = next(iter(found.values()))[0]
+            yield (
+                f"by known bugs a partition can have two owners, whichever path is taken: {of_each} "
+                f"(`rebalance bugs {first}` has the story of the first)"
+            )
 
     @property
     def size(self) -> str:

@@ -123,6 +123,18 @@ def test_a_plan_is_about_what_is_released(rebalance):
     assert rebalance(*argv, "--broker", NEWEST).code == 1
 
 
+def test_a_plan_names_the_bugs_that_come_with_any_path(rebalance):
+    argv = ("upgrade", "--from", "range", "--to", "cooperative-sticky", "--path", "single-bounce")
+    notes = json.loads(rebalance(*argv, "--release", "2.6.3", "--format", "json").out)["notes"]
+    assert any("J2 of java 2.6.3" in note and "U12 of coordinator" in note for note in notes)
+    specified = rebalance(*argv, "--broker", "as-specified", "--release", "as-specified", "--format", "json")
+    assert not any("known bugs" in note for note in json.loads(specified.out)["notes"])
+    eager = rebalance(
+        "upgrade", "--from", "range", "--to", "roundrobin", "--path", "double-bounce", "--format", "json"
+    )
+    assert not any("known bugs" in note for note in json.loads(eager.out)["notes"])
+
+
 def test_a_group_of_any_size_has_an_answer(rebalance):
     """What was searched, and what is proved of which protocol; nothing of a release that nobody proved."""
     argv = ("upgrade", "--from", "range", "--to", "consumer", "--path", "online-settled", "--members", 6)

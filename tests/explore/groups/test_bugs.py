@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
-from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN
+from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN, two_owners
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.explore.liveness.lasso import confirm
 from rebalance_verifier.explore.random.judge import Judge
 from rebalance_verifier.model.bugs.decisions import DECISIONS
+from rebalance_verifier.model.bugs.profiles import broker, client
+from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, MIGRATION
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import rules
 
@@ -88,3 +90,20 @@ def test_without_the_switch_its_clause_holds(switch: str) -> None:
     assert shown.clause not in [breach.clause for breach in search.breaches]
     if shown.clause == LASSO:
         assert liveness.judge(built, clauses, search).holds
+
+
+@pytest.mark.parametrize(
+    ("release", "protocols", "ids"),
+    [
+        (client("2.6.3"), {CLASSIC}, {"J1", "J2", "U11", "U13"}),
+        (client("3.9.0"), {CLASSIC}, {"U11"}),
+        (client("kafka-python"), {CLASSIC}, {"K4", "U1"}),
+        (client("as-specified"), {CLASSIC, CONSUMER, MIGRATION}, set()),
+        (broker("4.3.1"), {CLASSIC}, {"U6", "U10", "U12"}),
+        (broker("4.3.1"), {CONSUMER}, {"N12", "N26"}),
+        (broker("3.9.0"), {CLASSIC, CONSUMER, MIGRATION}, {"U6", "U10", "U12"}),
+    ],
+    ids=lambda one: getattr(one, "title", None),
+)
+def test_the_bugs_of_a_release_by_which_a_partition_has_two_owners(release, protocols, ids):
+    assert set(two_owners(release, protocols)) == ids
