@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from tools.mutation.edits import PAGE, ROOT, Edit, edits, noticed, page
+from tools.mutation.edits import PAGE, ROOT, Copy, Edit, edits, noticed, page
 
 EDIT = Edit(function="f", file="a/b.py", what="off by one", old="x > 1", new="x > 2", tests=["tests/t.py"])
 
@@ -49,6 +50,17 @@ def test_a_mistake_can_be_made_and_is_python(edit: Edit) -> None:
 def test_what_is_not_there_once_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match=r"a/b.py f has no more, or twice: x > 1"):
         EDIT.applied(source)
+
+
+@pytest.mark.slow
+def test_tests_of_the_copy_ask_the_copy(tmp_path: Path) -> None:
+    """They once asked what is installed, in which there is no mistake."""
+    copy = Copy(tmp_path)
+    asks = "from rebalance_verifier.report import markup\n\ndef test():\n    assert "
+    (copy.root / "tests" / "test_where.py").write_text(
+        f"{asks}markup.__file__.startswith({str(tmp_path)!r})\n"
+    )
+    assert copy.failing(["tests/test_where.py"], "") == []
 
 
 def test_the_table_names_what_nobody_notices() -> None:

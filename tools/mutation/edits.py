@@ -78,8 +78,12 @@ class Copy:
     def __init__(self, where: Path) -> None:
         self.root = where / "rebalance_verifier"
         shutil.copytree(ROOT, self.root, ignore=_NOT_COPIED, symlinks=True)
-        for path in (ROOT / "rebalance_verifier").glob("*.py"):
-            shutil.copy(path, self.root)
+        top = (
+            self.root / "rebalance_verifier"
+        )  # else pytest finds it here, and its parts where they are installed
+        for path in top.glob("*.py"):
+            path.rename(self.root / path.name)
+        shutil.rmtree(top)
 
     @contextmanager
     def edited(self, edit: Edit) -> Iterator[None]:
