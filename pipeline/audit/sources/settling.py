@@ -332,7 +332,8 @@ def _united(client: str, parts: dict[str, list[LineRow]]) -> dict[str, list[Line
                 other = find(of_member.setdefault((row.group, row.member), name))
                 mine = find(name)
                 root[max(mine, other)] = min(mine, other)
-    for name, other in _copies({name: _of_interest(rows) for name, rows in parts.items()}):
+    of_interest = {name: _of_interest(rows) for name, rows in parts.items()} if len(parts) > 1 else {}
+    for name, other in _copies(of_interest):
         root[max(find(name), find(other))] = min(find(name), find(other))
     united: dict[str, list[list[LineRow]]] = defaultdict(list)
     for name, rows in parts.items():

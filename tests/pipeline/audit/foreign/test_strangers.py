@@ -256,3 +256,24 @@ def test_a_violation_does_not_hide_that_logs_are_missing(tmp_path):
     found = audited(files(told), tmp_path)
     assert found.verdict is Verdict.VIOLATION
     assert headline(found).endswith("; the log of 1 of the 3 members of group orders is missing or cut short")
+
+
+def test_the_log_of_a_member_that_dies_while_it_joins_is_here(tmp_path):
+    """The leader plans for b, which says only under which id it asks to join, and starts again."""
+    finished = "Finished assignment for group at generation {}: {{m-a=Assignment(partitions=[orders-0]){}}}"
+    a = java(
+        ("10:00:00,000", "starts"),
+        ("10:00:03,000", "joins", 7, "m-a", 0),
+        ("10:00:03,000", finished.format(7, ", m-b=Assignment(partitions=[orders-1])")),
+        ("10:00:48,000", "revokes", 0),
+        ("10:00:49,000", "joins", 8, "m-a", 0, 1),
+        ("10:00:49,000", finished.format(8, "")),
+        ("10:05:02,000", "revokes", 0, 1),
+        ("10:05:03,000", "joins", 9, "m-a", 0),
+        ("10:05:03,000", finished.format(9, ", m-c=Assignment(partitions=[orders-1])")),
+    )
+    killed = "Request joining group due to: need to re-join with the given member-id: m-b"
+    restarted = ("10:05:00,000", "starts"), ("10:05:03,000", "joins", 9, "m-c", 1)
+    b = java(("10:00:01,000", "starts"), ("10:00:01,500", killed), *restarted)
+    found = audited({"a.log": a, "b.log": [line.replace("=orders,", "=b,", 1) for line in b]}, tmp_path)
+    assert found.verdict is Verdict.CONFORMANT, headline(found)
