@@ -92,11 +92,13 @@ def librdkafka(member: str, act: str, arguments: Sequence[str]) -> Lines:
             text = 'broker-1:9092/1: Joining group "orders" with 1 subscribed topic(s) and member id "m"'
             return [line("JOIN", text.replace('"m"', f'"orders-{member}-5d1f"'))]
         case "joined":
+            own = f"orders-{member}-5d1f"
+            leader = "x" if arguments[1] == "0" else f"{own} (me)"
             return [
                 line(
                     "JOINGROUP",
-                    f"JoinGroup response: GenerationId {arguments[0]}, Protocol range, LeaderId x, "
-                    f"my MemberId orders-{member}-5d1f, member metadata count {arguments[1]}: (no error)",
+                    f"JoinGroup response: GenerationId {arguments[0]}, Protocol range, LeaderId {leader}, "
+                    f"my MemberId {own}, member metadata count {arguments[1]}: (no error)",
                 )
             ]
         case "synced":

@@ -246,6 +246,15 @@ def test_the_first_line_says_whose_logs_are_missing(log, tmp_path):
     assert data(found)["groups"]["members_without_log"] == [{"group": "orders", "members": 3, "missing": 2}]
 
 
+def test_only_in_the_answer_to_a_leader_members_are_counted(tmp_path):
+    log = [
+        line.replace("LeaderId orders-a-5d1f (me)", "LeaderId x")
+        for line in INCOMPLETE["librdkafka's leader"]
+    ]
+    assert log != INCOMPLETE["librdkafka's leader"]
+    assert audited({"a.log": log}, tmp_path).verdict is Verdict.CONFORMANT
+
+
 def test_a_violation_does_not_hide_that_logs_are_missing(tmp_path):
     """b is given what a has, in generation 8, whose leader counts three members."""
     steps = (

@@ -205,8 +205,8 @@ def librdkafka(step: Step) -> Said:
                 "HEARTBEAT", f"{group} heartbeat error response {state}: Broker: Group rebalance in progress"
             )
         case "join":
-            count = 2 if step.leads else 0
-            who = f"LeaderId x, my MemberId {step.member}, member metadata count {count}"
+            leader, count = (f"{step.member} (me)", len(step.shares)) if step.leads else ("x", 0)
+            who = f"LeaderId {leader}, my MemberId {step.member}, member metadata count {count}"
             yield line(
                 "JOINGROUP",
                 f"JoinGroup response: GenerationId {step.generation}, Protocol range, {who}: (no error)",

@@ -39,7 +39,7 @@ def rebalance(
     shares = tuple((Step(0, pod, "", life=lives.get(pod, 1)).member, parts) for pod, parts in plan.items())
     for number, (pod, parts) in enumerate(plan.items()):
         own: dict[str, Any] = {"generation": generation, "life": lives.get(pod, 1), "leads": number == 0}
-        steps.append(Step(at, pod, "join", **own))
+        steps.append(Step(at, pod, "join", shares=shares, **own))
         if number == 0:
             steps.append(Step(at + 0.01, pod, "plan", shares=shares, **own))
         steps.append(Step(at + 0.1, pod, "sync", partitions=parts, **own))
