@@ -68,6 +68,7 @@ _OWNERS = {
     "franz-go": "twmb",
     "kafka-go": "segmentio",
     "kafka-python": "dpkp",
+    "kafka-python-ng": "wbarnha",
     "kafkajs": "tulios",
     "librdkafka": "confluentinc",
     "pekko-connectors-kafka": "apache",

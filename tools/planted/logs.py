@@ -717,6 +717,7 @@ class PlantedGroup:
                 pa.array(line_numbers(file, writer, at, kind) + self.number * LINES),
                 pa.nulls(len(at), pa.string()),  # protocol: classic
                 pa.nulls(len(at), pa.int32()),  # members
+                pa.nulls(len(at), pa.int64()),  # heard
             ],
             schema=to_arrow_schema(EVENTS, timezone="UTC"),
         )

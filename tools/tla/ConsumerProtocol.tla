@@ -810,6 +810,16 @@ Subscribed(m, g) ==
   /\ UNCHANGED << wireVars, reconcileVars, recordVars, runs, state, epoch, owned, late, target_epoch,
                   target >>
 
+\* Patterns are resolved: any members may subscribe to other partitions then.
+\* (A fault.)
+Resolved(g) ==
+  /\ group_epoch < g
+  /\ group_epoch' = g
+  /\ subscribed' \in [Member \X Partition -> BOOLEAN]
+  /\ \A M \in Member, P \in Partition : subscribed'[M, P] => member[M]
+  /\ UNCHANGED << wireVars, reconcileVars, recordVars, runs, state, epoch, owned, late, target_epoch,
+                  target >>
+
 \* A member is removed: it left, its session ended, it revoked too slowly, an administrator did it.
 \* (A fault.)
 Removed(m, g) ==
@@ -913,6 +923,7 @@ Fault ==
   \/ \E m \in Member : CommitsEnd(m)
   \/ \E g \in Generation : Raised(g)
   \/ \E m \in Member, g \in Generation : Subscribed(m, g)
+  \/ \E g \in Generation : Resolved(g)
   \/ \E m \in Member, g \in Generation : Removed(m, g)
   \/ \E m \in Member : GoesAway(m)
   \/ \E m, n \in Member : Replaces(m, n)
