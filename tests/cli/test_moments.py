@@ -205,7 +205,8 @@ def undisturbed(tmp_path_factory, recorded):
             process.returncode = os.waitstatus_to_exitcode(status)
             clock = time.monotonic() - began
             result = room.result(job, room.ended(process))
-            assert result[0] in (0, 1), room.ended(process)
+            # 3: a proof that is not held against the model.
+            assert result[0] in (0, 1, 3), room.ended(process)
             cpu = used.ru_utime + used.ru_stime
             known[name] = Whole(result=result, files=room.files(), cpu=cpu, clock=clock)
         return known[name]
