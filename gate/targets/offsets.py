@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import zlib
+from functools import partial
 from threading import Thread
 
 from rebalance_verifier.live.clients.leaders.broker import LeaderBroker, Network, Topics
@@ -27,7 +28,8 @@ class OffsetsBroker:
         self._broker = LeaderBroker(network, _OWN_TOPIC, offsets)
         self._broker.to_all = True
         self._closed = False
-        self._thread = Thread(target=network.serve, args=(lambda: self._closed, math.inf), daemon=True)
+        serve = partial(network.serve, lambda: self._closed, math.inf)
+        self._thread = Thread(target=serve, name=type(self).__name__, daemon=True)
         self._thread.start()
 
     @property

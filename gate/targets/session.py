@@ -149,6 +149,7 @@ class Session:
     def __enter__(self) -> Self:
         outcome = self._start()
         if isinstance(outcome, Failure):
+            self.close()
             raise _start_error(self.target, outcome)
         self._hello = outcome
         return self
@@ -232,9 +233,8 @@ class Session:
         """Let the broker know the topics of a question. Each history leaves clients in the process, which
         nobody closes: it is replaced before they are too many."""
         self._led.add(history)
-        if len(self._led) > MOST_LED and self._child:
-            self._child.close(farewell=self._seen(bye_request(self._next())))
-            self._child = None
+        if len(self._led) > MOST_LED:
+            self._bye()
         self._broker().show(question.cluster.topics)
 
     def _broker(self) -> OffsetsBroker:
@@ -255,7 +255,10 @@ class Session:
             twin = Session(self.target, *limits, hash_seed="1")
             twin._hello, twin.latest = self._hello, self.latest
             self._alone = isinstance(twin._start(), Failure)
-            self._twin = None if self._alone else twin
+            if self._alone:
+                twin.close()
+            else:
+                self._twin = twin
         if self._twin is not None:
             self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
             self._twin.latest = self.latest
@@ -358,14 +361,18 @@ class Session:
 
     def close(self) -> None:
         """Say bye and end the target, with everything it started; another request would start it anew."""
-        if self._child:
-            self._child.close(farewell=self._seen(bye_request(self._next())))
-            self._child = None
+        self._bye()
         if self._offsets:
             self._offsets.close()
             self._offsets = None
         if self._twin:
             self._twin.close()
+
+    def _bye(self) -> None:
+        """End the process, if there is one."""
+        if self._child:
+            self._child.close(farewell=self._seen(bye_request(self._next())))
+            self._child = None
 
     # --- the conversation ------------------------------------------------------------------------------
 

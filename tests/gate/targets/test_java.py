@@ -11,6 +11,7 @@ import socket
 import subprocess
 import sys
 import textwrap
+import threading
 import time
 import zipfile
 from dataclasses import replace
@@ -24,7 +25,7 @@ from rebalance_verifier.gate.search.subject import Subject
 from rebalance_verifier.gate.targets.hosts import messages
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
 from rebalance_verifier.gate.targets.hosts.java import LAGS
-from rebalance_verifier.gate.targets.offsets import offsets
+from rebalance_verifier.gate.targets.offsets import OffsetsBroker, offsets
 from rebalance_verifier.gate.targets.resolve import resolve
 from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.gate.targets.smoke import smoke
@@ -406,6 +407,14 @@ def test_an_assignor_by_lag_asks_a_broker_that_knows_the_topics_of_the_question(
         host, port = session._offsets.address.split(":")
     with pytest.raises(ConnectionRefusedError):
         socket.create_connection((host, int(port)), timeout=5)
+
+
+def test_the_broker_of_a_target_that_does_not_start_is_closed(own):
+    session = Session(resolve(f"{own}?mode=refuse,{LAGS}"))
+    with pytest.raises(TargetError, match="does not take its configuration"), session:
+        pass
+    assert session._offsets is None
+    assert not [one for one in threading.enumerate() if one.name == OffsetsBroker.__name__]
 
 
 def test_lags_are_of_every_kind():
