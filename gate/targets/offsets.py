@@ -13,9 +13,6 @@ from threading import Thread
 
 from rebalance_verifier.live.clients.leaders.broker import LeaderBroker, Network, Topics
 
-ADDRESS = "REBALANCE_BROKER"
-"""The variable that tells the target's process where it is."""
-
 _OWN_TOPIC = "rebalance"
 _STOP_SECONDS = 5.0
 
@@ -36,6 +33,11 @@ class OffsetsBroker:
     def address(self) -> str:
         """Return ``host:port``, for bootstrap.servers."""
         return self._broker.bootstrap
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """Return what tells the process of a target where it is (``Bridge.java``)."""
+        return {"REBALANCE_BROKER": self.address}
 
     def show(self, topics: Topics) -> None:
         """Know these topics, and no others."""

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from rebalance_verifier.base.confine.environment import minimal
 from rebalance_verifier.base.processes.child import Child, ProcessGone
@@ -41,7 +41,6 @@ from rebalance_verifier.gate.targets.hosts.messages import (
     user_data_request,
 )
 from rebalance_verifier.gate.targets.hosts.task_messages import decode_tasks, tasks_request
-from rebalance_verifier.gate.targets.offsets import ADDRESS, OffsetsBroker
 from rebalance_verifier.gate.targets.resolve import Target
 from rebalance_verifier.model.values import (
     NO_GENERATION,
@@ -61,6 +60,9 @@ from rebalance_verifier.properties.assignors.calls import (
     Written,
 )
 from rebalance_verifier.properties.assignors.task_calls import TaskQuestion, TaskReply
+
+if TYPE_CHECKING:  # few targets ask a broker
+    from rebalance_verifier.gate.targets.offsets import OffsetsBroker
 
 AnyQuestion = Question | TaskQuestion
 AnyReply = Reply | Written | TaskReply
@@ -239,6 +241,8 @@ class Session:
 
     def _broker(self) -> OffsetsBroker:
         if self._offsets is None:
+            from rebalance_verifier.gate.targets.offsets import OffsetsBroker
+
             self._offsets = OffsetsBroker()
         return self._offsets
 
@@ -380,7 +384,7 @@ class Session:
         """Start a process and hear its hello."""
         self.starts += 1
         self._led.clear()
-        asks = {ADDRESS: self._broker().address} if self.target.lags else {}
+        asks = self._broker().variables if self.target.lags else {}
         try:
             command, boxed = self.target.sized(self._memory_mib), self.target.sandbox
             environment = self._environment | asks
