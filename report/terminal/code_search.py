@@ -8,9 +8,9 @@ from typing import Any
 from rebalance_verifier.base.text import clean, count
 from rebalance_verifier.base.verdict import Verdict
 from rebalance_verifier.live.code.search.findings import CodeFinding
-from rebalance_verifier.live.code.search.walks import CodeSearchResult
+from rebalance_verifier.live.code.search.walks import CodeSearchPlan, CodeSearchResult
 from rebalance_verifier.model.classic.describe import event_text
-from rebalance_verifier.model.group.setup import CONSUMER, MIGRATION
+from rebalance_verifier.model.group.setup import CONSUMER, MIGRATION, letter
 from rebalance_verifier.report.frame import labelled
 
 
@@ -38,6 +38,19 @@ CLIENTS = {
     MIGRATION: "Kafka's own where they speak the classic protocol, else of the model",
 }
 """By group protocol, which clients are not all Kafka's own code."""
+
+
+def members(plan: CodeSearchPlan) -> list[dict[str, Any]]:
+    """Return each member with its release, and the client that speaks each group protocol of its stages."""
+    spoken = [dict.fromkeys(stage.group_protocol for stage in one.stages) for one in plan.setup.consumers]
+    return [
+        {
+            "member": letter(slot),
+            "release": plan.releases.of(slot),
+            "clients": {one: "model" if one == CONSUMER else "code" for one in protocols},
+        }
+        for slot, protocols in enumerate(spoken)
+    ]
 
 
 def how_found(one: CodeFinding) -> str:
@@ -69,6 +82,7 @@ def data(result: CodeSearchResult, paths: Mapping[tuple[str, str], str]) -> dict
     return {
         "verdict": result.verdict.value,
         "on": str(plan.releases),
+        "members": members(plan),
         "walks": plan.walks if plan.depth is None else None,
         "depth": plan.steps if plan.depth is None else plan.depth,
         "seed": plan.seed,

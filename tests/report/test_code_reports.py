@@ -27,6 +27,9 @@ from rebalance_verifier.model.machine import Event, StepOwner
 from rebalance_verifier.model.steps import Step
 from rebalance_verifier.report.ci import code_reports, junit, markdown, pages, sarif
 from rebalance_verifier.report.ci.cases import CiReport
+from rebalance_verifier.report.terminal import code_search
+
+from tests.traces.published import hold
 
 NOW = CodeReleases(coordinator=NEWEST, consumers=(NEWEST,))
 SETUP = SCENARIOS["dynamic"].setup(ScenarioSize(members=2, partitions=2))
@@ -127,3 +130,21 @@ def test_what_was_not_judged_is_no_pass() -> None:
         request=Request(cluster="mock", clients=(), scenario="x"), out=Path(), unsupported="no"
     )
     assert {case.status for case in code_reports.recorded(unsupported).cases} == {Status.UNTESTED}
+
+
+@pytest.mark.parametrize(
+    ("scenario", "clients"),
+    [
+        ("dynamic", [{"classic": "code"}, {"classic": "code"}]),
+        ("consumer", [{"consumer": "model"}, {"consumer": "model"}]),
+        ("migration", [{"consumer": "model"}, {"classic": "code"}]),
+        ("migration-static", [{"consumer": "model", "classic": "code"}] * 2),
+    ],
+)
+def test_json_says_which_clients_are_the_models(scenario: str, clients: list[dict[str, str]]) -> None:
+    setup = SCENARIOS[scenario].setup(ScenarioSize(members=2, partitions=2))
+    releases = CodeReleases(coordinator=NEWEST, consumers=(NEWEST, "4.0.0"))
+    document = code_search.data(CodeSearchResult(plan=CodeSearchPlan(setup=setup, releases=releases)), {})
+    hold("code-search", document)
+    assert [(one["member"], one["release"]) for one in document["members"]] == [("A", NEWEST), ("B", "4.0.0")]
+    assert [one["clients"] for one in document["members"]] == clients
