@@ -134,12 +134,17 @@ def _consulted(result: Result, options: argparse.Namespace) -> Result:
     if not any(row.finding and row.protocol in OF_TASKS for row in result.clauses):
         return result  # the runtime is loaded for no other
     from rebalance_verifier.gate.search import second_judge
+    from rebalance_verifier.gate.search.time_limit import TimeLimits
+
+    latest = TimeLimits.of(options.time_limit, options.began).consulted
 
     def opening(spec: str) -> Session:
         target = resolved(spec, (), options)
-        return Session(target, call_seconds=options.call_seconds, memory_mib=options.memory_mib)
+        talk = Session(target, call_seconds=options.call_seconds, memory_mib=options.memory_mib)
+        talk.latest = latest
+        return talk
 
-    return second_judge.consult(result, opening)
+    return second_judge.consult(result, opening, latest)
 
 
 def progress_of(stages: Stages) -> dict[str, Any]:

@@ -6,6 +6,7 @@ whole group of it, of the release on the class path, and the finding says what c
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -18,6 +19,7 @@ from rebalance_verifier.gate.scenarios.task_generator import TOGETHER, generate
 from rebalance_verifier.gate.search.result import ClauseResult, Finding, Result
 from rebalance_verifier.gate.search.subject import Subject
 from rebalance_verifier.gate.targets.hosts.hosted import TargetError
+from rebalance_verifier.gate.targets.hosts.inside import OutOfTime, check_time
 from rebalance_verifier.gate.targets.hosts.java import runtime_of
 from rebalance_verifier.gate.targets.session import Session
 from rebalance_verifier.properties.assignors.clause import Clause, Scope
@@ -34,27 +36,35 @@ ELSEWHERE = 24
 Opening = Callable[[str], AbstractContextManager[Session]]
 
 
-def consult(result: Result, opening: Opening) -> Result:
+def consult(result: Result, opening: Opening, latest: float = math.inf) -> Result:
     """Return a result whose findings say what the runtime makes of them, where one calls the target.
-    ``opening`` starts a target by its spec. Ctrl-C leaves the result as it was found, and interrupted."""
+    ``opening`` starts a target by its spec, and nothing is asked from ``latest`` of ``time.monotonic`` on.
+    Ctrl-C leaves the result as it was found, and interrupted."""
     if not any(row.finding for row in result.clauses):
         return result
     try:
+        check_time(latest)
         spec = runtime_of(result.target.spec)
         if spec is None:
             return result
         with opening(spec) as session:
+            session.latest = latest
             subject = Subject.of(session)
             version = session.hello.version
 
             def add_runtime(finding: Finding) -> Finding:
-                text = f"in StreamsPartitionAssignor {version}: {_of_runtime(subject, finding)}"
+                try:
+                    outcome = _of_runtime(subject, finding)
+                except OutOfTime:
+                    outcome = "not played, for want of time"
+                text = f"in StreamsPartitionAssignor {version}: {outcome}"
                 return replace(
                     finding, breach=replace(finding.breach, because=(*finding.breach.because, text))
                 )
 
             return replace(result, clauses=tuple(_each(row, add_runtime) for row in result.clauses))
-    except (TargetError, ToolError):  # a release whose inside is another: the verdict stands without it
+    # A release whose inside is another, or a limit that has passed: the verdict stands without it.
+    except (TargetError, ToolError, OutOfTime):
         return result
     except KeyboardInterrupt:
         return replace(result, interrupted=True)

@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TimeLimits:
-    """Until when a check begins another scenario, when one that takes longer is cut short, and when it asks
-    the target nothing more; in the time of ``time.monotonic``."""
+    """Until when a check begins another scenario, when one that takes longer is cut short, when it asks the
+    target nothing more, and when what runs the target; in the time of ``time.monotonic``."""
 
     search: float = math.inf
     cut: float = math.inf
     end: float = math.inf
+    consulted: float = math.inf
 
     @classmethod
     def of(cls, limit: float | None, began: float, now: float | None = None) -> TimeLimits:
@@ -33,6 +34,7 @@ class TimeLimits:
             min(searched + limit, began + 1.25 * limit + 2),
             min(searched + 1.2 * limit + 1, began + 1.4 * limit + 3),
             began + 1.5 * limit + 4,
+            began + 1.5 * limit + 7,
         )
 
 

@@ -73,6 +73,25 @@ def test_a_runtime_that_does_not_start_leaves_the_verdict(result: Result):
     assert second_judge.consult(result, opening) is result
 
 
+class OutOfPatience(Alone):
+    """Answers three times; then there is no time for more."""
+
+    def assign_tasks(self, application: Application) -> Any:
+        self.asked = getattr(self, "asked", 0) + 1
+        if self.asked > 3:
+            self.session.latest = 0.0  # type: ignore[attr-defined]
+        return super().assign_tasks(application)
+
+
+def test_a_time_limit_holds_for_the_runtime_too(result: Result):
+    runtime = OutOfPatience()
+    session = runtime.session = InProcess(runtime)  # type: ignore[attr-defined]
+    told = second_judge.consult(result, lambda spec: nullcontext(session))  # type: ignore[arg-type]
+    assert finding(told).breach.because[-1].endswith("not played, for want of time")
+    assert runtime.asked == 4
+    assert second_judge.consult(result, lambda spec: pytest.fail(spec), 0.0) is result
+
+
 def test_ctrl_c_leaves_what_was_found(result: Result):
     class Hangs(Alone):
         def assign_tasks(self, application: Application) -> Any:
