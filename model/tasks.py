@@ -11,9 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Protocol
 
+from rebalance_verifier.base.lazy import lazy
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.values import Racks, RebalanceProtocol, TopicPartition
 
@@ -136,17 +137,17 @@ class Application:
     subtopologies: tuple[Subtopology, ...]
     clients: tuple[TaskClient, ...]
 
-    @cached_property
+    @lazy
     def tasks(self) -> Tasks:
         """Return all tasks, in the order of subtopologies."""
         return tuple([task for subtopology in self.subtopologies for task in subtopology.tasks])
 
-    @cached_property
+    @lazy
     def stores(self) -> dict[str, StoreKind]:
         """Return for each subtopology what its tasks keep."""
         return {subtopology.id: subtopology.store for subtopology in self.subtopologies}
 
-    @cached_property
+    @lazy
     def logged(self) -> Tasks:
         """Return the tasks of which copies can be made."""
         stores = self.stores

@@ -31,6 +31,7 @@ from rebalance_verifier.model.values import RebalanceProtocol
 from rebalance_verifier.properties.assignors.calls import Failure, answered
 from rebalance_verifier.properties.assignors.clause import Breach, Clause, Scope
 from rebalance_verifier.properties.assignors.task_calls import (
+    ASKED_SITUATIONS,
     TASK_SITUATIONS,
     TaskAnswer,
     TaskCall,
@@ -78,6 +79,7 @@ class _TaskJudge:
     def __init__(self, clauses: Sequence[Clause], promises: frozenset[Promise], to_breach: bool) -> None:
         self.promises = promises
         self.situations = {} if to_breach else dict(TASK_SITUATIONS)
+        self.happened = True  # something since the last call
         self.wanted = len(clauses) if to_breach else math.inf
         self.by_scope = {scope: [c for c in clauses if c.scope is scope] for scope in Scope}
         self.found: dict[str, Found] = {}
@@ -97,10 +99,15 @@ class _TaskJudge:
         return reply
 
     def call(self, call: TaskCall) -> None:
-        shown = [name for name, shows in self.situations.items() if shows(call)]
+        shown = [
+            name
+            for name, shows in self.situations.items()
+            if (self.happened or name not in ASKED_SITUATIONS) and shows(call)
+        ]
         for name in shown:
             del self.situations[name]
         self.witnesses.update(shown)
+        self.happened = False
         for clause in self.by_scope[Scope.CALL]:
             if clause.id not in self.found:
                 self._note(clause, clause.check(call))
@@ -164,6 +171,7 @@ def history(
             unknown = group.apply(events, judge.witnesses)
             if not group.states:
                 continue
+            judge.happened = True
             call = yield from _rebalance(group, judge, calls, unknown)
             yield from judge.further(Scope.RELATION, call)
         if calls and group.states:
@@ -214,7 +222,7 @@ def _left_alone(group: _TaskGroup, judge: _TaskJudge, calls: list[TaskCall]) -> 
     if not (judge.by_scope[Scope.HISTORY] or judge.situations):
         return
     allowed = _allowed(group)
-    seen: dict[str, int] = {}
+    seen: dict[object, int] = {}
     settled = None
     while len(calls) - alone <= allowed and settled is None:
         call = yield from _rebalance(group, judge, calls)
@@ -225,7 +233,7 @@ def _left_alone(group: _TaskGroup, judge: _TaskJudge, calls: list[TaskCall]) -> 
         else:
             judge.witnesses.add("task withheld")
         if settled is None:
-            key = repr(call.application)
+            key = _question_key(call.application)
             seen[key] = seen.get(key, 0) + 1
             if seen[key] >= CIRCLES:
                 break
@@ -234,6 +242,11 @@ def _left_alone(group: _TaskGroup, judge: _TaskJudge, calls: list[TaskCall]) -> 
         if settled > alone:
             judge.witnesses.add("follow-up rebalance")
     judge.history(TaskHistory(tuple(calls), alone, settled, allowed))
+
+
+def _question_key(application: Application) -> object:
+    """Return what differs between the questions about an application that is left alone."""
+    return tuple([(one.id, one.active, one.standby, *one.lags.items()) for one in application.clients])
 
 
 def _allowed(group: _TaskGroup) -> int:
@@ -253,6 +266,7 @@ class _TaskGroup:
         self.subtopologies = {one.id: one for one in scenario.subtopologies}
         self.states: dict[str, _ClientState] = {}
         self._restarted: dict[str, int] = {}
+        self._ends: dict[TaskId, int] = {}  # of tasks with a changelog
         for client in scenario.clients:
             self._join(client)
 
@@ -263,6 +277,8 @@ class _TaskGroup:
 
     def view(self, unknown_ends: bool) -> Application:
         """Return what the assignor is told."""
+        logged = [one for one in self.subtopologies.values() if one.store is StoreKind.LOGGED]
+        self._ends = {task: one.end for one in logged for task in one.tasks}
         seen = self._seen_by_a_member if self.scenario.protocol is STREAMS else self._seen_by_a_process
         return Application(
             configs=self.scenario.configs,
@@ -272,23 +288,20 @@ class _TaskGroup:
 
     def _seen_by_a_process(self, state: _ClientState, unknown_ends: bool) -> TaskClient:
         """A process has a lag for each task with a changelog, from its end where nothing is on the disk."""
-        lags = {}
-        for subtopology in self.subtopologies.values():
-            if subtopology.store is not StoreKind.LOGGED:
-                continue
-            for task in subtopology.tasks:
-                if task in state.active:
-                    lags[task] = RUNNING_LAG
-                elif unknown_ends:
-                    lags[task] = UNKNOWN_LAG
-                else:
-                    lags[task] = min(state.copies.get(task, subtopology.end), subtopology.end)
+        if unknown_ends:
+            lags = dict.fromkeys(self._ends, UNKNOWN_LAG)
+        else:
+            behind = state.copies.get  # no copy is further behind than the end
+            lags = {task: behind(task, end) for task, end in self._ends.items()}
+        for task in state.active:
+            if task in lags:
+                lags[task] = RUNNING_LAG
         disk = state.copies.keys() | state.standby
         return self._client(state, tuple(sorted(disk - state.active)), lags)
 
     def _seen_by_a_member(self, state: _ClientState, unknown_ends: bool) -> TaskClient:
         """A member tells of what is on its disk, and of nothing that runs."""
-        lags = {task: lag for task, lag in state.copies.items() if task not in state.active}
+        lags = {task: lag for task, lag in sorted(state.copies.items()) if task not in state.active}
         return self._client(state, tuple(sorted(state.standby - state.active)), lags)
 
     def _client(self, state: _ClientState, standby: Tasks, lags: Mapping[TaskId, int]) -> TaskClient:
@@ -384,24 +397,23 @@ class _TaskGroup:
         for one in call.assignment.clients:  # of several entries of one client the last counts
             given[one.id] = one
         owners = call.owners if self.scenario.protocol is not STREAMS else {}
+        existing, nothing = call.existing, ClientTasks("")
         for state in self.states.values():
-            new = given.get(state.id, ClientTasks(state.id))
-            active = {task for task in new.active if task in call.existing}
-            running = {task for task in active if owners.get(task, state.id) == state.id}
+            new, here = given.get(state.id, nothing), state.id
+            running = {task for task in new.active if task in existing and owners.get(task, here) == here}
             for task in state.active | running:  # what it stops now is up to date
                 self._keep(state, task, 0)
             state.active = running
-            state.standby = {task for task in new.standby if task in call.existing} - running
-            for task in state.standby:
-                if task not in state.copies:
-                    self._keep(state, task, self.subtopologies[task.topic].end)
-            self._forget(state)
+            state.standby = {task for task in new.standby if task in existing} - running
+            for task in state.standby - state.copies.keys():
+                self._keep(state, task, self.subtopologies[task.topic].end)
+            if StoreKind.MEMORY in call.application.stores.values():
+                self._forget(state)
 
     def _forget(self, state: _ClientState) -> None:
         """Drop what is in memory only, and no longer assigned."""
-        for task in [*state.copies]:
-            memory = self.subtopologies[task.topic].store is StoreKind.MEMORY
-            if memory and task not in state.active | state.standby:
+        for task in state.copies.keys() - state.active - state.standby:
+            if self.subtopologies[task.topic].store is StoreKind.MEMORY:
                 del state.copies[task]
 
     def catch_up(self, whole: bool) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, wraps
+from functools import wraps
 from typing import Any, NamedTuple, TypeVar
 
+from rebalance_verifier.base.lazy import lazy
 from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.model import wire
 from rebalance_verifier.model.assignor import Limits, Promise
@@ -160,12 +161,12 @@ class AssignorCall:
     limits: Limits = field(default_factory=dict)
     """What the target states with its promises."""
 
-    @cached_property
+    @lazy
     def existing(self) -> frozenset[TopicPartition]:
         """The partitions that the leader knows."""
         return frozenset(self.cluster.partitions())
 
-    @cached_property
+    @lazy
     def claimants(self) -> dict[TopicPartition, dict[str, int]]:
         """Partition -> member -> generation, for every claim whatever its worth."""
         found: dict[TopicPartition, dict[str, int]] = {}
@@ -174,7 +175,7 @@ class AssignorCall:
                 found.setdefault(partition, {})[member] = claim.generation
         return found
 
-    @cached_property
+    @lazy
     def holders(self) -> dict[TopicPartition, tuple[str, ...]]:
         """Partition -> the members whose claim is the newest; more than one is a tie (KIP-792)."""
         return {
@@ -182,7 +183,7 @@ class AssignorCall:
             for partition, claims in self.claimants.items()
         }
 
-    @cached_property
+    @lazy
     def valid(self) -> dict[TopicPartition, str]:
         """Partition -> the one member that may keep it: newest sole claimant, subscribed, existing."""
         return {
@@ -193,7 +194,7 @@ class AssignorCall:
             and partition.topic in self.group[holders[0]].topics
         }
 
-    @cached_property
+    @lazy
     def granted(self) -> dict[TopicPartition, tuple[str, ...]]:
         """Partition -> the members that were given it, once per mention."""
         found: dict[TopicPartition, tuple[str, ...]] = {}
@@ -207,7 +208,7 @@ class AssignorCall:
                     found[partition] = alone
         return found | {partition: tuple(members) for partition, members in several.items()}
 
-    @cached_property
+    @lazy
     def subscribers(self) -> dict[str, tuple[str, ...]]:
         """Topic known to the leader -> members subscribed to it, in the order of the group."""
         known, found = self.cluster.topics, dict[str, list[str]]()
@@ -217,13 +218,13 @@ class AssignorCall:
                     found.setdefault(topic, []).append(member)
         return {topic: tuple(members) for topic, members in found.items()}
 
-    @cached_property
+    @lazy
     def withheld(self) -> tuple[TopicPartition, ...]:
         """Return existing partitions with a subscriber that no member was given, sorted."""
         missing = self.existing - self.granted.keys()
         return tuple(sorted([partition for partition in missing if partition.topic in self.subscribers]))
 
-    @cached_property
+    @lazy
     def loads(self) -> dict[str, int]:
         """Member -> number of partitions it was given; what is only given back to it does not count."""
         given = {member: self.assignment.get(member, ()) for member in self.group}
@@ -234,7 +235,7 @@ class AssignorCall:
             for member, partitions in given.items()
         }
 
-    @cached_property
+    @lazy
     def revoked(self) -> dict[str, Partitions]:
         """Member -> what it claims and was not given back; it revokes these and rejoins (KIP-429)."""
         revoked = {}
@@ -243,13 +244,13 @@ class AssignorCall:
                 revoked[member] = tuple(sorted(lost))
         return revoked
 
-    @cached_property
+    @lazy
     def kept(self) -> int:
         """Number of valid claims that were honoured."""
         granted = self.granted
         return sum([member in granted.get(partition, ()) for partition, member in self.valid.items()])
 
-    @cached_property
+    @lazy
     def waiting(self) -> tuple[TopicPartition, ...]:
         """Return the withheld partitions for which a member has room: all, unless a limit is promised. Room
         for partitions that have to be revoked first may be kept."""
@@ -270,7 +271,7 @@ class AssignorCall:
         owners = given if set(given) <= set(held) else (*given, *held)
         return tuple(dict.fromkeys(owners)) if len(owners) > 1 else ()
 
-    @cached_property
+    @lazy
     def equal_subscriptions(self) -> bool:
         """Check whether all members subscribe to the same of the topics that the leader knows."""
         subscribed = {subscription.topics for subscription in self.group.values()}

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import NamedTuple
 
+from rebalance_verifier.base.lazy import lazy
 from rebalance_verifier.base.processes.failure import FailureKind
 from rebalance_verifier.model.assignor import Promise
 from rebalance_verifier.model.tasks import (
@@ -47,7 +46,9 @@ class TaskQuestion(NamedTuple):
         """Return a reply, or that it is none when it is so large that nobody should have to judge it."""
         if isinstance(reply, Failure):
             return reply
-        given = sum(1 + len(one.active) + len(one.standby) for one in reply.assignment.clients)
+        given = sum([1 + len(one.active) + len(one.standby) for one in reply.assignment.clients])
+        if given <= MAX_TASKS:
+            return reply
         clients = len(self.application.clients)
         most = max(MAX_TASKS, 10 * (1 + len(self.application.tasks)) * (1 + clients))
         if given > most:
@@ -66,22 +67,25 @@ class TaskCall:
     promises: frozenset[Promise] = frozenset()
     unknown_ends: bool = False
 
-    @cached_property
+    @lazy
     def clients(self) -> dict[str, TaskClient]:
         """Return the clients by id."""
         return {client.id: client for client in self.application.clients}
 
-    @cached_property
+    @lazy
     def existing(self) -> frozenset[TaskId]:
         """Return the tasks that there are."""
         return frozenset(self.application.tasks)
 
-    @cached_property
-    def listed(self) -> Counter[str]:
+    @lazy
+    def listed(self) -> Mapping[str, int]:
         """Return how often the answer names each client."""
-        return Counter([one.id for one in self.assignment.clients])
+        found: dict[str, int] = {}
+        for one in self.assignment.clients:
+            found[one.id] = found.get(one.id, 0) + 1
+        return found
 
-    @cached_property
+    @lazy
     def actives(self) -> dict[TaskId, list[str]]:
         """Return for each task the clients that shall run it, each as often as it is said."""
         found: dict[TaskId, list[str]] = {}
@@ -90,7 +94,7 @@ class TaskCall:
                 found.setdefault(task, []).append(one.id)
         return found
 
-    @cached_property
+    @lazy
     def standbys(self) -> dict[TaskId, list[str]]:
         """Return for each task the clients that shall keep a copy of its store, each as often as it is
         said."""
@@ -105,7 +109,7 @@ class TaskCall:
         known = self.clients.get(client)
         return client if known is None else known.process
 
-    @cached_property
+    @lazy
     def threads(self) -> dict[str, int]:
         """Return the number of threads of each process."""
         found: dict[str, int] = {}
@@ -113,7 +117,7 @@ class TaskCall:
             found[client.process] = found.get(client.process, 0) + client.threads
         return found
 
-    @cached_property
+    @lazy
     def owners(self) -> dict[TaskId, str]:
         """Return for each task the first client that says that it runs there now."""
         found: dict[TaskId, str] = {}
@@ -130,20 +134,20 @@ class TaskCall:
         """Check whether a task has a store of any kind."""
         return self.application.stores.get(task.topic, StoreKind.NONE) is not StoreKind.NONE
 
-    def caught_up(self, task: TaskId) -> list[str]:
-        """Return the clients whose copy is within ``acceptable.recovery.lag``, or where the task runs."""
-        most = self.application.configs.recovery_lag
-        found = []
-        for client in self.application.clients:
-            lag = client.lags.get(task)
-            if lag is not None and (lag == RUNNING_LAG or 0 <= lag <= most):
-                found.append(client.id)
-        return found
+    def is_caught_up(self, client: TaskClient, task: TaskId) -> bool:
+        """Check whether a client's copy is within ``acceptable.recovery.lag``, or the task runs there."""
+        lag = client.lags.get(task)
+        return lag is not None and (lag == RUNNING_LAG or 0 <= lag <= self.application.configs.recovery_lag)
 
-    @property
+    def caught_up(self, task: TaskId) -> list[str]:
+        """Return the clients where a task is caught up."""
+        return [client.id for client in self.application.clients if self.is_caught_up(client, task)]
+
+    @lazy
     def revoked(self) -> bool:
         """Check whether a task leaves a client that runs it: another rebalance follows at once."""
-        return any(client not in self.actives.get(task, ()) for task, client in self.owners.items())
+        actives = self.actives
+        return any(client not in actives.get(task, ()) for task, client in self.owners.items())
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +170,7 @@ def _lagging(call: TaskCall) -> bool:
     return any(lag > 0 for client in call.application.clients for lag in client.lags.values())
 
 
-TASK_SITUATIONS: Mapping[str, Situation] = {
+ASKED_SITUATIONS: dict[str, Situation] = {
     "stateless tasks": lambda call: StoreKind.NONE in call.application.stores.values(),
     "store without a changelog": lambda call: StoreKind.MEMORY in call.application.stores.values(),
     "standbys asked for": lambda call: (
@@ -174,12 +178,16 @@ TASK_SITUATIONS: Mapping[str, Situation] = {
         and len(call.threads) > 1
         and any(call.is_logged(task) for task in call.existing)
     ),
-    "copy that lags": _lagging,
-    "standbys in the answer": lambda call: bool(call.standbys),
     "several threads": lambda call: any(count > 1 for count in call.threads.values()),
     "client tags": lambda call: bool(call.application.configs.tags),
     "racks": lambda call: any(client.rack for client in call.application.clients),
     "unknown end offsets": lambda call: call.unknown_ends,
+}
+"""What makes a call worth asking, by name, as it is until something happens to the application."""
+
+TASK_SITUATIONS: Mapping[str, Situation] = ASKED_SITUATIONS | {
+    "copy that lags": _lagging,
+    "standbys in the answer": lambda call: bool(call.standbys),
     "tasks with an owner": lambda call: bool(call.owners),
     "task that moves": lambda call: call.revoked,
     "follow-up asked for": lambda call: call.assignment.followup,

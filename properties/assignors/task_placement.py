@@ -20,8 +20,9 @@ TaskAsking = Generator[TaskQuestion, TaskReply, Breach | None]
 
 def active_once(call: TaskCall) -> Breach | None:
     nobody, several = [], []
+    actives, clients = call.actives, call.clients
     for task in call.application.tasks:
-        on = [client for client in call.actives.get(task, ()) if client in call.clients]
+        on = [client for client in actives.get(task, ()) if client in clients]
         if not on:
             nobody.append(task)
         elif len(on) > 1:
@@ -51,7 +52,7 @@ def active_once(call: TaskCall) -> Breach | None:
 
 def each_process_once(call: TaskCall) -> Breach | None:
     twice = [client for client, times in call.listed.items() if times > 1]
-    missing = [client for client in call.clients if not call.listed[client]]
+    missing = [client for client in call.clients if client not in call.listed]
     unknown = [client for client in call.listed if client not in call.clients]
     if twice:
         kind, wrong = "twice", f"the answer lists {twice[0]} {call.listed[twice[0]]} times"
@@ -80,9 +81,9 @@ def each_process_once(call: TaskCall) -> Breach | None:
 
 
 def only_existing_tasks(call: TaskCall) -> Breach | None:
-    unknown = sorted({*call.actives, *call.standbys} - call.existing)
-    if not unknown:
+    if call.existing.issuperset(call.actives) and call.existing.issuperset(call.standbys):
         return None
+    unknown = sorted({*call.actives, *call.standbys} - call.existing)
     return Breach(
         summary=f"there is no task {listed(unknown)}",
         because=(everything(call.assignment), f"there are {listed(call.application.tasks, 'none')}"),
@@ -217,10 +218,10 @@ def runs_where_caught_up(call: TaskCall) -> Breach | None:
     if call.unknown_ends:  # nobody knows who is caught up
         return None
     for task in call.application.logged:
-        caught = call.caught_up(task)
-        on = call.actives.get(task, ())
-        if caught and on and on[0] in call.clients and on[0] not in caught:
-            lag = call.clients[on[0]].lags.get(task)
+        on = call.actives.get(task)
+        known = call.clients.get(on[0]) if on else None
+        if on and known and not call.is_caught_up(known, task) and (caught := call.caught_up(task)):
+            lag = known.lags.get(task)
             return Breach(
                 summary=f"{task} runs on {on[0]}, which has to restore it first, and not on {caught[0]}",
                 because=(

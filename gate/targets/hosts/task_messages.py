@@ -66,21 +66,28 @@ def _about(configs: TaskConfigs, subtopologies: tuple[Subtopology, ...]) -> str:
     return f'"configs":{encode(written)},"subtopologies":{encode(parts)}'
 
 
-@lru_cache(maxsize=65536)
-def _spelled(task: TaskId) -> str:
-    return encode(str(task))
+@lru_cache(maxsize=4096)
+def _word(text: str) -> str:
+    return encode(text)
+
+
+@lru_cache(maxsize=4096)
+def _keys(tasks: Tasks) -> tuple[str, ...]:
+    return tuple([f"{encode(str(task))}:" for task in tasks])
+
+
+@lru_cache(maxsize=4096)
+def _list(tasks: Tasks) -> str:
+    return encode([*map(str, tasks)])
 
 
 def _client(client: TaskClient) -> str:
-    lags = ",".join([f"{_spelled(task)}:{lag}" for task, lag in client.lags.items()])
-    head = f'{{"id":{encode(client.id)},"process":{encode(client.process)},"threads":{client.threads}'
-    copies = f'"active":{_list(client.active)},"standby":{_list(client.standby)},"lags":{{{lags}}}'
-    rack = "null" if client.rack is None else encode(client.rack)
+    name, process, lags = _word(client.id), _word(client.process), client.lags
+    behind = ",".join([f"{key}{lag}" for key, lag in zip(_keys(tuple(lags)), lags.values(), strict=True)])
+    head = f'{{"id":{name},"process":{process},"threads":{client.threads}'
+    copies = f'"active":{_list(client.active)},"standby":{_list(client.standby)},"lags":{{{behind}}}'
+    rack = "null" if client.rack is None else _word(client.rack)
     return f'{head},{copies},"tags":{encode(client.tags) if client.tags else "{}"},"rack":{rack}}}'
-
-
-def _list(tasks: Tasks) -> str:
-    return f"[{','.join([_spelled(task) for task in tasks])}]"
 
 
 def decode_application(request: Json) -> tuple[RebalanceProtocol, Application]:

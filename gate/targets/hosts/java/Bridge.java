@@ -714,10 +714,10 @@ public final class Bridge {
 
         private Long number() {
             int start = at;
-            while (at < text.length() && "+-.eE0123456789".indexOf(text.charAt(at)) >= 0) {
+            for (char next = text.charAt(at); next >= '0' && next <= '9' || next == '-'; next = text.charAt(at)) {
                 at++;
             }
-            return Long.valueOf(text.substring(start, at));
+            return Long.parseLong(text, start, at, 10);
         }
 
         private Object word(String word, Object value) {

@@ -51,6 +51,8 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
     /** Of the requests before: most are about the same few tasks and processes. */
     private final Map<String, TaskId> ids = new HashMap<>();
     private final Map<String, ProcessId> processes = new HashMap<>();
+    /** By how they are written: each one made copies the definition of StreamsConfig, which took a third of all time. */
+    private final Map<Map<String, Object>, AssignmentConfigs> settings = new HashMap<>();
 
     StreamsTasks(Supplier<Object> made, List<String> promises, String protocol) {
         this.made = made;
@@ -73,7 +75,7 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
 
     private Map<String, Object> assign(Map<String, Object> request) {
         Object assignor = made.get();
-        AssignmentConfigs configs = configs(Bridge.object(request.get("configs")));
+        AssignmentConfigs configs = settingsOf(Bridge.object(request.get("configs")));
         List<Task> tasks = tasks(Bridge.list(request.get("subtopologies")));
         Map<String, String> names = new HashMap<>(); // of processes, by their ids
         List<Process> known = new ArrayList<>();
@@ -185,6 +187,13 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
 
     private static String named(ProcessId id, Map<String, String> names) {
         return names.getOrDefault(String.valueOf(id), String.valueOf(id));
+    }
+
+    /** Those with tags are made anew: an assignor may change a list. */
+    private AssignmentConfigs settingsOf(Map<String, Object> given) {
+        return Bridge.list(given.get("tags")).isEmpty()
+            ? settings.computeIfAbsent(given, StreamsTasks::configs)
+            : configs(given);
     }
 
     private static AssignmentConfigs configs(Map<String, Object> given) {
