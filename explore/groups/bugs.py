@@ -13,7 +13,7 @@ from rebalance_verifier.base.tables import table
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.bugs import decisions, switches
 from rebalance_verifier.model.bugs.catalogue import CATALOGUE, Entry
-from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, ReleaseProfile
+from rebalance_verifier.model.bugs.profiles import AS_SPECIFIED, ReleaseProfile, client
 from rebalance_verifier.model.group.setup import CLASSIC, CONSUMER, Setup
 from rebalance_verifier.properties.group.clauses import CLAUSES
 
@@ -25,7 +25,7 @@ class Shown:
     """A group in which ``switch`` breaks ``clause``; ``also`` are switches that it takes besides.
 
     ``client`` is a release that has what the bug needs from its surroundings, such as older metadata; several
-    are those of the members in turn.
+    are those of the members in turn. Where one of them has ``switch`` itself, the others have it not.
     """
 
     switch: str
@@ -45,7 +45,10 @@ class Shown:
 
     def setup(self, *, on: bool = True) -> Setup:
         """Return the group; with ``on`` false everything is the same but the switch."""
-        return self.run_by(self.client, AS_SPECIFIED, (*((self.switch,) if on else ()), *self.also))
+        shipped = any(self.switch in client(one).decisions for one in self.client.split(","))
+        switches = (*((self.switch,) if on and not shipped else ()), *self.also)
+        made = self.run_by(self.client, AS_SPECIFIED, switches)
+        return made if on else without(made, self.switch)
 
     def run_by(self, member: str, coordinator: str, switches: tuple[str, ...] = ()) -> Setup:
         """Return the group with members and a coordinator of these releases, and ``switches`` besides."""

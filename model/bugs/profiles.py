@@ -183,8 +183,9 @@ _CLIENTS = (
     _other(
         "librdkafka", "librdkafka", version("2.10.0"), 3,
         "of the entries before L10 all but its design limit L9 end before it, by the releases that they "
-        "name; its JoinGroups of 2.3.0 and 2.16.1 are alike; user data is that of StickyAssignor, with a "
-        "generation that cooperative-sticky does not read; cannot mix eager and cooperative assignors",
+        "name, and L11 is of all releases; its JoinGroups of 2.3.0 and 2.16.1 are alike; user data is that "
+        "of StickyAssignor, with a generation that cooperative-sticky does not read; cannot mix eager and "
+        "cooperative assignors",
         lacks="sticky",
     ),
     _other(

@@ -283,7 +283,7 @@ def hang(me: MemberContext, budget: int, member: Member, wire: Wire) -> Iterator
     if not works(member):
         return
     if isinstance(wire, JoinOk) and member.state is MemberState.PREPARING:
-        member, wire = joined(member, wire), None
+        member, wire = joined(member, wire, me.config(member.stage)), None
     yield Outcome((budget - 1, member._replace(life=Life.HUNG), wire))
 
 

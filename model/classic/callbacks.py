@@ -11,7 +11,7 @@ from collections.abc import Hashable
 from rebalance_verifier.model.classic.state import JoinOk, Member
 from rebalance_verifier.model.group.observations import Call, Callback, Completed, Noted, Seen, Threw
 from rebalance_verifier.model.group.parts import NO_ID, NONE, NOTHING, Life, MemberState, Parts, Topics
-from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext
+from rebalance_verifier.model.group.setup import ConsumerConfig, MemberContext, Setup
 
 
 def works(member: Member) -> bool:
@@ -46,16 +46,17 @@ def _prepares_anew(config: ConsumerConfig) -> bool:
     return once.isdisjoint(config.decisions)
 
 
-def joined(member: Member, wire: JoinOk) -> Member:
+def joined(member: Member, wire: JoinOk, config: ConsumerConfig) -> Member:
     """JoinGroup was answered: the generation is the new one before anything was assigned in it."""
-    return member._replace(
-        state=MemberState.COMPLETING,
-        id=wire.id,
-        generation=wire.generation,
-        watch=None,
-        watched=Topics(0),
-        watch_moved=False,
-    )
+    if "members_watch_own_topics" not in config.decisions:
+        member = member._replace(watch=None, watched=Topics(0), watch_moved=False)
+    return member._replace(state=MemberState.COMPLETING, id=wire.id, generation=wire.generation)
+
+
+def watches(setup: Setup, member: Member, topics: Topics) -> Member:
+    """Return ``member`` with a snapshot of its metadata of ``topics``; it rejoins when that has changed."""
+    snapshot = Parts(member.view & setup.parts(topics))
+    return member._replace(watch=snapshot, watched=topics, watch_moved=member.view_moved)
 
 
 def remembers(config: ConsumerConfig) -> bool:

@@ -12,11 +12,12 @@ from itertools import permutations
 from typing import Any, NamedTuple
 
 from rebalance_verifier.model.classic import warmups
-from rebalance_verifier.model.classic.callbacks import joined, works
+from rebalance_verifier.model.classic.callbacks import joined, watches, works
 from rebalance_verifier.model.classic.state import Group, JoinOk, Member, Metadata, Records, Sync, Wire
 from rebalance_verifier.model.group.observations import Decided, Noted, Seen, Threw
 from rebalance_verifier.model.group.parts import (
     NONE,
+    ClusterState,
     Generation,
     Grant,
     GroupState,
@@ -197,7 +198,9 @@ def assign(
     if member.state is not MemberState.PREPARING:
         yield Outcome((member, None), seen=(Noted("JoinGroup response after a reset"),))
         return
-    after = joined(member, wire)
+    config = me.config(member.stage)
+    decisions = config.decisions
+    after = joined(member, wire, config)
     overtaken = (
         group.state not in (GroupState.COMPLETING, GroupState.STABLE) or group.generation != wire.generation
     )
@@ -206,13 +209,11 @@ def assign(
         return
     setup = me.setup
     everything = union([record.meta.topics for some in records for record in some if record.meta is not None])
-    decisions = me.config(member.stage).decisions
-    own = "leader_watches_own_topics" in decisions
-    watched = Topics(member.topics if own else everything)
-    snapshot = Parts(member.view & setup.parts(watched))
-    after = after._replace(watch=snapshot, watched=watched, watch_moved=member.view_moved)
+    if "members_watch_own_topics" not in decisions:
+        own = "leader_watches_own_topics" in decisions
+        after = watches(setup, after, Topics(member.topics if own else everything))
     if wire.skip and "static_leader_returns_as_follower" in decisions:
-        yield Outcome((joined(member, wire), Sync(wire.id, wire.generation)))
+        yield Outcome((joined(member, wire, config), Sync(wire.id, wire.generation)))
         return
     if wire.skip:
         yield Outcome(
@@ -241,6 +242,14 @@ def assign(
         yield Outcome((after, Sync(wire.id, wire.generation, grants)), text, seen)
     if threw is not None:
         yield Outcome((after._replace(rejoin=True), None), "throws", (Threw(me.slot, threw.error),))
+
+
+def fetch_and_assign(
+    me: MemberContext, wire: Wire, member: Member, group: Group, cluster: ClusterState, *records: Records
+) -> Iterator[Outcome]:
+    """A leader of librdkafka fetches the metadata of all topics of the group before it assigns."""
+    fresh = member._replace(view=cluster.parts, view_moved=cluster.moved)
+    yield from assign(me, wire, fresh, group, *records)
 
 
 def _warmed_up(
@@ -333,13 +342,17 @@ def actions(setup: Setup) -> tuple[Action, ...]:
         Action(
             name="assign",
             who=me.slot,
-            reads=(me.name("wire"), me.name("member"), "group", *records),
+            reads=(me.name("wire"), me.name("member"), "group", *(["cluster"] if fetches else []), *records),
             writes=(me.name("member"), me.name("wire")),
-            run=partial(assign, me),
+            run=partial(fetch_and_assign if fetches else assign, me),
             guard=_leads,
         )
-        for me in mes
+        for me, fetches in zip(mes, map(_fetches, mes), strict=True)
     )
+
+
+def _fetches(me: MemberContext) -> bool:
+    return any("members_watch_own_topics" in stage.decisions for stage in me.consumer.stages)
 
 
 def _leads(wire: object) -> bool:

@@ -33,6 +33,7 @@ from rebalance_verifier.model.classic.callbacks import (
     join_prepare,
     join_prepare_unaware,
     joined,
+    watches,
     works,
 )
 from rebalance_verifier.model.classic.environment import start_after
@@ -76,16 +77,18 @@ def wants_to_join(me: MemberContext, member: Member) -> bool:
 
 def metadata(member: Member, config: ConsumerConfig, *, streams: bool = False) -> Metadata:
     """Return what the next JoinGroup says. As specified a claim is labelled with the generation that assigned
-    it; Java writes the one last joined, which is another after a SyncGroup that failed."""
+    it; Java writes the one last joined, which is another after a SyncGroup that failed, and librdkafka none
+    where its assignor is EAGER."""
     held = member.last if config.claims_last else member.owned
     owned = NOTHING if config.version < 1 or "claims_always_empty" in config.decisions else held
     joined_last = not owned or "keep_owned_on_sync_rip" in config.decisions
     label = member.generation if joined_last else member.own_gen
+    unlabelled = config.eager and "members_watch_own_topics" in config.decisions
     return Metadata(
         assignors=config.assignors,
         topics=member.topics,
         owned=owned,
-        label=label if config.version >= 2 else NONE,
+        label=label if config.version >= 2 and not unlabelled else NONE,
         own_gen=member.own_gen,
         last=member.last if "sticky" in config.assignors else NOTHING,
         version=config.version,
@@ -116,6 +119,8 @@ def _send(me: MemberContext, member: Member, seen: Seen = ()) -> Outcome:
     member = member._replace(
         state=MemberState.PREPARING, rejoin=_latched(member, config), joined_topics=member.topics
     )
+    if "members_watch_own_topics" in config.decisions:
+        member = watches(me.setup, member, member.topics)
     meta = metadata(member, config, streams=me.setup.warmups > 0)
     if meta.owned and meta.label != NONE:
         seen = (*seen, Claimed(me.slot, meta.owned, meta.label, meta.own_gen))
@@ -188,7 +193,7 @@ def receive(me: MemberContext, wire: Wire, member: Member) -> Iterator[Outcome]:
             if member.state is not MemberState.PREPARING:
                 yield Outcome((member, None), seen=(Noted("JoinGroup response after a reset"),))
                 return
-            member = joined(member, wire)
+            member = joined(member, wire, me.config(member.stage))
             yield Outcome((member, Sync(wire.id, wire.generation)))
         case SyncOk(parts=parts, copies=copies):
             valid = member.state is MemberState.COMPLETING and member.id == wire.id

@@ -182,24 +182,22 @@ _STEPS: tuple[tuple[ProtocolClause, type | None, Check], ...] = tuple(
 
 def _settles(setup: Setup, cluster: int, group: GroupState, *views: object) -> bool:
     """Check that every member is settled, every subscribed partition is owned once, and somebody watches the
-    metadata."""
+    metadata of each topic."""
     count = len(setup.consumers)
     if any(views[:count]) or group not in (GroupState.STABLE, GroupState.EMPTY, GroupState.DEAD):
         return False
-    owned = wanted = 0
-    watches: list[tuple[int, int]] = []
+    owned = wanted = watched = 0
     blind = False
     for share in views[count:]:
         assert isinstance(share, tuple)
         owned, wanted = owned | share[0], wanted | share[1]
         if share[1] and share[0] & ~cluster:
             return False  # owns what does not exist any more
-        watches.append((share[2], share[3]))
+        watched |= share[3] if share[2] == cluster & share[3] else 0
         blind = blind or share[4]
     if setup.has_patterns:  # that a topic comes is seen by whoever subscribes by pattern
         wanted &= setup.parts(setup.matching((1 << len(setup.topics)) - 1, cluster))
-    watched = any(scope & wanted == wanted and seen & wanted == cluster & wanted for seen, scope in watches)
-    return not cluster & wanted & ~owned and (watched or blind or not wanted)
+    return not cluster & wanted & ~owned and (blind or not wanted & ~watched)
 
 
 def _finally(setup: Setup) -> Finally:

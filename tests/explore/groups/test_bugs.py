@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from rebalance_verifier.explore.engine import fast
 from rebalance_verifier.explore.engine.search import Limits
 from rebalance_verifier.explore.groups.bugs import LASSO, SHOWN, two_owners
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.explore.liveness import liveness
 from rebalance_verifier.explore.liveness.lasso import confirm
 from rebalance_verifier.explore.random.judge import Judge
@@ -107,3 +110,14 @@ def test_without_the_switch_its_clause_holds(switch: str) -> None:
 )
 def test_the_bugs_of_a_release_by_which_a_partition_has_two_owners(release, protocols, ids):
     assert set(two_owners(release, protocols)) == ids
+
+
+@pytest.mark.parametrize(("assignor", "holds"), [("cooperative-sticky", True), ("range", False)])
+def test_a_group_of_librdkafka_notices_a_topic_of_a_follower_by_its_claims_alone(
+    assignor: str, holds: bool
+) -> None:
+    """L11: with cooperative-sticky each JoinGroup has another generation; seen so with 2.16.1."""
+    size = ScenarioSize(members=2, partitions=2, profiles=("librdkafka",), faults=("topic grows",), budget=1)
+    setup = replace(SCENARIOS["apart"], lists=(((assignor,),),)).setup(size)
+    built, clauses = machine(setup), rules(setup)
+    assert liveness.judge(built, clauses, fast.explore(built, clauses, GO_ON)).holds is holds

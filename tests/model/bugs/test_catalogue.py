@@ -15,14 +15,14 @@ from rebalance_verifier.model.bugs.switches import SWITCHES
 
 LISTED = """
     U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12 U13
-    J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 J13 J14 J15 J16 J17 J18 J19 J20 J21 J22 J23 J24 J25 J28 J29 J30
+    J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 J13 J14 J15 J16 J17 J18 J19 J20 J21 J22 J23 J24 J25 J28 J29 J30 J31
     B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12
-    L4 L5 L6 L7 L8 L9 L10
+    L4 L5 L6 L7 L8 L9 L10 L11
     F1 F2 F3 F4 F5 F6 F10 F11 F12 F13 F14
-    S1 S2 S4 K1 K2 K3 K4 K5 Q1 Q2 Q3 Q4 Q5
+    S1 S2 S4 K1 K2 K3 K4 K5 K6 Q1 Q2 Q3 Q4 Q5 Q6 Q7
     N1 N2 N3 N4 N5 N6 N7 N8 N9 N10 N11 N12
     N13 N14 N15 N16 N17 N18 N19 N20 N21 N22 N23 N24 N25 N26 N27 N28
-    N29 N30 N31 N32 N33 N34 N35 N36 N37 N38
+    N29 N30 N31 N32 N33 N34 N35 N36 N37 N38 N39 N40
     T1 T2
     X1 X2
 """
@@ -44,7 +44,7 @@ def test_all_entries_once() -> None:
 
 
 def test_all_decisions_once() -> None:
-    assert len(DECISIONS) == 101
+    assert len(DECISIONS) == 102
     sentences = [d.sentence for d in DECISIONS.values()] + [s.sentence for s in SWITCHES.values()]
     shared = [id_ for id_ in DECISIONS if id_ in SWITCHES]
     assert shared == ["claims_always_empty", "validate_raw_claims"]

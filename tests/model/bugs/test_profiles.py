@@ -246,8 +246,9 @@ def test_brokers() -> None:
 
 
 def test_other_clients() -> None:
-    assert client("librdkafka").decisions == frozenset()
+    assert client("librdkafka").decisions == {"members_watch_own_topics"}
     assert client("librdkafka-1.6").decisions == {
+        "members_watch_own_topics",
         "assign_during_close_hangs",
         "commit_illegal_generation_always_lost",
         "no_leave_on_unsubscribe",

@@ -113,6 +113,21 @@ def test_the_leader_watches_the_topics_of_all():
         assert {(s.after["member A"].watched, s.after["member A"].watch) for s in steps} == {(watched, watch)}
 
 
+def test_a_leader_of_librdkafka_assigns_by_what_it_fetches_and_watches_its_own_topics() -> None:
+    """L11: what it watches is of its JoinGroup, so that a change since then makes it join again."""
+    game = PlayedGroup(setup(topics=(0b01, 0b10), decisions=("members_watch_own_topics",)))
+    own = LEADER._replace(
+        topics=p.Topics(0b01), joined_topics=p.Topics(0b01), view=p.Parts(0b01), watch=p.Parts(0b01),
+        watched=p.Topics(0b01),
+    )  # fmt: skip
+    steps = lead(
+        game, claims(0), claims(0, topics=p.Topics(0b10)), member_A=own,
+        cluster=p.ClusterState(p.Parts(0b11)),
+    )  # fmt: skip
+    assert given(steps) == {(0b01, 0b10)}
+    assert {(s.after["member A"].watched, s.after["member A"].watch) for s in steps} == {(0b01, 0b01)}
+
+
 def test_a_static_leader_that_returned_skips_the_assignment():
     game = PlayedGroup(setup(static=True))
     (step,) = lead(game, claims(0), claims(0), wire_A=ELECTED._replace(skip=True),

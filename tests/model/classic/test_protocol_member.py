@@ -100,6 +100,20 @@ def test_version_1_has_no_label_and_version_0_no_owned_partitions():
         assert (request.meta.label, request.meta.owned) == (label, owned)
 
 
+@pytest.mark.parametrize(("assignors", "label"), [(("cooperative-sticky",), 3), (("range",), -1)])
+def test_each_member_of_librdkafka_watches_its_topics_and_an_eager_one_writes_no_generation(
+    assignors: tuple[str, ...], label: int
+) -> None:
+    """L11: an EAGER follower that asks for a rebalance repeats the bytes of its last JoinGroup."""
+    game = PlayedGroup(setup(lists=(assignors,), decisions=("members_watch_own_topics",)))
+    sent = game.step("join", member_A=stable(owned=0b01, rejoin=True))
+    assert (a(sent).watch, a(sent).watched) == (a(sent).view & 0b11, a(sent).topics)
+    assert sent.after["wire A"].meta.label == label
+    answer = s.JoinOk(1, G4, assignors[0])
+    heard = game.step("receive", member_A=a(sent), wire_A=answer)
+    assert (a(heard).watch, a(heard).watched) == (a(sent).watch, a(sent).watched)
+
+
 @pytest.mark.parametrize(("assignor", "known"), [("sticky", 3), ("range", -1)])
 def test_sticky_tells_the_generation_of_what_it_has_revoked(assignor: str, known: int):
     step = PlayedGroup(setup(lists=((assignor,),))).step("join", member_A=stable(owned=0b11, rejoin=True))
