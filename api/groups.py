@@ -106,6 +106,7 @@ def scenario(
     with judging(ValueError, OSError, TargetError):
         is_file = isinstance(name, os.PathLike) or name.endswith(".toml")
         named = scenario_in(Path(name)) if is_file else scenarios.scenario(str(name))
+        named.refuse_renaming(naming, symmetry=False)
         size = scenarios.ScenarioSize(
             members=members,
             partitions=partitions,
@@ -179,6 +180,8 @@ def explore(
     from rebalance_verifier.properties.group import own
 
     chosen = sized(group, size)
+    with judging(ValueError):
+        chosen.named.refuse_renaming(None, symmetry)
     if symmetry and chosen.size.naming == "given":
         raise CannotJudge("symmetry needs naming='every': under given names nothing is symmetric")
     plan = ExplorationPlan(

@@ -121,7 +121,9 @@ def run(options: argparse.Namespace) -> int:
             return run_on_code(options, _scenario(options, "dynamic"))
     refuse(options, ("--jobs", "--time-limit"), "goes with --on only")
     with usage_errors(ScenarioError):
-        plan = _plan(options, _scenario(options))
+        chosen = _scenario(options)
+        chosen.refuse_renaming(options.naming, options.symmetry)
+        plan = _plan(options, chosen)
     _refuse(options)
     reports = Reports.wanted(options, ("html", "json")).open()
     found = _explore(plan, options)

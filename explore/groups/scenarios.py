@@ -130,6 +130,15 @@ class NamedScenario:
 
         return replace(self, lists=tuple(tuple(map(stood_for, stages)) for stages in self.lists))
 
+    def refuse_renaming(self, naming: str | None, symmetry: bool) -> None:
+        """Raise ScenarioError where members are to be renamed, and have an order that decides."""
+        if self.warmups and (symmetry or naming == "every"):
+            wanted = "--symmetry" if symmetry else "--naming every"
+            raise ScenarioError(
+                f"{wanted} does not go with {self.name}: the processes of a Kafka Streams application keep "
+                "their order, in which warm-ups are placed"
+            )
+
     @property
     def protocol(self) -> Protocol:
         """Return the group protocol of its groups."""

@@ -16,6 +16,7 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS
 from rebalance_verifier.model.bugs.releases import CURRENT
 from rebalance_verifier.properties.group.clauses import CLAUSES
 
+from rebalance_verifier import CannotJudge, explore
 from tests.command import command
 from tests.processes import worked
 
@@ -186,6 +187,20 @@ def test_both_engines_and_exact_say_the_same(rebalance):
         one.pop("engine")
     assert documents[0] == documents[1] == documents[2]
     assert documents[0]["verdict"] == "conformant"
+
+
+@pytest.mark.parametrize(
+    ("asked", "called"), [(("--symmetry",), {"symmetry": True}), (("--naming", "every"), {"naming": "every"})]
+)
+def test_processes_of_streams_have_an_order_that_no_renaming_keeps(
+    rebalance: Any, asked: tuple[str, ...], called: Any
+):
+    """Both were silently left out: the search was one under given names, and said so in its header alone."""
+    ran = rebalance("explore", "streams", *asked, "--depth", "1")
+    assert ran.code == 2
+    assert f"{' '.join(asked)} does not go with streams: the processes" in ran.err
+    with pytest.raises(CannotJudge, match="keep their order"):
+        explore("streams", depth=1, **called)
 
 
 @pytest.mark.nightly
