@@ -37,6 +37,7 @@ def check(
     time_limit: float | None = None,
     fail_fast: bool = False,
     without: Sequence[str] = (),
+    topics: Sequence[str] = (),
     known_failing: Sequence[str] = (),
     known_flaky: Sequence[str] = (),
     jobs: int = 1,
@@ -62,6 +63,7 @@ def check(
         time_limit: seconds after which the search stops, inconclusive.
         fail_fast: stop at the first violation.
         without: kinds of input that the assignor is not made for, such as "unequal" or "racks".
+        topics: names that the topics of all scenarios have, for an assignor that looks for names.
         known_failing: violations to expect, as patterns or "@FILE"; one that is gone fails.
         known_flaky: violations to accept, in the same form.
         jobs: how many processes search; the answer is the same.
@@ -73,6 +75,7 @@ def check(
     Nothing is printed or written; `JudgedFinding.save` writes a counterexample. Raises CannotJudge.
     """
     from rebalance_verifier.gate.scenarios.exclusions import excluded
+    from rebalance_verifier.gate.scenarios.topics import names_given
     from rebalance_verifier.gate.search import known
     from rebalance_verifier.gate.search.judgement import allow
     from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
@@ -85,6 +88,7 @@ def check(
         flaky = known.read(several(known_flaky), "known_flaky")
         chosen = tuple(select(several(clauses)))
         left_out = excluded(several(without))
+        called = names_given(several(topics))
     names = [one_of("protocols", name, RebalanceProtocol) for name in several(protocols)]
     plan = CheckPlan(
         clauses=chosen,
@@ -95,6 +99,7 @@ def check(
         budget=time_limit,
         fail_fast=fail_fast,
         without=left_out,
+        topics=called,
         expected=lambda key: known.match((*failing, *flaky), key, today) is not None,
     )
     limits = {"call_seconds": call_seconds, "memory_mib": memory_mib}
@@ -117,6 +122,7 @@ def run_check(
     Ctrl-C ends it as it ends any function. Raises CannotJudge.
     """
     from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
+    from rebalance_verifier.gate.scenarios.topics import refuse_names
     from rebalance_verifier.gate.search.search import check as search
     from rebalance_verifier.gate.search.search import describe
     from rebalance_verifier.gate.targets.hosts.hosted import TargetError
@@ -136,6 +142,7 @@ def run_check(
         with session:
             with judging(ValueError):
                 refuse_tasks(plan.without, session.hello.protocols)
+                refuse_names(plan.topics, plan.protocols or session.hello.protocols)
             info = describe(target if named else name_of(target), session.hello)
             result = search(plan, session, info, fresh=session.close, jobs=jobs, **shown)
     if result.interrupted:

@@ -36,6 +36,7 @@ OPTIONS = {
     "seed": "seed of the search (default: 0)",
     "level": "weakest level that fails a test: safety, liveness or quality (default: liveness)",
     "without": "kinds of input that the assignor is not made for, such as unequal,racks",
+    "topics": "names of the topics of all scenarios, for an assignor that looks for names",
     "known-failing": "violations to expect: PATTERN, or @FILE (written with an equals sign: =@FILE)",
     "report-dir": "where counterexamples are saved (default: .rebalance)",
 }
@@ -191,6 +192,7 @@ def _plan(config: pytest.Config) -> CheckPlan:
     """Return the plan that the options ask for. Raises ``pytest.UsageError``."""
     from rebalance_verifier.base.verdict import Level
     from rebalance_verifier.gate.scenarios.exclusions import excluded
+    from rebalance_verifier.gate.scenarios.topics import names_given
     from rebalance_verifier.gate.search.known import match
     from rebalance_verifier.gate.search.plan import PROFILES, CheckPlan
 
@@ -209,11 +211,16 @@ def _plan(config: pytest.Config) -> CheckPlan:
         left_out = excluded(name.strip() for name in _option(config, "without").split(",") if name.strip())
     except ValueError as error:
         raise pytest.UsageError(f"--rebalance-without: {error}") from None
+    try:
+        called = names_given([_option(config, "topics")] if _option(config, "topics") else ())
+    except ValueError as error:
+        raise pytest.UsageError(f"--rebalance-topics: {error}") from None
     return CheckPlan(
         profile=PROFILES[_option(config, "profile")],
         seed=seed,
         level=Level(_option(config, "level")),
         without=left_out,
+        topics=called,
         expected=lambda key: match(failing, key, today) is not None,
     )
 

@@ -97,12 +97,14 @@ class TaskConfigs:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subtopology:
     """A part of a topology that reads the same partitions: a task for each, with its replicas' racks.
-    ``end``: the end offset of each partition of its changelog."""
+    ``end``: the end offset of each partition of its changelog. ``topic``: the name of what it reads, where
+    that matters."""
 
     id: str
     store: StoreKind = StoreKind.LOGGED
     racks: tuple[Racks, ...] = ()
     end: int = 0
+    topic: str = ""
 
     @property
     def tasks(self) -> Tasks:

@@ -36,6 +36,7 @@ def to_json(result: Result) -> dict[str, Any]:
         "level": result.level,
         "seed": result.seed,
         "without": list(result.without),
+        "topics": list(result.topics),
         "beside": list(result.beside),
         "verdict": result.verdict.value,
         "exit": int(result.exit),

@@ -93,7 +93,8 @@ def headline(result: Result) -> str:
     judged = f" ({clean(result.target.interface)})" if result.target.interface else ""
     also = f"; it is also a {clean(result.target.also)}" if result.target.also else ""
     named = f"{verdict_word(result)}  {label(result.target)}{judged}"
-    return f"{named} {_because(result)}{more}{_unasked(result)}{_left_out(result)}{_beside(result)}{also}"
+    played = f"{_left_out(result)}{_called(result)}{_beside(result)}"
+    return f"{named} {_because(result)}{more}{_unasked(result)}{played}{also}"
 
 
 def _unasked(result: Result) -> str:
@@ -108,6 +109,11 @@ def _unasked(result: Result) -> str:
 def _left_out(result: Result) -> str:
     """Return what was not played, since its author says that it is not made for it."""
     return f"; without {', '.join(result.without)}, of which nothing was played" if result.without else ""
+
+
+def _called(result: Result) -> str:
+    """Return how topics were called, where the user wants it."""
+    return f"; its topics are called {', '.join(result.topics)}" if result.topics else ""
 
 
 def _beside(result: Result) -> str:

@@ -61,6 +61,9 @@ def add(commands: Any) -> argparse.ArgumentParser:
         parser, "--clause", "--protocol", "--level", "--profile", "--seed", "--time-limit", profile="ci"
     )
     add_options(parser, "--without")
+    parser.add_argument("--topics", action="append", default=[], metavar="NAME[,NAME...]",
+                        help="call the topics of all scenarios so, for an assignor that looks for "
+                        "names; repeatable")  # fmt: skip
     parser.add_argument("--with", dest="beside", action="append", default=[], metavar="CLIENT[,CLIENT...]",
                         help="let members write in turn what these clients do, client:NAME[==RELEASE] "
                         "(client:... and wire only)")  # fmt: skip
@@ -82,6 +85,7 @@ def run(options: argparse.Namespace) -> int:
     """Run the command; return its exit code."""
     from rebalance_verifier.base.processes.workers import processors
     from rebalance_verifier.gate.scenarios.exclusions import refuse_tasks
+    from rebalance_verifier.gate.scenarios.topics import refuse_names
     from rebalance_verifier.gate.search import counterexamples, resume
     from rebalance_verifier.gate.search.judgement import allow
     from rebalance_verifier.gate.search.progress import CheckProgress
@@ -104,6 +108,8 @@ def run(options: argparse.Namespace) -> int:
     with session(target, options) as talk:
         with usage_errors(ValueError, option="--without"):
             refuse_tasks(plan.without, talk.hello.protocols)
+        with usage_errors(ValueError, option="--topics"):
+            refuse_names(plan.topics, plan.protocols or talk.hello.protocols)
         info = describe(target.spec, talk.hello)
         reports.open()  # a target that does not start leaves none
         saved = ROOT / "resume" / f"{resume.key(info, plan)}.json"
@@ -226,6 +232,7 @@ def _plan(options: argparse.Namespace, expected: Sequence[KnownFailure]) -> Chec
         began=options.began,
         fail_fast=options.fail_fast,
         without=_without(options.without),
+        topics=_topics(options.topics),
         expected=lambda key: match(expected, key, today) is not None,
     )
 
@@ -235,6 +242,13 @@ def _without(given: Sequence[str]) -> tuple[str, ...]:
 
     with usage_errors(ValueError, option="--without"):
         return excluded(given)
+
+
+def _topics(given: Sequence[str]) -> tuple[str, ...]:
+    from rebalance_verifier.gate.scenarios.topics import names_given
+
+    with usage_errors(ValueError, option="--topics"):
+        return names_given(given)
 
 
 def _beside(spec: str, given: Sequence[str]) -> tuple[str, ...]:

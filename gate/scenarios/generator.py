@@ -449,6 +449,9 @@ ONE_IN_LARGE = 100
 CROWD = "crowd"
 """The dimension of the one scenario that only an efficient assignor survives."""
 
+CROWDED = 10
+"""Topics that it has."""
+
 
 def along(protocol: RebalanceProtocol) -> list[tuple[tuple[str, ...], Size]]:
     """Return what is searched systematically: nothing special, every single dimension, and some together.
@@ -473,9 +476,10 @@ def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> Scenario:
     return generate(draw, protocol, some(draw), LARGE if draw.integer(1, ONE_IN_LARGE) == 1 else SMALL)
 
 
-def crowd(protocol: RebalanceProtocol, members: int) -> Scenario:
+def crowd(protocol: RebalanceProtocol, members: int, count: int = CROWDED) -> Scenario:
     """As many partitions as members, and one member more: what took minutes before KAFKA-9987."""
-    topics = uniform({f"t{i}": members // 10 for i in range(10)})
+    most = min(count, CROWDED)
+    topics = uniform({f"t{i}": members // most for i in range(most)})
     ids = [f"member-{i:05}" for i in range(members)]
     joiner = AddMember(ScenarioMember(id=f"member-{members:05}", topics=tuple(topics)))
     everybody = tuple(ScenarioMember(id=i, topics=tuple(topics)) for i in ids)

@@ -74,7 +74,8 @@ def _settings(scenario: TaskScenario) -> Iterator[str]:
     """Yield what the application is made of, as far as that is not usual."""
     configs = scenario.configs
     for one in scenario.subtopologies:
-        yield f"subtopology {one.id} has {counted(len(one.racks), 'task')}, {_KEEPING[one.store]}"
+        reads = f" of {one.topic}" if one.topic else ""
+        yield f"subtopology {one.id} has {counted(len(one.racks), 'task')}{reads}, {_KEEPING[one.store]}"
     if configs.standbys:
         yield f"num.standby.replicas={configs.standbys}"
     if configs.tags:

@@ -11,6 +11,7 @@ from rebalance_verifier.base.draws import Draw, Seeded
 from rebalance_verifier.base.verdict import Level
 from rebalance_verifier.gate.scenarios import generator, task_generator
 from rebalance_verifier.gate.scenarios.exclusions import not_drawn, without
+from rebalance_verifier.gate.scenarios.topics import called, fewer, keeps
 from rebalance_verifier.gate.search.causes.attribution import MAX_CAUSES
 from rebalance_verifier.model.values import OF_TASKS, RebalanceProtocol
 from rebalance_verifier.properties.assignors.clause import Clause
@@ -63,6 +64,8 @@ class CheckPlan:
     """Whether a clause-protocol id is on a list of known failures: not minimised, does not stop it."""
     without: tuple[str, ...] = ()
     """Dimensions that the assignor is not made for: nothing of their kind is played."""
+    topics: tuple[str, ...] = ()
+    """Names that topics have; none: any."""
     beside: tuple[str, ...] = ()
     """Clients whose bytes the members write, in turn; the first is the leader's. None: of no client."""
     causes: int = MAX_CAUSES
@@ -71,8 +74,8 @@ class CheckPlan:
     """Minimising does not look at the clock: what it comes to is the same everywhere."""
 
     def plays(self, scenario: AnyScenario) -> bool:
-        """Check whether a scenario has nothing in it that the search is without."""
-        return (
+        """Check whether a scenario has nothing in it that the search is without, and topics of its names."""
+        return keeps(scenario, self.topics) and (
             not self.without
             or not isinstance(scenario, Scenario)
             or without(scenario, self.without) == scenario
@@ -108,16 +111,17 @@ def scenario_at(plan: CheckPlan, protocols: Sequence[RebalanceProtocol], number:
     if index < profile.each:
         protocol, names, at = systematic[which]
         draw = Seeded(f"{seed}/{protocol}/{'+'.join(names)}/{_kinds(protocol)[at][1]}/{index}")
-        return _without(plan, _along(draw, protocol, at))
+        return _as_planned(plan, _along(plan, draw, protocol, at), number)
     index, which = divmod(number - profile.each * len(systematic), len(protocols))
     protocol = protocols[which]
     if index < profile.mixed + profile.large:
         draw = Seeded(f"{seed}/{protocol}/mixed/{index}")
-        return _without(plan, _mixed(draw, protocol, plan.without, large=index >= profile.mixed))
-    drawn = task_generator if protocol in OF_TASKS else generator
+        return _as_planned(plan, _mixed(plan, draw, protocol, large=index >= profile.mixed), number)
+    if protocol in OF_TASKS:
+        return _as_planned(plan, task_generator.crowd(protocol, profile.crowd), number)
     # A share assignor may give everything to everybody, as that of 4.0.0 does: 4 million are no answer.
     many = profile.crowd // 10 if protocol is RebalanceProtocol.SHARE else profile.crowd
-    return _without(plan, drawn.crowd(protocol, many))
+    return _as_planned(plan, generator.crowd(protocol, many, len(plan.topics) or generator.CROWDED), number)
 
 
 def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> AnyScenario:
@@ -127,9 +131,10 @@ def drawn(draw: Draw, protocols: Sequence[RebalanceProtocol]) -> AnyScenario:
     return task_generator.drawn(draw, protocols) if of_tasks else generator.drawn(draw, protocols)
 
 
-def _without(plan: CheckPlan, scenario: AnyScenario) -> AnyScenario:
-    """Return a scenario without what the search leaves out, which is of partitions, with members of the
-    clients that it names."""
+def _as_planned(plan: CheckPlan, scenario: AnyScenario, number: int) -> AnyScenario:
+    """Return a scenario with the names of topics that the search has; one of partitions without what it
+    leaves out, and with members of the clients that it names."""
+    scenario = called(scenario, plan.topics, number)
     if not isinstance(scenario, Scenario):
         return scenario
     left = without(scenario, plan.without)
@@ -150,23 +155,23 @@ def beside(scenario: Scenario, clients: Sequence[str]) -> Scenario:
     return replace(scenario, members=members, rounds=rounds)
 
 
-def _along(draw: Seeded, protocol: RebalanceProtocol, at: int) -> AnyScenario:
+def _along(plan: CheckPlan, draw: Seeded, protocol: RebalanceProtocol, at: int) -> AnyScenario:
     """Return a scenario of the kind with this number among the systematic ones of a protocol."""
     if protocol in OF_TASKS:
         return task_generator.generate(draw, protocol, *task_generator.along(protocol)[at])
-    return generator.generate(draw, protocol, *generator.along(protocol)[at])
+    names, size = generator.along(protocol)[at]
+    return generator.generate(draw, protocol, names, fewer(size, plan.topics))
 
 
-def _mixed(
-    draw: Seeded, protocol: RebalanceProtocol, leaving: tuple[str, ...], *, large: bool
-) -> AnyScenario:
+def _mixed(plan: CheckPlan, draw: Seeded, protocol: RebalanceProtocol, *, large: bool) -> AnyScenario:
     """Return a scenario along a random combination."""
     if protocol in OF_TASKS:
         size = task_generator.LARGE if large else task_generator.SMALL
         return task_generator.generate(draw, protocol, task_generator.some(draw), size)
-    left_out = not_drawn(leaving)
+    left_out = not_drawn(plan.without)
     names = tuple(name for name in generator.some(draw) if name not in left_out)
-    return generator.generate(draw, protocol, names, generator.LARGE if large else generator.SMALL)
+    most = fewer(generator.LARGE if large else generator.SMALL, plan.topics)
+    return generator.generate(draw, protocol, names, most)
 
 
 @cache

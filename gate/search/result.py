@@ -184,6 +184,8 @@ class Result:
     """The target declares no promises: those that it is held to are assumed."""
     without: tuple[str, ...] = ()
     """Kinds of input that were not played, as its author wants it."""
+    topics: tuple[str, ...] = ()
+    """Names that topics had; none: any."""
     beside: tuple[str, ...] = ()
     """Clients whose bytes the members wrote, in turn."""
     interrupted: bool = False

@@ -41,6 +41,7 @@ def key(target: TargetInfo, plan: CheckPlan) -> str:
         [c.id for c in plan.clauses],
         *([plan.without] if plan.without else []),
         *([plan.beside] if plan.beside else []),
+        *([plan.topics, "topics"] if plan.topics else []),
     )
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:12]
 

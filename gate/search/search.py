@@ -321,6 +321,7 @@ def check(
         interrupted=interrupted,
         assumed=session.hello.promises_assumed,
         without=plan.without,
+        topics=plan.topics,
         beside=plan.beside,
     )
     return judge(result)

@@ -151,7 +151,8 @@ def renamed_clients(scenario: TaskScenario, names: Mapping[str, str]) -> TaskSce
 
 def to_json(scenario: TaskScenario) -> dict[str, Any]:
     """Return readable, hand-editable JSON."""
-    left_out = ("process", "threads", "active", "copies", "tags", "rack", "started", "id", "number", "client")
+    of_clients = ("process", "threads", "active", "copies", "tags", "rack", "started")
+    left_out = (*of_clients, "id", "number", "client", "topic")
     found: dict[str, Any] = codec.to_json(scenario, left_out=left_out)
     return found
 

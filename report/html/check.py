@@ -142,6 +142,7 @@ def _named(result: Result) -> list[tuple[object, object]]:
         ("promises", undeclared(result) or ", ".join(target.promises)),
         ("search", f"profile {result.profile}, seed {result.seed}, level {result.level}"),
         ("without", ", ".join(result.without)),
+        ("topics", ", ".join(result.topics)),
         ("members", ", ".join(result.beside)),
         ("ran", played(result)),
         (

@@ -61,7 +61,9 @@ def _about(configs: TaskConfigs, subtopologies: tuple[Subtopology, ...]) -> str:
         "rack_strategy": configs.rack_strategy.value,
     }
     parts = [
-        {"id": one.id, "store": one.store.value, "end": one.end, "racks": one.racks} for one in subtopologies
+        {"id": one.id, "store": one.store.value, "end": one.end, "racks": one.racks}
+        | ({"topic": one.topic} if one.topic else {})
+        for one in subtopologies
     ]
     return f'"configs":{encode(written)},"subtopologies":{encode(parts)}'
 
@@ -107,6 +109,7 @@ def decode_application(request: Json) -> tuple[RebalanceProtocol, Application]:
                 store=StoreKind(one["store"]),
                 racks=tuple(map(tuple, one["racks"])),
                 end=one["end"],
+                topic=one.get("topic", ""),
             )
             for one in request["subtopologies"]
         ),

@@ -38,6 +38,11 @@ public class Tasks implements TaskAssignor {
                 .anyMatch(state -> state.statefulTasksToLagSums().containsValue(-3L))) {
             throw new TaskAssignmentException("no end offsets");
         }
+        if (mode.equals("names") && application.allTasks().values().stream()
+                .flatMap(task -> task.topicPartitions().stream())
+                .noneMatch(partition -> partition.topicPartition().topic().equals("orders"))) {
+            throw new IllegalStateException("nobody reads orders");
+        }
         Map<ProcessId, KafkaStreamsAssignment> given = new TreeMap<>();
         List<ProcessId> processes = new ArrayList<>(new TreeSet<>(application.kafkaStreamsStates(false).keySet()));
         processes.forEach(id -> given.put(id, KafkaStreamsAssignment.of(id, new HashSet<>())));

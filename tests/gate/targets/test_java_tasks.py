@@ -75,6 +75,15 @@ def test_one_that_is_right_passes(mode: str, own: str) -> None:
 
 
 @pytest.mark.nightly
+@pytest.mark.parametrize(("names", "clauses"), [(("orders",), set()), ((), {"task/5"})])
+def test_one_that_looks_for_a_topic_finds_it(names: tuple[str, ...], clauses: set[str], own: str) -> None:
+    spec = f"{own}?mode=names"
+    with Session(resolve(spec)) as session:
+        result = check(CheckPlan(profile=TINY, topics=names), session, describe(spec, session.hello))
+    assert set(broken(result)) == clauses
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize(("mode", "clause"), [("forgets", "task/1"), ("twice", "task/2")])
 def test_a_mistake_that_kafka_accepts_is_found_small(mode: str, clause: str, own: str) -> None:
     found = broken(judged(f"{own}?mode={mode}"))

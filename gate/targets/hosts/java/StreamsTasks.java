@@ -211,10 +211,11 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
         List<Task> found = new ArrayList<>();
         for (Object item : subtopologies) {
             Map<String, Object> subtopology = Bridge.object(item);
+            String id = (String) subtopology.get("id");
+            String topic = (String) subtopology.getOrDefault("topic", "in-" + id);
             int index = 0;
             for (Object racks : Bridge.list(subtopology.get("racks"))) {
-                found.add(new Task((String) subtopology.get("id"), index++, (String) subtopology.get("store"),
-                    Bridge.list(racks)));
+                found.add(new Task(id, topic, index++, (String) subtopology.get("store"), Bridge.list(racks)));
             }
         }
         return found;
@@ -233,12 +234,14 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
     /** A task that reads one partition, and writes one of a changelog if it has any. */
     private final class Task {
         private final TaskId id;
+        private final String topic;
         private final boolean stateful;
         private final boolean logged;
         private final Optional<Set<String>> racks;
 
-        Task(String subtopology, int partition, String store, List<Object> racks) {
+        Task(String subtopology, String topic, int partition, String store, List<Object> racks) {
             id = task(subtopology + "_" + partition);
+            this.topic = topic;
             stateful = !store.equals("none");
             logged = store.equals("logged");
             Set<String> here = new HashSet<>();
@@ -247,7 +250,7 @@ final class StreamsTasks implements Function<Map<String, Object>, Map<String, Ob
         }
 
         TopicPartition source() {
-            return new TopicPartition("in-" + id.subtopology(), id.partition());
+            return new TopicPartition(topic, id.partition());
         }
 
         TopicPartition changelog() {
