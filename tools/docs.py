@@ -75,20 +75,21 @@ def section(title: str, about: str, body: str) -> str:
 
 
 def results() -> str:
-    """Sum up the table of docs/results/README.md: released clients, clauses of safety and liveness."""
+    """Sum up the table of docs/results/README.md: released clients, by the worst that each breaks."""
     overview = (ROOT / "docs" / "results" / "README.md").read_text(encoding="utf-8")
     lines = re.search(r"^(\| client \|.*?)\n\n", overview, re.M | re.S)
     if not lines:
         raise ValueError("docs/results/README.md has no table that begins with | client |")
     cells = (line.strip("| ").split(" | ") for line in lines[1].splitlines()[2:])
-    rows = [
-        (f"{client} {assignor}", safety, liveness) for client, assignor, _, _, safety, liveness, *_ in cells
-    ]
+    rows = [(f"{client} {assignor}", *levels) for client, assignor, _, _, *levels in cells]
     rows = [row for row in rows if not row[0].startswith("reference ")]
     clients = {name.split()[0] for name, *_ in rows}
-    unsafe = [(name, safety) for name, safety, _ in rows if "](" in safety]
-    unlive = [name for name, safety, liveness in rows if "](" in liveness and "](" not in safety]
-    clean = [name for name, *broken in rows if "](" not in "".join(broken)]
+    worst: dict[int | None, list[str]] = {}  # the first of safety, liveness, quality that is broken
+    for name, *levels in rows:
+        broken = next((at for at, cell in enumerate(levels) if "](" in cell), None)
+        worst.setdefault(broken, []).append(name)
+    unlive, poor, clean = (worst.get(at, []) for at in (1, 2, None))
+    unsafe = [(name, safety) for name, safety, *_ in rows if "](" in safety]
     rare = sum(all(f"{link}°" in safety for link in re.findall(r"\S+\)", safety)) for _, safety in unsafe)
     return "".join(
         f"- {line}\n"
@@ -97,7 +98,8 @@ def results() -> str:
             f"{len(unsafe)} violate safety: {', '.join(_linked(*row) for row in unsafe)}.",
             f"{rare} of these {len(unsafe)} do so only on input that is rare in practice.",
             f"{len(unlive)} more violate liveness: {', '.join(unlive)}.",
-            f"{len(clean)} pass: {', '.join(clean)}.",
+            f"{len(poor)} more break only promises of quality: {', '.join(poor)}.",
+            f"{len(clean)} break nothing: {', '.join(clean)}.",
         )
     )
 

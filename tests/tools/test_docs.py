@@ -38,6 +38,29 @@ def test_each_part_of_a_page_goes_where_its_name_is(tmp_path: Path, monkeypatch:
     assert written("page.md") == f"a\n{mark('two')}\n2\n\n{END}b\n{mark('one')}\n1\n\n{END}c\n"
 
 
+def test_an_assignor_counts_by_the_worst_that_it_breaks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    page = tmp_path / "docs" / "results" / "README.md"
+    page.parent.mkdir(parents=True)
+    cells = {
+        "range": "· | · | ·",
+        "fair": "· | · | [a](b#1)",
+        "slow": "· | [a](b#2) | [a](b#3)",
+        "bad": "[a](b#4) | · | ·",
+    }
+    rows = "".join(f"| c | {name} | 1 | 1 | {levels} |\n" for name, levels in cells.items())
+    page.write_text(f"| client | assignor | release | newest | s | l | q |\n| --- |\n{rows}\n")
+    monkeypatch.setattr("tools.docs.ROOT", tmp_path)
+    assert docs.results().splitlines()[1:] == [
+        "- 1 violate safety: [c bad](docs/results/b#4).",
+        "- 0 of these 1 do so only on input that is rare in practice.",
+        "- 1 more violate liveness: c slow.",
+        "- 1 more break only promises of quality: c fair.",
+        "- 1 break nothing: c range.",
+    ]
+
+
 def test_a_part_that_does_not_end_swallows_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tools.docs.ROOT", tmp_path)
     monkeypatch.setitem(docs.GENERATED, "page.md", {"one": str, "two": str})
