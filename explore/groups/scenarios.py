@@ -110,7 +110,8 @@ class NamedScenario:
     policy: str = "bidirectional"
     """``group.consumer.migration.policy`` of the broker."""
     patterns: bool = False
-    """Whether members subscribe by pattern, to all topics; the last one is not there at first."""
+    """Whether members subscribe by pattern, to all topics; the last one is not there at first, but between the
+    protocols, where topics stay as they are."""
 
     def led_by(self, replaces: str) -> NamedScenario:
         """Return the scenario with ``replaces`` wherever it lists an assignor of the same protocols.
@@ -160,18 +161,19 @@ class NamedScenario:
                 f"scenario {self.name}: {self.topics} topics, {self.spare} spare partitions: "
                 "at least 1 and at most 40 are possible"
             )
-        if partitions < self.topics - self.patterns:
+        if partitions < self.topics - (self.patterns and self.protocol.name != MIGRATION):
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
         if self.protocol.name != CLASSIC and (trouble := consumer_protocol_trouble(broker(size.broker))):
             raise ScenarioError(f"--broker: {trouble}")
-        if self.patterns and not (self.topics > 1 and self.spare):
+        if self.patterns and self.protocol.name != MIGRATION and not (self.topics > 1 and self.spare):
             raise ScenarioError(
                 f"scenario {self.name}: patterns find a topic that is not there at first: "
                 "at least 2 topics and 1 spare partition"
             )
-        topics, exist = _topics(partitions, self.topics, self.spare, appears=self.patterns)
+        appears = self.patterns and self.protocol.name != MIGRATION
+        topics, exist = _topics(partitions, self.topics, self.spare, appears=appears)
         setup = Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
             topics=topics,
@@ -459,6 +461,10 @@ _TABLE = (
     NamedScenario(name="migration-crowded", sentence="both protocols, and one member more than "
         "group.max.size and group.consumer.max.size", partitions=2, lists=((UNIFORM,), (COOPERATIVE,)),
         crowded=1, faults=MIGRATION_FAULTS),
+    NamedScenario(name="migration-patterns", sentence="static members that subscribe by pattern with the "
+        "consumer protocol, and by name when they are back with the classic one", members=2, partitions=2,
+        lists=((UNIFORM, COOPERATIVE),), topics=2, patterns=True, static=True,
+        faults=("crash", "disconnect")),
     NamedScenario(name="migration-disabled", sentence="the same where the broker lets groups go neither way: "
         "who speaks the other protocol is turned away", members=2, partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS, policy="disabled"),

@@ -167,8 +167,15 @@ def retarget(
 
 
 def others_topics(setup: Setup, book: Book) -> Parts:
-    """Return what a target gives to members that do not subscribe to it."""
-    return union([r.target & ~setup.parts(r.subscribed) for records in book for r in records])
+    """Return what a target gives to members that do not subscribe to it. Those of the classic protocol
+    subscribe by name."""
+    return union(
+        [
+            record.target & ~setup.parts(record.topics if record.classic else record.subscribed)
+            for records in book
+            for record in records
+        ]
+    )
 
 
 def held_by_others(book: Book, slot: int, member_id: int) -> Parts:

@@ -62,6 +62,7 @@ from rebalance_verifier.model.group.parts import (
     GroupState,
     Late,
     Parts,
+    Topics,
 )
 from rebalance_verifier.model.group.setup import MemberContext, Setup
 from rebalance_verifier.model.machine import Outcome
@@ -167,25 +168,36 @@ def _join_consumer_group(
     before: ConsumerRecord | None,
 ) -> Answers:
     """It takes its next step to the target, as by a heartbeat that has everything; nobody is waited for. One
-    that comes in the name of the last member of the other protocol takes the group back."""
-    beat = Beat(BeatKind.STEADY, message.id, record.epoch, message.parts, True, message.topics)
+    that comes in the name of the last member of the other protocol takes the group back. Where the target is
+    not of the group's epoch then, it is left to the classic group's rebalance, in the generation of the epoch
+    before this JoinGroup. The answer names generation 0, here none: SyncGroup is refused, and the member joins
+    again."""
+    kept = record.pattern if "replaced_keeps_pattern" in me.setup.coordinator else Topics(0)
+    beat = Beat(BeatKind.STEADY, message.id, record.epoch, message.parts, True, message.topics, kept)
+    known = group.epoch
     group, record = news(me.setup, group, book, record, beat, cluster)
     book = with_record(book, me.slot, record)
-    seen = (Noted("classic member in a consumer group"),)
+    seen: Seen = (Noted("classic member in a consumer group"),)
+    first = record.protocols[:1]
+    down = before is not None and not before.classic and goes_down(me.setup, book)
+    down = down and "no_downgrade_on_replace" not in me.setup.coordinator
+    if down and group.epoch != group.assigned:
+        left, as_it_was, noted = downgraded(me.setup, group._replace(epoch=known), book, rebalances=True)
+        answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, NONE, protocols=first)
+        yield left, as_it_was, answer, (*seen, *noted), ""
+        return
     for after, computed, choice in retarget(me.setup, group, book, cluster):
         done: Handled = reconciled(me, beat, after, computed, cluster, seen, choice)
         assert isinstance(done.answer, BeatOk)
-        first = record.protocols[:1]
         answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, done.answer.epoch, protocols=first)
-        ended = before is not None and not before.classic and goes_down(me.setup, done.book)
-        if not ended or "no_downgrade_on_replace" in me.setup.coordinator:
+        if not down:
             yield done.group, done.book, answer, done.seen, choice
             continue
         rest = [record for records in done.book for record in records]
         there = all(r.state is RecordState.STABLE and r.epoch == done.group.assigned for r in rest)
         rebalances = not there and "static_downgrade_without_rebalance" not in me.setup.coordinator
-        down, records, noted = downgraded(me.setup, done.group, done.book, rebalances=rebalances)
-        yield down, records, answer, (*done.seen, *noted), choice
+        ended, records, noted = downgraded(me.setup, done.group, done.book, rebalances=rebalances)
+        yield ended, records, answer, (*done.seen, *noted), choice
 
 
 def _sync(

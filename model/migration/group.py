@@ -21,6 +21,7 @@ from rebalance_verifier.model.consumer.group import (
     components,
     initial_value,
     member_actions,
+    resolves,
     slot_names,
     symmetries,
     times_by_mistake,
@@ -418,6 +419,7 @@ def _of_group(setup: Setup) -> Iterator[Action]:
     if "failover" in setup.faults:
         everything = ("budget", *members, *whole)
         yield fault("failover", NOBODY, everything, everything, partial(_failover, setup))
+    yield from resolves(setup)
     if "group expires" in setup.faults:
         reads = ("budget", "group", *book)
         yield fault("group expires", NOBODY, reads, reads[:2], partial(environment.group_expires, setup))

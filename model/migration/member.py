@@ -126,9 +126,11 @@ def start(
     stray: LateCommit,
     records: ConsumerRecords,
 ) -> Iterator[Outcome]:
-    """The process starts, under a member id of its own."""
+    """The process starts, under a member id of its own. It subscribes by name: a pattern without names is one
+    of its own, which it has matched already."""
     if member.life in (Life.DOWN, Life.FAILED):
-        topics = me.consumer.subscriptions[0]
+        names, pattern = me.consumer.choices[0]
+        topics = names or me.setup.matching(pattern, me.setup.exist)
         fresh = ClassicMember(life=Life.UP, stage=member.stage, id=unused(records), topics=topics)
         yield Outcome((fresh, None, None))
 

@@ -225,6 +225,8 @@ class MigrationRefinement(ConsumerRefinement):
     picture = MigrationPicture
 
     def covers(self, setup: Setup) -> None:
+        if setup.has_patterns:
+            raise ValueError("the logic has no subscriptions by pattern between the protocols")
         if setup.keeps_log or any(consumer.instance is not None for consumer in setup.consumers):
             raise ValueError("the logic has dynamic members, and no failover of a classic group")
 

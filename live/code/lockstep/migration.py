@@ -394,7 +394,7 @@ class MigratingLockstep(ServedLockstep):
 
     def _spelled_classic(self, answer: s.ClassicMessage) -> str:
         if answer.step is s.ClassicStep.JOIN_OK:
-            return f"generation {self._kafka(answer.generation)}"
+            return f"generation {0 if answer.generation == p.NONE else self._kafka(answer.generation)}"
         if answer.step is s.ClassicStep.SYNC_OK:
             return f"assigned {self.setup.spell(answer.parts)}"
         return str(answer.error)

@@ -66,7 +66,6 @@ def test_members_may_be_upgraded_stage_by_stage(tmp_path: Path) -> None:
         ("lowers = true", "lowers: lowers group.max.size, which there is with crowded = 1 or more"),
         ("crowded = 3", "crowded: 3 of 3 members: one at least has to fit in"),
         ("apart = true", "apart: each member subscribes to a topic of its own first: write topics = 2"),
-        ('like = "migration"\npatterns = true', "patterns: of groups of one protocol only"),
         ('like = "consumer"\npatterns = true', "patterns: a topic is not there at first: write topics = 2"),
         ('policy = "disabled"', "policy: of groups between the protocols only"),
         ('policy = "upward"', "policy: no policy is called 'upward'"),
