@@ -110,8 +110,8 @@ class NamedScenario:
     policy: str = "bidirectional"
     """``group.consumer.migration.policy`` of the broker."""
     patterns: bool = False
-    """Whether members subscribe by pattern, to all topics; the last one is not there at first, but between the
-    protocols, where topics stay as they are."""
+    """Whether members subscribe by pattern, to all topics; the last one is not there at first (not so between
+    the protocols, where topics stay as they are)."""
 
     def led_by(self, replaces: str) -> NamedScenario:
         """Return the scenario with ``replaces`` wherever it lists an assignor of the same protocols.

@@ -170,8 +170,8 @@ def _join_consumer_group(
     """It takes its next step to the target, as by a heartbeat that has everything; nobody is waited for. One
     that comes in the name of the last member of the other protocol takes the group back. Where the target is
     not of the group's epoch then, it is left to the classic group's rebalance, in the generation of the epoch
-    before this JoinGroup. The answer names generation 0, here none: SyncGroup is refused, and the member joins
-    again."""
+    before this JoinGroup. The answer names generation 0, here none: SyncGroup is refused, and the member
+    joins again."""
     kept = record.pattern if "replaced_keeps_pattern" in me.setup.coordinator else Topics(0)
     beat = Beat(BeatKind.STEADY, message.id, record.epoch, message.parts, True, message.topics, kept)
     known = group.epoch

@@ -67,6 +67,7 @@ GOLDEN = {
     "migration-failover": (8798, 21996, 21, 10),
     "migration-one-way": (7937, 20053, 20, 10),
     "migration-crowded": (523, 1418, 12, 4),
+    "migration-patterns": (70358, 236058, 31, 12),
     "migration-disabled": (646, 1679, 18, 5),
 }
 

@@ -178,6 +178,26 @@ def test_a_classic_process_in_the_name_of_the_last_other_one_takes_the_group_bac
     )
 
 
+@pytest.mark.parametrize(
+    ("group", "topics", "generation"),
+    [
+        (consumers(), Topics(1), 3),  # it subscribes to less: the group's epoch becomes 4 in this request
+        (consumers(5, assigned=3), Topics(3), 5),  # it was due before
+    ],
+)
+def test_a_target_that_is_due_is_left_to_the_classic_group(
+    group: s.ConsumerGroup, topics: Topics, generation: int
+) -> None:
+    """Found in lockstep with Kafka, whose answer names generation 0."""
+    before = OTHER._replace(topics=Topics(3))
+    sent = message(JOIN, id=2, generation=NONE, topics=topics)
+    outcome = answered(sent, group, before, other=(), who=me(name="migration-patterns"))
+    answer, after, _, [mine] = outcome.values
+    assert (answer.step, answer.generation) == (JOIN_OK, NONE)
+    assert (after.kind, after.phase, after.epoch) == (s.GroupKind.CLASSIC, GroupState.PREPARING, generation)
+    assert (mine.id, mine.assigned, mine.topics, mine.joined) == (2, P0, topics, False)
+
+
 # -- SyncGroup in a consumer group ---------------------------------------------------------------------
 
 

@@ -25,6 +25,7 @@ from tests.live.code.played import needs_java
 SCENARIOS = (
     *("migration", "migration-lists", "migration-upgrade", "migration-downgrade", "migration-static"),
     *("migration-failover", "migration-one-way", "migration-disabled", "migration-crowded"),
+    "migration-patterns",
 )
 
 
