@@ -189,6 +189,8 @@ NOT_EXPRESSED: dict[str, str] = {
     "J25": "loads and claims kept are those of the reference (40,000 random groups); what differs is which "
     "of a member's partitions moves, and nothing is promised about that",
     "S1, duplicate member ids": "a group is a mapping: one member id has one subscription",
+    "T3": "a task assignor; `check streams:RELEASE` judges it",
+    "T4": "a task assignor of the broker; see docs/results/task-assignors-of-a-broker.md",
     "Q6": "its algorithm is not Kafka's, of which the stages are: `check client:@platformatic/kafka:"
     "cooperative-sticky` finds it",
     "Q1": "the bytes cannot be parsed, no assignor is called: see rebalance_verifier.model.wire",

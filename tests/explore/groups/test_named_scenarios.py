@@ -63,7 +63,7 @@ GOLDEN = {
     "migration-lists": (7063, 17780, 19, 9),
     "migration-upgrade": (95009, 333300, 33, 12),
     "migration-downgrade": (74725, 233600, 35, 11),
-    "migration-static": (427447, 1513580, 37, 12),
+    "migration-static": (450215, 1583184, 37, 12),
     "migration-failover": (8798, 21996, 21, 10),
     "migration-one-way": (7937, 20053, 20, 10),
     "migration-crowded": (523, 1418, 12, 4),
