@@ -9,7 +9,7 @@ SyncGroup that fails, a JoinGroup response that is lost, a member that stays sil
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
@@ -134,16 +134,18 @@ def play(
     *,
     again: Ask | None = None,
     limits: Limits | None = None,
+    at: Callable[[int], None] = lambda moment: None,
 ) -> PlayedHistory:
     """Play ``scenario`` against a target and judge every answer.
 
     ``ask`` puts one question to the target, ``again`` puts it to another process of the same target
     (``None``: there is none, the same is asked). ``writer`` knows its userData (``None``: it has none).
-    ``limits``: what it states with its promises.
+    ``limits``: what it states with its promises. ``at`` is told the moment of each question.
     """
 
     def answer(question: Question) -> Reply | Written:
         if isinstance(question, AssignQuestion):
+            at(question.moment)
             return (again if again and question.again else ask)(*question[:3])
         assert writer is not None
         return writer.write(question)
@@ -175,6 +177,7 @@ def history(
         for events in scenario.rounds:
             faults = _apply(group, events)
             alone = len(calls) + bool(faults) if events else alone
+            judge.moment += bool(events)  # lags stay while nothing else happens, or nobody would settle
             yield from _rebalance(group, faults, judge, writer, calls, disturbed=True)
         if calls:
             yield from judge.further(Scope.REPEAT, calls[-1])
@@ -262,7 +265,7 @@ class _Judge:
         self.found: dict[str, Found] = {}
         self.witnesses: set[str] = set()
         self.judged = {Scope.REPLY}
-        self.questions = self.round = self.claims = 0
+        self.questions = self.round = self.claims = self.moment = 0
 
     def reply(self, reply: Reply) -> Answer:
         self.questions += 1
@@ -294,6 +297,8 @@ class _Judge:
                 try:
                     question = next(asking)
                     while True:
+                        if self.moment:
+                            question = question._replace(moment=self.moment)
                         question = asking.send(self.reply((yield question)))
                 except StopIteration as end:
                     self._note(clause, end.value)
@@ -400,10 +405,11 @@ def _rebalance(
         assert state.stored
         subscriptions[state.member.id], claims[state.member.id] = state.stored
     group.generation += 1
-    reply = yield AssignQuestion(group.scenario.protocol, group.cluster, subscriptions)
+    protocol = group.scenario.protocol
+    reply = yield AssignQuestion(protocol, group.cluster, subscriptions, moment=judge.moment)
     answer = judge.reply(reply)
     call = AssignorCall(
-        protocol=group.scenario.protocol,
+        protocol=protocol,
         cluster=group.cluster,
         group=subscriptions,
         claims=claims,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from rebalance_verifier.gate.scenarios import player, task_player
@@ -91,7 +92,10 @@ class Subject:
         if isinstance(scenario, TaskScenario):
             return task_player.play(scenario, session.assign_tasks, clauses, self.promises)
         ask, again, limits = session.assign, session.again, session.hello.limits
-        return player.play(scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits)
+        at = partial(setattr, session, "moment")
+        return player.play(
+            scenario, ask, self.writer, clauses, self.promises, again=again, limits=limits, at=at
+        )
 
     def showing(self, scenario: AnyScenario, clause: Clause) -> PlayedHistory:
         """Return the first play that breaks a clause, or the last: there are several where equal questions

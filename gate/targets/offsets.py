@@ -1,7 +1,8 @@
 """A broker for a target that asks one for offsets: an assignor by lag makes a client of its own in assign().
 
 It knows the topics of the question that is open. What was committed, and where a partition ends, follows from
-the topic and the number of the partition, so that the same question has the same answer in every process.
+the topic, the number of the partition and how often something has happened in the history, so that the same
+question has the same answer in every process, and lags change between rebalances.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ class OffsetsBroker:
 
     def __init__(self) -> None:
         network = Network()
-        self._broker = LeaderBroker(network, _OWN_TOPIC, offsets)
+        self._moment = 0
+        self._broker = LeaderBroker(network, _OWN_TOPIC, self._offsets)
         self._broker.to_all = True
         self._closed = False
         serve = partial(network.serve, lambda: self._closed, math.inf)
@@ -39,9 +41,12 @@ class OffsetsBroker:
         """Return what tells the process of a target where it is (``Bridge.java``)."""
         return {"REBALANCE_BROKER": self.address}
 
-    def show(self, topics: Topics) -> None:
-        """Know these topics, and no others."""
-        self._broker.topics = topics
+    def show(self, topics: Topics, moment: int = 0) -> None:
+        """Know these topics, and no others, as they are at this moment."""
+        self._broker.topics, self._moment = topics, moment
+
+    def _offsets(self, topic: str, partition: int) -> tuple[int, int]:
+        return offsets(topic, partition, self._moment)
 
     def close(self) -> None:
         """Close it with all connections."""
@@ -50,12 +55,14 @@ class OffsetsBroker:
         self._broker.close()
 
 
-def offsets(topic: str, partition: int) -> tuple[int, int]:
+def offsets(topic: str, partition: int, moment: int = 0) -> tuple[int, int]:
     """Return the offset that is committed, -1 where none is, and the one at which the partition ends.
 
     The lag is up to 899 records, and nothing at all for one partition in ten; another in seven has no commit.
+    From one moment to the next a partition gets a thousand records, and its lag is another one.
     """
     number = zlib.crc32(f"{topic}-{partition}".encode())
-    end = 1000 + number % 1000
-    lag = number // 1000 % 1000
+    end = 1000 * (1 + moment) + number % 1000
+    now = zlib.crc32(f"{topic}-{partition}@{moment}".encode()) if moment else number
+    lag = now // 1000 % 1000
     return (-1 if number % 7 == 0 else end - (0 if lag >= 900 else lag)), end

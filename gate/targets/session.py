@@ -112,7 +112,8 @@ class Session:
     A process is replaced after timeout, crash, memory, and after garbage that leaves it unclear where the
     next reply begins; it is kept after a well-formed reply, be it errored, skipped or a wrong result.
     ``starts`` counts the processes; ``call_seconds`` may be changed between calls, and so may ``history``,
-    the number of the history that is played (0: none): what a target was told in another one is of no use.
+    the number of the history that is played (0: none): what a target was told in another one is of no use;
+    and ``moment``, which says what lags the broker tells of.
     From the moment ``latest`` of ``time.monotonic`` on, which may be changed too, each request raises
     OutOfTime, and so does one that is waited for then.
     """
@@ -127,7 +128,7 @@ class Session:
         hash_seed: str = HASH_SEED,
     ) -> None:
         self.target = target
-        self.starts = self.history = 0
+        self.starts = self.history = self.moment = 0
         self.latest = math.inf
         self.call_seconds, self._start_seconds, self._memory_mib = call_seconds, start_seconds, memory_mib
         self._observe = observe
@@ -237,7 +238,7 @@ class Session:
         self._led.add(history)
         if len(self._led) > MOST_LED:
             self._bye()
-        self._broker().show(question.cluster.topics)
+        self._broker().show(question.cluster.topics, self.moment)
 
     def _broker(self) -> OffsetsBroker:
         if self._offsets is None:
@@ -265,7 +266,7 @@ class Session:
                 self._twin = twin
         if self._twin is not None:
             self._twin.call_seconds, self._twin.history = self.call_seconds, self.history
-            self._twin.latest = self.latest
+            self._twin.latest, self._twin.moment = self.latest, self.moment
         return self._twin
 
     def user_data(

@@ -72,12 +72,14 @@ class UserDataQuestion(NamedTuple):
 
 
 class AssignQuestion(NamedTuple):
-    """Question for the assignment of this group. ``again``: of another process of the target."""
+    """Question for the assignment of this group. ``again``: of another process of the target. ``moment``:
+    which of the lags that change as time goes on the partitions have."""
 
     protocol: RebalanceProtocol
     cluster: Cluster
     group: GroupSubscription
     again: bool = False
+    moment: int = 0
 
     def bounded(self, reply: Reply) -> Reply:
         """Return a reply, or that it is none when it is so large that nobody should have to judge it."""

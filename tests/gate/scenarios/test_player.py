@@ -855,3 +855,23 @@ def test_a_member_of_kafka_go_ends_its_subscription_early() -> None:
     assert data == b"\0\1" + wire.encode_subscription(replace(first.group["A"], short=False), 0)[2:]
     with pytest.raises(wire.WireError):
         wire.decode_subscription(data)
+
+
+def test_lags_change_where_something_happens_and_stay_while_nothing_does():
+    """An assignor by lag may move partitions when lags change; left alone, its group has to settle."""
+    members = tuple(ScenarioMember(id=one, topics=("t",)) for one in "AB")
+    rounds = ((), (AddMember(ScenarioMember(id="C", topics=("t",))),), (), (Leave("A"),))
+    group = Scenario(protocol=EAGER, topics=uniform({"t": 3}), members=members, rounds=rounds)
+    told: list[int] = []
+    leader = reference("sticky")
+
+    def ask(protocol: RebalanceProtocol, cluster: Cluster, subscriptions: GroupSubscription) -> Reply:
+        return Answer(leader.assign(cluster, subscriptions))
+
+    clauses = [one for one in TABLE if one.scope in (Scope.REPEAT, Scope.HISTORY)]
+    writer = Writer.of(lambda asked: [b""] * len(asked), one_process=False)
+    play(group, ask, writer, clauses, leader.promises, at=told.append)
+    assert told == sorted(told)
+    assert told[:4] == [0, 1, 1, 2]
+    assert len(told) > 5  # the same again, and left alone
+    assert set(told[4:]) == {2}

@@ -383,8 +383,8 @@ def test_it_ends_with_a_parent_that_is_killed(own, tmp_path):
 # --- one that asks a broker ------------------------------------------------------------------------------
 
 
-def lag(partition: TopicPartition) -> int:
-    committed, end = offsets(*partition)
+def lag(partition: TopicPartition, moment: int = 0) -> int:
+    committed, end = offsets(*partition, moment)
     return end - max(committed, 0)
 
 
@@ -402,6 +402,14 @@ def test_an_assignor_by_lag_asks_a_broker_that_knows_the_topics_of_the_question(
             every = [TopicPartition(topic, index) for index in range(count)]
             assert reply.assignment["A"] == tuple(sorted(every, key=lag, reverse=True))
             assert session.again(EAGER, cluster, group) == reply
+        session.moment, cluster = 3, Cluster.of({"t": 9})
+        group = {member: Subscription(topics=("t",)) for member in "AB"}
+        reply = session.assign(EAGER, cluster, group)
+        every = [TopicPartition("t", index) for index in range(9)]
+        then = [*sorted(every, key=lambda one: lag(one, 3), reverse=True)]
+        assert isinstance(reply, Answer)
+        assert reply.assignment["A"] == tuple(then) != tuple(sorted(every, key=lag, reverse=True))
+        assert session.again(EAGER, cluster, group) == reply
         assert session.starts == 2  # what it left behind is gone from time to time
         assert session._offsets is not None
         host, port = session._offsets.address.split(":")
@@ -424,3 +432,11 @@ def test_lags_are_of_every_kind():
     assert -1 in committed
     assert len(set(lags)) > 100
     assert all(known == -1 or known >= 0 for known in committed)
+
+
+def test_lags_change_as_time_goes_on_and_offsets_only_grow():
+    for index in range(50):
+        ends, commits = zip(*(offsets("t", index, moment)[::-1] for moment in range(4)), strict=True)
+        assert list(ends) == sorted({*ends})
+        assert list(commits) == sorted(commits)
+    assert len({tuple(lag(TopicPartition("t", i), moment) for i in range(9)) for moment in range(4)}) == 4

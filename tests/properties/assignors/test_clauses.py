@@ -711,8 +711,8 @@ def test_the_same_question_is_the_same_and_the_other_is_reversed():
     same, other = Asked({"A": "t-0", "B": "u-0"}), Asked({"A": "t-0", "B": "u-0"})
     asking("assign/6")(first, same)
     asking("assign/7")(first, other)
-    assert same.questions == [(first.protocol, first.cluster, first.group, True)]
-    [(protocol, cluster, group, again)] = other.questions
+    assert same.questions == [(first.protocol, first.cluster, first.group, True, 0)]
+    [(protocol, cluster, group, again, _)] = other.questions
     assert not again
     assert protocol is first.protocol
     assert list(cluster.topics) == ["u", "t"]
@@ -730,7 +730,7 @@ def test_superseded_claims_that_cost_something():
     assert "cost 1 valid ones and withhold 1 more" in breach.summary
     assert breach.partitions == tps("t-0")
     assert "superseded: A: t-0" in breach.because[0]
-    [(_, _, group, _)] = ask.questions
+    [(_, _, group, *_)] = ask.questions
     assert group["A"].owned_partitions == tps("t-1")
     assert group["B"].owned_partitions == tps("t-0 t-2")
 
