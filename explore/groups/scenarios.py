@@ -375,6 +375,9 @@ _TABLE = (
         spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
     NamedScenario(name="growing-eager", sentence="the same for EAGER members", members=2, partitions=1,
         lists=((EAGER,),), spare=1, budget=2, faults=(*TOPIC_FAULTS, "disconnect")),
+    NamedScenario(name="static-growing", sentence="static members that are restarted while their topic grows",
+        members=2, partitions=1, spare=1, budget=2, static=True,
+        faults=("close", "crash", "topic grows", "topic deleted", "disconnect")),
     NamedScenario(name="patterns", sentence="members that subscribe by pattern, each of which has to see a "
         "topic that appears", members=2, partitions=1, topics=2, spare=1, patterns=True,
         faults=("resubscribe", "topic grows", "topic deleted", "disconnect")),

@@ -145,7 +145,7 @@ def join_complete(
     base = member.last if "eager_revoke_keeps_last_assigned" in config.decisions else before
     added, revoked = Parts(assigned & ~base), Parts(before & ~assigned)
     current = "no_snapshot_before_callback" not in config.decisions or member.generation != NONE
-    rejoin = member.rejoin
+    rejoin = member.rejoin or member.noted_nothing
     if revoked:
         early = "assign_before_revoke_cb" in config.decisions
         updated = current and "metadata_after_revoke" not in config.decisions

@@ -222,7 +222,7 @@ def _share(setup: Setup, m: Member, records: Records) -> tuple[Parts, Parts, Par
     if m.life is not Life.UP:  # one that hangs keeps what it was assigned, and can ask for nothing
         mine = [r for r in records if r.id == m.id] if m.life is Life.HUNG else []
         kept = [m.owned | (r.assigned or 0) for r in mine]
-        blind = m.life is Life.HUNG and m.watch is not None
+        blind = m.life is Life.HUNG and (m.watch is not None or m.noted_nothing)
         return union(kept), Parts(0), Parts(0), Parts(0), blind
     return m.owned, setup.parts(m.topics | m.pattern), m.watch or Parts(0), setup.parts(m.watched), False
 

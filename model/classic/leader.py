@@ -216,6 +216,8 @@ def assign(
         yield Outcome((joined(member, wire, config), Sync(wire.id, wire.generation)))
         return
     if wire.skip:
+        if decisions.isdisjoint({"skipped_assignment_noted", "members_watch_own_topics"}):
+            after = after._replace(watch=None, watch_moved=False)  # made of which metadata is unknown
         yield Outcome(
             (after, Sync(wire.id, wire.generation)), seen=(Noted("static leader skips the assignment"),)
         )

@@ -39,7 +39,8 @@ class Member(NamedTuple):
     Two generations: ``generation`` is that of the last JoinGroup answered, ``own_gen`` that in which
     ``owned`` was assigned. ``received`` is an assignment that SyncGroup brought and onJoinComplete has
     not handled. ``view`` is the partitions of its metadata, ``watch`` the leader's snapshot of those of
-    the topics ``watched``; ``view_moved`` and ``watch_moved``: replicas have moved there. ``last`` is
+    the topics ``watched``; ``view_moved`` and ``watch_moved``: replicas have moved there. A leader that has
+    skipped the assignment has ``watched`` without ``watch``. ``last`` is
     what StickyAssignor remembers (its last onAssignment, never trimmed). ``believed`` is what the
     listener must believe, from the callbacks alone. ``unfetched`` is owned and not read. ``committing``:
     onJoinPrepare waits for its commit. ``enforced``: enforceRebalance was called during a rebalance.
@@ -82,6 +83,11 @@ class Member(NamedTuple):
     def subscribes(self) -> bool:
         """Check whether its application has subscribed to anything."""
         return bool(self.topics | self.pattern)
+
+    @property
+    def noted_nothing(self) -> bool:
+        """Check whether it leads and does not know of which metadata the assignment was made (KIP-814)."""
+        return self.watch is None and bool(self.watched)
 
 
 # -- what is sent --------------------------------------------------------------------------------------

@@ -125,7 +125,7 @@ KILLED = (
     ("join_group.refusal | never | not accepted and count >= most", "clause", "group/size"),
     ("expiry.removed | field dropped | _replace(state=GroupState.PREPARING)", "settling", "group/converges"),
     ("join_group._replace_static | negated | group.state is GroupState.STABLE #2",
-     "witness", "static leader skips the assignment"),
+     "witness", "partitions lost"),
 )  # fmt: skip
 CASES = ("a static member comes and goes", "limit of two")
 

@@ -115,12 +115,13 @@ def _complete(move: Move) -> Iterator[SpecStep]:
         if revoked := p.each(m.owned & ~assigned):
             yield "partitions_revoked", (c, revoked[0])
         yield "partitions_assigned", (c,)
+        if m.noted_nothing:
+            yield "enforce_rebalance", (c,)
 
 
 def _completes_again(move: Move) -> Iterator[SpecStep]:
-    *first, (_, parameters) = _complete(move)
-    yield from first
-    yield "assigned_and_thrown", parameters
+    for name, parameters in _complete(move):
+        yield "assigned_and_thrown" if name == "partitions_assigned" else name, parameters
 
 
 def _heartbeat(move: Move) -> Iterator[SpecStep]:

@@ -14,7 +14,7 @@ from rebalance_verifier.model.bugs.switches import NOT_EXPRESSED as NO_SWITCH
 from rebalance_verifier.model.bugs.switches import SWITCHES
 
 LISTED = """
-    U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12 U13
+    U1 U2 U3 U4 U5 U6 U7 U8 U9 U10 U11 U12 U13 U14
     J1 J2 J3 J4 J5 J6 J7 J8 J9 J10 J11 J12 J13 J14 J15 J16 J17 J18 J19 J20 J21 J22 J23 J24 J25 J28 J29 J30 J31
     B1 B2 B3 B4 B5 B6 B7 B8 B9 B10 B11 B12
     L4 L5 L6 L7 L8 L9 L10 L11
@@ -207,6 +207,8 @@ FACTS = {
     "join_sent_after_reset": ("2.4.0 2.8.1 3.1.2 3.2.1 4.0.0", "2.3.1 3.2.0"),
     # U13: KAFKA-13419 has mended it, with J5.
     "lost_only_without_id": ("2.4.0 2.8.1 3.1.2", "2.3.1 3.2.0 4.0.0"),
+    # U14: JoinGroup has skipAssignment from version 9 on.
+    "skipped_assignment_noted": ("3.2.0 3.2.3 4.4.0", "3.1.2"),
     # KAFKA-8972: never left trunk.
     "clear_before_leave_prepare": ("", "2.3.1 2.4.0 2.4.1"),
 }

@@ -31,6 +31,7 @@ FAITHFUL = {
         "join_sent_after_reset",
         "keep_owned_on_sync_rip",
         "late_commit_resets",
+        "skipped_assignment_noted",
         "static_forgets_id",
         *("claims_reconciled_only", "group_not_found_fatal"),
     },
@@ -194,7 +195,7 @@ STEPS = {
             "static_leader_returns_as_follower",
             "validate_raw_claims",
         },
-        {"reset_on_sync_rip"},
+        {"reset_on_sync_rip", "skipped_assignment_noted"},
         ("max_generation_only", "third_round_general"),
     ),
     "java-3.4.0": (

@@ -129,12 +129,15 @@ def test_a_leader_of_librdkafka_assigns_by_what_it_fetches_and_watches_its_own_t
 
 
 def test_a_static_leader_that_returned_skips_the_assignment():
-    game = PlayedGroup(setup(static=True))
-    (step,) = lead(game, claims(0), claims(0), wire_A=ELECTED._replace(skip=True),
-                   group=GROUP._replace(state=p.GroupState.STABLE))  # fmt: skip
-    assert step.after["wire A"] == Sync(1, NOW)
-    assert (step.after["member A"].watch, step.after["member A"].watched) == (0b11, 1)
-    assert step.saw(Noted) == [Noted("static leader skips the assignment")]
+    """It does not know of which metadata the assignment was made; a release believes that of its return."""
+    for decisions, watch in (((), None), (("skipped_assignment_noted",), 0b11)):
+        game = PlayedGroup(setup(static=True, decisions=decisions))
+        (step,) = lead(game, claims(0), claims(0), wire_A=ELECTED._replace(skip=True),
+                       group=GROUP._replace(state=p.GroupState.STABLE))  # fmt: skip
+        assert step.after["wire A"] == Sync(1, NOW)
+        after = step.after["member A"]
+        assert (after.watch, after.watched, after.noted_nothing) == (watch, 1, watch is None)
+        assert step.saw(Noted) == [Noted("static leader skips the assignment")]
 
 
 @pytest.mark.parametrize(

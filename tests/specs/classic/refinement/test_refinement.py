@@ -298,6 +298,7 @@ UNSEEN = {
     "pending_blocks_join": "a join phase that never ends: it only leaves steps out",
     "leader_watches_own_topics": "a leader that does not rejoin: it only leaves steps out",
     "members_watch_own_topics": "a leader that does not rejoin: it only leaves steps out",
+    "skipped_assignment_noted": "a leader that does not rejoin: it only leaves steps out",
     "metadata_after_revoke": "what a callback reads in the group metadata is not in the logic",
     "fetch_while_pending_revocation": "what is read is not in the logic, only what is owned",
     "offset_fetch_not_resumed": "what is read is not in the logic, only what is owned",
