@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_verifier.base.verdict import Exit, Verdict
+from rebalance_verifier.specs.answers import KeptAnswers
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, examined
 from rebalance_verifier.specs.classic.refinement.coverage import NOTHING, SampleCoverage, enough
 from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled
@@ -100,6 +101,7 @@ class Proof:
     model: tuple[SampledModel, ...] = ()
     seconds: float
     interrupted: bool = False
+    kept: KeptAnswers | None = None
 
     @property
     def obligations(self) -> int:
@@ -205,17 +207,25 @@ def _checks(kind: str, number: int = 1) -> float:
 
 
 def run_proof(
-    plan: ProofPlan, report_progress: ReportProgress | None = None, spread: Spread = in_turn
+    plan: ProofPlan,
+    report_progress: ReportProgress | None = None,
+    spread: Spread = in_turn,
+    kept: KeptAnswers | None = None,
 ) -> Proof:
     """Discharge every obligation of the plan, make its checks and sample the model; Ctrl-C ends it with what
     is known by then.
 
-    ``spread`` does the work.
+    ``spread`` does the work; what is ``kept`` of an earlier proof is not asked again, and what succeeds is
+    kept.
     """
     began, interrupted = time.monotonic(), False
+    known = KeptAnswers(path=None) if kept is None or plan.smt2 is not None else kept
     found: list[ProofOutcome] = []
-    rows: dict[int, Sequence[Vacuity]] = {}
-    model: dict[int, SampledModel] = {}
+    theorems = [known.left(theorem, found) for theorem in plan.theorems]
+    rows = {number: some for number, check in enumerate(plan.checks) if (some := known.check(check))}
+    model = {number: one for number, sample in enumerate(plan.samples) if (one := known.sample(sample))}
+    checks = [number for number in range(len(plan.checks)) if number not in rows]
+    samples = [number for number in range(len(plan.samples)) if number not in model]
     total = workload(plan)
 
     def report() -> None:
@@ -226,18 +236,19 @@ def run_proof(
             report_progress(obligations + checks + steps, total)
 
     try:
-        for outcomes in prove(plan.theorems, limit=plan.limit, smt2=plan.smt2, spread=spread):
+        for outcomes in prove(theorems, limit=plan.limit, smt2=plan.smt2, spread=spread):
             found += outcomes
             report()
-        for number, some in examined(plan.checks, spread=spread):
-            rows[number] = some
+        for number, some in examined([plan.checks[number] for number in checks], spread=spread):
+            rows[checks[number]] = some
             report()
-        for number, one in spread(lambda number: plan.sample(plan.samples[number]), len(plan.samples)):
+        for number, one in spread(lambda number: plan.sample(plan.samples[samples[number]]), len(samples)):
             if one is not None:
-                model[number] = one
+                model[samples[number]] = one
             report()
     except KeyboardInterrupt:
         interrupted = True
+    _keep(known, plan, found, rows, model)
     return Proof(
         plan=plan,
         outcomes=arranged(plan.theorems, found),
@@ -245,7 +256,24 @@ def run_proof(
         model=tuple(model[number] for number in sorted(model)),
         seconds=time.monotonic() - began,
         interrupted=interrupted,
+        kept=known if known.used else None,
     )
+
+
+def _keep(
+    answers: KeptAnswers,
+    plan: ProofPlan,
+    found: Sequence[ProofOutcome],
+    rows: Mapping[int, Sequence[Vacuity]],
+    model: Mapping[int, SampledModel],
+) -> None:
+    for theorem in plan.theorems:
+        answers.proved(theorem, found)
+    for number, some in rows.items():
+        answers.checked(plan.checks[number], some)
+    for number, one in model.items():
+        answers.sampled(plan.samples[number], one)
+    answers.save()
 
 
 def listed(theorems: Sequence[Theorem]) -> list[tuple[Theorem, str, str, str]]:

@@ -19,6 +19,7 @@ from tests.traces.published import hold_printed
 pytest_plugins = ["pytester", "tests.fixtures", "tests.skips", "tests.by_night", "tests.deadline"]
 
 # A Java of a few seconds spends most of them compiling and collecting in parallel what it never runs again.
+os.environ["REBALANCE_NO_CACHE"] = "1"  # tests change the code that a cached proof is of
 os.environ.setdefault("JDK_JAVA_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 # Whoever starts the tests in the background has Ctrl-C ignored, here and in every process that tests start.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import time
 from collections.abc import Sequence
@@ -31,6 +32,7 @@ from rebalance_verifier.cli.shared.values import natural, unless_all
 from rebalance_verifier.specs.logic.limit import LIMIT
 
 if TYPE_CHECKING:
+    from rebalance_verifier.specs.answers import KeptAnswers
     from rebalance_verifier.specs.classic.necessity.repairs import ShippedFindings
     from rebalance_verifier.specs.classic.refinement.sampling import ModelSample
     from rebalance_verifier.specs.logic.specification import Theorem
@@ -38,6 +40,9 @@ if TYPE_CHECKING:
 
 
 MODEL_STEPS = 20_000
+
+NO_CACHE = "REBALANCE_NO_CACHE"
+"""Environment variable of those who change the code while it runs, as our tests do."""
 
 OF_CORRECTED = ("--without", "--necessity", "--model-steps", "--seed", "--smt2")
 """Options that are about the protocol as corrected."""
@@ -76,6 +81,8 @@ def add(commands: Any) -> argparse.ArgumentParser:
     add_options(parser, "--seed", seed=0)
     parser.add_argument("--smt2", type=Path, metavar="DIR", help="write each obligation there as a file in "
                         "SMT-LIB 2, for other solvers")  # fmt: skip
+    parser.add_argument("--no-cache", action="store_true", help="ask everything again, also what was proved "
+                        "with the same sources, versions and options")  # fmt: skip
     add_format(parser)
     add_options(parser, *REPORTS, "--verbose", "--no-progress", "--no-color")
     return parser
@@ -111,6 +118,7 @@ def run(options: argparse.Namespace) -> int:
             plan,
             lambda done, total: show(partial(line, done, total)),
             partial(workers.spread, jobs=options.jobs),
+            _kept(options),
         )
     with contextlib.suppress(ValueError):  # not in the main thread
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the verdict stands: it exits with what it prints
@@ -124,6 +132,16 @@ def run(options: argparse.Namespace) -> int:
     if proof.interrupted:
         print_err("interrupted")
     return int(proof.exit)
+
+
+def _kept(options: argparse.Namespace) -> KeptAnswers | None:
+    """Return what is kept of earlier proofs of the same, None where everything is to be asked again."""
+    from rebalance_verifier.specs.answers import kept_answers
+
+    if options.no_cache or options.smt2 is not None or os.environ.get(NO_CACHE):
+        return None
+    without = sorted(set(options.without))
+    return kept_answers(options.group_protocol, str(options.solver_units), *without)
 
 
 def theorems(protocol: str, names: Sequence[str], without: Sequence[str]) -> tuple[Theorem, ...]:

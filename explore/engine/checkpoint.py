@@ -48,8 +48,9 @@ def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
     """
     digest = hashlib.sha256(searched.encode())
     for package in packages:
-        for path in sorted(Path(package.__path__[0]).rglob("*.py")):
-            digest.update(path.read_bytes())
+        for path in sorted(Path(package.__path__[0]).rglob("*")):
+            if path.suffix in (".py", ".toml", ".json"):
+                digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
 

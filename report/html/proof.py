@@ -13,6 +13,7 @@ from rebalance_verifier.report.terminal.proof import (
     case_of,
     headline,
     judged_as,
+    kept_line,
     kinds,
     label,
     model_line,
@@ -112,7 +113,7 @@ def _theorems(proof: Proof) -> Markup:
 
 def _assumed(proof: Proof) -> Markup:
     plan = proof.plan
-    besides = [tag("p", sentence) for sentence in plan.besides]
+    besides = [tag("p", sentence) for sentence in (*plan.besides, kept_line(proof)) if sentence]
     if not (plan.contract or plan.clauses):
         return join(tag("p", "Of the assignor nothing is assumed."), *besides)
     rows = []

@@ -71,10 +71,20 @@ def _header(proof: Proof) -> list[str]:
         rows += labelled("", f"for convergence also: {', '.join(also)}")
     for sentence in plan.besides:
         rows += labelled("", sentence)
+    rows += labelled("cached", kept_line(proof)) if proof.kept else []
     for one in plan.clauses:
         if one.name in plan.without:
             rows += labelled("without", f"{one.name}: {one.sentence}")
     return rows
+
+
+def kept_line(proof: Proof) -> str:
+    """Return how many answers are from the cache, of when, and how to ask again; "" where none is."""
+    if proof.kept is None:
+        return ""
+    asked = proof.obligations + sum(len(check.names) for check in proof.plan.checks) + len(proof.plan.samples)
+    of_all = f"{proof.kept.used:,} of {asked:,} answers are from the cache of {proof.kept.day}"
+    return f"{of_all}, made with the same code, versions and limit; ask again: --no-cache"
 
 
 def _table(proof: Proof, verbose: int) -> list[str]:
@@ -246,6 +256,7 @@ def data(proof: Proof) -> dict[str, Any]:
         },
         "speed": {
             "seconds": round(proof.seconds, 3),
+            "cached": proof.kept.used if proof.kept else 0,
             "theorems": {
                 theorem.name: round(sum(outcome.seconds for outcome in proof.of(theorem)), 3)
                 for theorem in proof.plan.theorems

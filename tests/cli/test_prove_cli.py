@@ -88,6 +88,18 @@ def test_no_time_is_no_verdict(rebalance, toy, expected):
     expected(ran.out)
 
 
+def test_a_second_run_says_that_it_asked_nothing(rebalance, toy, tmp_path, monkeypatch):
+    toy()
+    monkeypatch.delenv("REBALANCE_NO_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    first, second = rebalance("prove", "--jobs", 1), rebalance("prove", "--jobs", 1)
+    [line] = [line for line in second.out.splitlines() if line.startswith("  cached")]
+    assert re.match(r"  cached   (\d+) of \1 answers are from the cache of \d{4}-\d\d-\d\d \d\d:\d\d,", line)
+    assert (first.code, second.code) == (0, 0)
+    assert "cached " not in first.out + rebalance("prove", "--no-cache", "--jobs", 1).out
+    assert "cached " not in rebalance("prove", "--solver-units", 19_000_000, "--jobs", 1).out
+
+
 def check(finding: VacuityFinding) -> VacuityCheck:
     """About two actions; of the second comes this."""
     rows = (Vacuity("action", "take", VacuityFinding.REACHED), Vacuity("action", "drop", finding, ("take",)))
