@@ -1,10 +1,11 @@
 """The tests of the night, file by file, into a table that is kept.
 
-python -m tools.nightly [--again] [FILE ...]    those of the named files; of all without one
+python -m tools.nightly [--again] [-n WORKERS] [FILE ...]    those of the named files; of all without one
 
-Each file is a run of pytest of its own. As soon as it has ended it has a row in `tests/nightly.md`: tests
-that passed, failed and were skipped, minutes, commit. A file that passed at this commit is not run again, so
-a run that was interrupted goes on. Exit 1 if a test failed, 130 on Ctrl-C.
+Each file is a run of pytest of its own, the quickest first by its last run, so that a night that is cut off
+has most rows. As soon as it has ended it has a row in `tests/nightly.md`: tests that passed, failed and were
+skipped, minutes, commit. A file that passed at this commit is not run again, so a run that was interrupted
+goes on. Exit 1 if a test failed, 130 on Ctrl-C.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from dataclasses import astuple, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rebalance_verifier.cli.shared.values import whole
+
 ROOT = Path(__file__).parent.parent
 TABLE = ROOT / "tests" / "nightly.md"
 MARKED = ("-m", "nightly")
@@ -30,6 +33,9 @@ Written by `make nightly`, a row when a file of tests has ended. A row stands un
 | file | passed | failed | skipped | minutes | commit |
 |---|--:|--:|--:|--:|---|
 """
+MINUTES = 0.2
+"""What a test takes of which nothing is known: the mean of those that have a row."""
+
 FAILED, NONE_COLLECTED = 1, 5
 """Exit codes of pytest: tests failed; no test was selected."""
 
@@ -74,6 +80,12 @@ def due(files: Iterable[str], rows: Mapping[str, Night], commit: str) -> list[st
     ]
 
 
+def quickest_first(files: Mapping[str, int], rows: Mapping[str, Night]) -> list[str]:
+    """Return the files in the order of their last minutes; where there was no run, of their tests."""
+    minutes = {file: rows[file].minutes if file in rows else MINUTES * tests for file, tests in files.items()}
+    return sorted(files, key=lambda file: (minutes[file], file))
+
+
 def counted(report: Path) -> Counter[str]:
     """Return how many tests of a JUnit report passed, failed (errors too) and were skipped."""
     kinds = {"failure": "failed", "error": "failed", "skipped": "skipped"}
@@ -95,20 +107,30 @@ def _commit() -> str:
     return git("rev-parse", "--short=8", "HEAD") + ("+" if changed else "")
 
 
-def _files(named: list[str]) -> list[str]:
-    """Return the files that have tests of the night."""
+def _files(named: list[str]) -> Mapping[str, int]:
+    """Return the files that have tests of the night, each with how many."""
     command = [sys.executable, "-m", "pytest", "--collect-only", "-q", *MARKED, *named]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     if ran.returncode not in (0, NONE_COLLECTED):
         sys.exit(ran.stdout + ran.stderr)
-    return sorted({line.partition("::")[0] for line in ran.stdout.splitlines() if "::" in line})
+    return Counter(line.partition("::")[0] for line in ran.stdout.splitlines() if "::" in line)
 
 
-def _run(file: str, commit: str) -> Night:
+def _run(file: str, commit: str, workers: int) -> Night:
     began = time.monotonic()
     with TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
-        command = [sys.executable, "-m", "pytest", "-q", *MARKED, "-n", "2", f"--junitxml={report}", file]
+        command = [
+            sys.executable,
+            "-m",
+            "pytest",
+            "-q",
+            *MARKED,
+            "-n",
+            str(workers),
+            f"--junitxml={report}",
+            file,
+        ]
         ran = subprocess.run(command, cwd=ROOT, check=False)
         found = counted(report) if report.exists() else Counter()
     crashed = ran.returncode != 0 and not found["failed"]
@@ -128,18 +150,20 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("files", nargs="*", metavar="FILE")
+    parser.add_argument("-n", dest="workers", type=whole, default=2, help="processes at once (%(default)d)")
     parser.add_argument("--again", action="store_true", help="also what passed at this commit")
     options = parser.parse_args()
     rows, commit = read(TABLE.read_text("utf-8") if TABLE.exists() else ""), _commit()
     files = _files(options.files)
     if not options.files:  # a file that is gone has no row
         rows = {file: row for file, row in rows.items() if file in files}
-    wanted = files if options.again else due(files, rows, commit)
+    ordered = quickest_first(files, rows)
+    wanted = ordered if options.again else due(ordered, rows, commit)
     try:
         for number, file in enumerate(wanted, 1):
             left = sum(rows[other].minutes for other in wanted[number - 1 :] if other in rows)
             print(f"{number} of {len(wanted)}: {file}; {left:.0f} minutes left by the last runs", flush=True)
-            rows[file] = _run(file, commit)
+            rows[file] = _run(file, commit, options.workers)
             TABLE.write_text(written(rows), encoding="utf-8")
     except KeyboardInterrupt:
         return 130

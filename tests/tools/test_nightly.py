@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tools import nightly
-from tools.nightly import Night, counted, due, read, written
+from tools.nightly import MINUTES, Night, counted, due, quickest_first, read, written
 
 ROWS = {
     one.file: one
@@ -31,6 +31,12 @@ def test_what_passed_at_this_commit_is_not_due() -> None:
     assert due(["tests/a.py"], changed, "aaaa+") == ["tests/a.py"]
 
 
+def test_the_quickest_come_first() -> None:
+    """By their last run, and by their number where there was none."""
+    files = {"tests/b.py": 1, "tests/a.py": 90, "tests/few.py": 1, "tests/many.py": int(1.5 / MINUTES)}
+    assert quickest_first(files, ROWS) == ["tests/few.py", "tests/a.py", "tests/many.py", "tests/b.py"]
+
+
 def test_errors_are_failures(tmp_path: Path) -> None:
     report = tmp_path / "report.xml"
     report.write_text(
@@ -45,7 +51,7 @@ def test_a_run_is_kept_file_by_file_and_goes_on(tmp_path: Path, monkeypatch: pyt
     files = ["tests/a.py", "tests/b.py"]
     asked: list[str] = []
 
-    def run(file: str, commit: str) -> Night:
+    def run(file: str, commit: str, workers: int) -> Night:
         asked.append(file)
         if asked == files:
             raise KeyboardInterrupt
@@ -53,7 +59,7 @@ def test_a_run_is_kept_file_by_file_and_goes_on(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(nightly, "TABLE", table)
     monkeypatch.setattr(nightly, "_run", run)
-    monkeypatch.setattr(nightly, "_files", lambda named: files)
+    monkeypatch.setattr(nightly, "_files", lambda named: dict.fromkeys(files, 1))
     monkeypatch.setattr(nightly, "_commit", lambda: "aaaa")
     monkeypatch.setattr("sys.argv", ["nightly"])
     assert nightly.main() == 130
