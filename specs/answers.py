@@ -25,7 +25,7 @@ from typing import Any
 
 from rebalance_verifier.base.files import alone, write_whole
 from rebalance_verifier.base.processes.tools import cache
-from rebalance_verifier.explore.engine.checkpoint import fingerprint
+from rebalance_verifier.base.sources import fingerprint
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding
 from rebalance_verifier.specs.classic.refinement.coverage import SampleCoverage
 from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel
@@ -40,10 +40,10 @@ FILES = 8
 Row = list[Any]
 
 
-def key(*asked: str) -> str:
-    """Return what stands for everything that an answer to ``asked`` depends on."""
+def key(*question: str) -> str:
+    """Return what stands for everything that an answer to ``question`` depends on."""
     packages = [import_module(f"rebalance_verifier.{name}") for name in SOURCES]
-    return fingerprint("\0".join([*asked, *_surroundings()]), packages)
+    return fingerprint("\0".join([*question, *_surroundings()]), packages)
 
 
 def _surroundings() -> Iterable[str]:
@@ -154,9 +154,9 @@ class KeptAnswers:
                     old.unlink(missing_ok=True)
 
 
-def kept_answers(*asked: str, directory: Callable[[], Path] = cache) -> KeptAnswers:
-    """Return the answers that a file has of what is ``asked``; none where it is missing or damaged."""
-    path = directory() / "prove" / f"{key(*asked)}.json"
+def kept_answers(*question: str, directory: Callable[[], Path] = cache) -> KeptAnswers:
+    """Return the answers that a file has of a ``question``; none where it is missing or damaged."""
+    path = directory() / "prove" / f"{key(*question)}.json"
     try:
         found = json.loads(opened(path.read_text("utf-8")))
         return KeptAnswers(path=path, **found)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def fingerprint(setup: Setup, *more: str) -> str:
     """Name the search of a group, and the code of it, ``more`` packages besides the model's."""
-    from rebalance_verifier.explore.engine.checkpoint import fingerprint
+    from rebalance_verifier.base.sources import fingerprint
     from rebalance_verifier.traces.runs import setup_out
 
     names = ["base", "model", "properties", "explore", *more]

@@ -11,7 +11,6 @@ signed with the key of this user, since what it says was searched is believed::
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import json
 import os
@@ -19,7 +18,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from types import ModuleType
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -39,19 +37,6 @@ VERSION = 5
 
 LONGEST_HEAD, LONGEST_BODY = 4096, 64 * 2**20
 """Bytes of the lines."""
-
-
-def fingerprint(searched: str, packages: Sequence[ModuleType]) -> str:
-    """Name a search in a checkpoint: what is searched, as text, and the code that it is searched with.
-
-    What a checkpoint of other code says is not true.
-    """
-    digest = hashlib.sha256(searched.encode())
-    for package in packages:
-        for path in sorted(Path(package.__path__[0]).rglob("*")):
-            if path.suffix in (".py", ".toml", ".json"):
-                digest.update(path.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 class CheckpointError(ValueError):

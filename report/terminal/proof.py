@@ -82,8 +82,10 @@ def kept_line(proof: Proof) -> str:
     """Return how many answers are from the cache, of when, and how to ask again; "" where none is."""
     if proof.kept is None:
         return ""
-    asked = proof.obligations + sum(len(check.names) for check in proof.plan.checks) + len(proof.plan.samples)
-    of_all = f"{proof.kept.used:,} of {asked:,} answers are from the cache of {proof.kept.day}"
+    number = (
+        proof.obligations + sum(len(check.names) for check in proof.plan.checks) + len(proof.plan.samples)
+    )
+    of_all = f"{proof.kept.used:,} of {number:,} answers are from the cache of {proof.kept.day}"
     return f"{of_all}, made with the same code, versions and limit; ask again: --no-cache"
 
 

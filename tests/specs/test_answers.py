@@ -7,7 +7,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from rebalance_verifier.explore.engine.checkpoint import fingerprint
+from rebalance_verifier.base.sources import fingerprint
 from rebalance_verifier.specs import answers
 from rebalance_verifier.specs.answers import KeptAnswers, kept_answers
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding
