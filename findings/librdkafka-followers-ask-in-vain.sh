@@ -3,8 +3,7 @@
 #
 # Two consumers of one group, the first subscribes to topic a, the second to topic b. Then b gets a second partition.
 #
-# Guess before the run: the follower sees it with its next metadata and joins again, and the new partition is assigned,
-# whatever the assignor.
+# No guess was written down before this was seen.
 # Seen: the follower sees it and joins again. With range its JoinGroup has the bytes of the last one, so the coordinator
 # answers with the present generation and starts no rebalance: b-1 is nobody's, for good. With cooperative-sticky the
 # JoinGroup names a newer generation, and b-1 is assigned. If topic a grows, of which the leader knows, both assign it.
