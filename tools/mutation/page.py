@@ -163,7 +163,6 @@ EQUIVALENT: tuple[tuple[str, tuple[str, ...]], ...] = (
             "checks.stale | operand dropped | i not in holders",
         ),
     ),
-    ("where nothing is wanted everybody watches it", ("clauses._settles | operand dropped | not wanted",)),
 )
 """Why a mutant cannot be told from the model, and the keys of those that this is true of."""
 
