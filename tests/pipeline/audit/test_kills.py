@@ -57,7 +57,7 @@ def run(folder, *argv, kill_after=None):
     )
     try:
         _, errors = process.communicate(timeout=kill_after)
-        assert process.returncode in (0, 1), errors.decode()
+        assert process.returncode == 3, errors.decode()  # a line of nonsense: nothing is certain
         return time.monotonic() - began, True
     except subprocess.TimeoutExpired:
         process.kill()
@@ -140,7 +140,7 @@ def test_an_audit_on_spark_loses_and_doubles_nothing(tmp_path):
         )
 
     began = time.monotonic()
-    assert started("whole").wait() == 1
+    assert started("whole").wait() == 3
     takes = time.monotonic() - began
     whole = {name: table(tmp_path / "whole", name, columns) for name, columns in SPARK_TABLES}
     assert len(whole["findings"]) >= 20
@@ -164,9 +164,9 @@ def test_an_audit_on_spark_loses_and_doubles_nothing(tmp_path):
             killed[kind] += 1
         code = process.wait()
         if kind == "task":
-            assert code == 1
+            assert code == 3
         else:
             out = f"again-{number}"
-            assert started(out).wait() == 1
+            assert started(out).wait() == 3
         for name, columns in SPARK_TABLES:
             assert table(tmp_path / out, name, columns) == whole[name], (kind, name)
