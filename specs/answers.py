@@ -3,13 +3,14 @@
 The name of a file stands for all that an answer depends on: the sources of the packages that state, prove and
 sample, the versions of Python and of what they import, the solver's library, and what was asked. A file of
 other sources is never opened, so an answer cannot be stale. Only what succeeded is kept: whatever is refuted,
-open, doubtful or deviates is asked again. A file that is damaged counts as none.
+open, doubtful or deviates is asked again. A file is signed with the key of this user, since what it says was
+proved is believed; one that is damaged, or somebody else's, counts as none.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
+import hmac
 import json
 import os
 import platform
@@ -24,7 +25,9 @@ from types import FunctionType
 from typing import Any
 
 from rebalance_verifier.base.files import alone, write_whole
+from rebalance_verifier.base.processes.signing import seal_of
 from rebalance_verifier.base.processes.tools import cache
+from rebalance_verifier.base.reading import json_of, word
 from rebalance_verifier.base.sources import fingerprint
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, VacuityFinding
 from rebalance_verifier.specs.classic.refinement.coverage import SampleCoverage
@@ -148,33 +151,24 @@ class KeptAnswers:
         with contextlib.suppress(OSError):
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with alone(self.path.parent):
-                write_whole(self.path, sealed(json.dumps(kept)))
+                signed = {"signed": seal_of(self.path.name, kept), "answers": kept}
+                write_whole(self.path, json.dumps(signed))
                 files = sorted(self.path.parent.glob("*.json"), key=lambda file: file.stat().st_mtime)
                 for old in files[:-FILES]:
                     old.unlink(missing_ok=True)
 
 
 def kept_answers(*question: str, directory: Callable[[], Path] = cache) -> KeptAnswers:
-    """Return the answers that a file has of a ``question``; none where it is missing or damaged."""
+    """Return the answers that a file has of a ``question``; none where it is missing, damaged or not of this
+    user."""
     path = directory() / "prove" / f"{key(*question)}.json"
     try:
-        found = json.loads(opened(path.read_text("utf-8")))
-        return KeptAnswers(path=path, **found)
-    except (OSError, ValueError, TypeError):
-        return KeptAnswers(path=path)
-
-
-def sealed(body: str) -> str:
-    """Return a text with its digest in front, by which damage is seen."""
-    return f"{hashlib.sha256(body.encode()).hexdigest()}\n{body}"
-
-
-def opened(text: str) -> str:
-    """Return what was sealed. Raises ValueError where it is not what was."""
-    digest, _, body = text.partition("\n")
-    if hashlib.sha256(body.encode()).hexdigest() != digest:
-        raise ValueError("damaged")
-    return body
+        found = json_of(path)
+        if hmac.compare_digest(seal_of(path.name, found["answers"]), word(found["signed"])):
+            return KeptAnswers(path=path, **found["answers"])
+    except (OSError, ValueError, LookupError, TypeError):
+        pass
+    return KeptAnswers(path=path)
 
 
 def _named(*names: str) -> str:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import hmac
+import json
 import os
 import secrets
 import stat
 from pathlib import Path
+from typing import Any
 
 from rebalance_verifier.base.processes.tools import cache
 
@@ -26,6 +28,13 @@ def seal(name: str) -> hmac.HMAC:
     except OSError:
         by = secrets.token_bytes(KEY_BYTES)
     return hmac.new(by, f"{name}\0".encode(), hashlib.sha256)
+
+
+def seal_of(name: str, value: Any) -> str:
+    """Return what seals a JSON value in a file of this name."""
+    signature = seal(name)
+    signature.update(json.dumps(value).encode())
+    return signature.hexdigest()
 
 
 def key() -> bytes:

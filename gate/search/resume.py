@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from rebalance_verifier.base.files import write_whole
-from rebalance_verifier.base.processes.signing import seal
+from rebalance_verifier.base.processes.signing import seal_of
 from rebalance_verifier.base.reading import json_of, word
 from rebalance_verifier.gate.scenarios.player import Found
 from rebalance_verifier.gate.search.causes.attribution import BreakingScenario
@@ -56,13 +56,7 @@ def save(path: Path, progress: CheckProgress) -> None:
     """Write ``progress``; the file is complete or absent, never half written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     written = _written(progress)
-    write_whole(path, json.dumps({"signed": _signature(path, written), "progress": written}))
-
-
-def _signature(path: Path, written: Any) -> str:
-    signature = seal(path.name)
-    signature.update(json.dumps(written).encode())
-    return signature.hexdigest()
+    write_whole(path, json.dumps({"signed": seal_of(path.name, written), "progress": written}))
 
 
 def _written(progress: CheckProgress) -> dict[str, Any]:
@@ -100,7 +94,7 @@ def load(path: Path) -> CheckProgress:
     try:
         data = json_of(path)
         progress = _parse(data["progress"])
-        if not hmac.compare_digest(_signature(path, data["progress"]), word(data["signed"])):
+        if not hmac.compare_digest(seal_of(path.name, data["progress"]), word(data["signed"])):
             raise ValueError("no check of yours has saved it")
         return progress
     except (FileNotFoundError, NotADirectoryError):

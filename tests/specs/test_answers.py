@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+from rebalance_verifier.base.processes.signing import seal_of
 from rebalance_verifier.base.sources import fingerprint
 from rebalance_verifier.specs import answers
 from rebalance_verifier.specs.answers import KeptAnswers, kept_answers
@@ -84,9 +86,13 @@ def test_what_is_refuted_is_asked_again(tmp_path: Path) -> None:
     assert [one.verdict for one in second.outcomes] == [one.verdict for one in first.outcomes]
 
 
+def signed(value: object) -> str:
+    return json.dumps({"signed": seal_of("toy.json", value), "answers": value})
+
+
 @pytest.mark.parametrize("damage", [
     lambda text: "", lambda text: text[:-1], lambda text: text.replace("take", "tale", 1),
-    lambda text: answers.sealed("[]"), lambda text: answers.sealed('{"other": 1}'),
+    lambda text: signed([]), lambda text: signed({"other": 1}), lambda text: "[]", lambda text: "{}",
 ])  # fmt: skip
 def test_a_damaged_file_is_none(tmp_path: Path, damage) -> None:
     first, asked = proved(tmp_path)
@@ -94,6 +100,16 @@ def test_a_damaged_file_is_none(tmp_path: Path, damage) -> None:
     file.write_text(damage(file.read_text()))
     second, again = proved(tmp_path)
     assert (second.kept, again, told(second)[1:]) == (None, asked, told(first)[1:])
+
+
+def test_a_file_of_somebody_else_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "theirs"))
+    _, asked = proved(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "ours"))
+    second, again = proved(tmp_path)
+    assert (second.kept, again) == (None, asked)
+    third, last = proved(tmp_path)
+    assert (third.kept is None, last) == (False, 0)
 
 
 def test_files_of_obligations_are_written_by_who_proves(tmp_path: Path) -> None:

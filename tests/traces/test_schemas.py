@@ -315,7 +315,7 @@ INSIDE = {
     "live.conformance.log.seconds_of",
     "traces.runs.run_id",
     "gate.search.counterexamples.trace_id",
-    "gate.search.resume._signature",
+    "base.processes.signing.seal_of",
     "gate.targets.trust._digest",
 }
 """What is made into JSON to be compared, hashed or named in an error."""
