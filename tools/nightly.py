@@ -120,17 +120,8 @@ def _run(file: str, commit: str, workers: int) -> Night:
     began = time.monotonic()
     with TemporaryDirectory() as directory:
         report = Path(directory) / "report.xml"
-        command = [
-            sys.executable,
-            "-m",
-            "pytest",
-            "-q",
-            *MARKED,
-            "-n",
-            str(workers),
-            f"--junitxml={report}",
-            file,
-        ]
+        options = ("-q", *MARKED, "-n", str(workers), f"--junitxml={report}")
+        command = [sys.executable, "-m", "pytest", *options, file]
         ran = subprocess.run(command, cwd=ROOT, check=False)
         found = counted(report) if report.exists() else Counter()
     crashed = ran.returncode != 0 and not found["failed"]

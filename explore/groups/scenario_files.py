@@ -77,7 +77,7 @@ def _without_effect(made: NamedScenario, given: Mapping[str, Any]) -> Iterator[t
         yield "lowers", "lowers group.max.size, which there is with crowded = 1 or more"
     if made.crowded >= max(made.members, 1):
         yield "crowded", f"{made.crowded} of {made.members} members: one at least has to fit in"
-    if made.patterns and made.protocol.name != MIGRATION and not (made.topics > 1 and made.spare):
+    if made.appears and not (made.topics > 1 and made.spare):
         yield "patterns", "a topic is not there at first: write topics = 2 or more, and spare = 1 or more"
     if made.apart and made.topics < 2:
         yield "apart", "each member subscribes to a topic of its own first: write topics = 2 or more"

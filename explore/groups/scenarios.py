@@ -141,6 +141,11 @@ class NamedScenario:
             )
 
     @property
+    def appears(self) -> bool:
+        """Check whether the last topic is not there at first: members that subscribe by pattern find it."""
+        return self.patterns and self.protocol.name != MIGRATION
+
+    @property
     def protocol(self) -> Protocol:
         """Return the group protocol of its groups."""
         return PROTOCOLS[group_protocol(_spoken(stage) for stages in self.lists for stage in stages)]
@@ -161,19 +166,18 @@ class NamedScenario:
                 f"scenario {self.name}: {self.topics} topics, {self.spare} spare partitions: "
                 "at least 1 and at most 40 are possible"
             )
-        if partitions < self.topics - (self.patterns and self.protocol.name != MIGRATION):
+        if partitions < self.topics - self.appears:
             raise ScenarioError(
                 f"scenario {self.name} has {self.topics} topics, so at least as many partitions"
             )
         if self.protocol.name != CLASSIC and (trouble := consumer_protocol_trouble(broker(size.broker))):
             raise ScenarioError(f"--broker: {trouble}")
-        if self.patterns and self.protocol.name != MIGRATION and not (self.topics > 1 and self.spare):
+        if self.appears and not (self.topics > 1 and self.spare):
             raise ScenarioError(
                 f"scenario {self.name}: patterns find a topic that is not there at first: "
                 "at least 2 topics and 1 spare partition"
             )
-        appears = self.patterns and self.protocol.name != MIGRATION
-        topics, exist = _topics(partitions, self.topics, self.spare, appears=appears)
+        topics, exist = _topics(partitions, self.topics, self.spare, appears=self.appears)
         setup = Setup(
             consumers=tuple(self._consumer(member, size, len(topics)) for member in range(members)),
             topics=topics,
