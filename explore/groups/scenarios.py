@@ -340,7 +340,7 @@ that hold."""
 MIGRATION_FAULTS = tuple(
     fault
     for fault in PROTOCOLS[MIGRATION].faults
-    if fault not in ("resubscribe", "failover", "group expires")
+    if fault not in ("resubscribe", "failover", "group expires", "topic made anew")
 )
 """Kinds of faults of a group on its way between the protocols; a failover makes every state remember the
 log."""
@@ -472,6 +472,9 @@ _TABLE = (
         "consumer protocol, and by name when they are back with the classic one", members=2, partitions=2,
         lists=((UNIFORM, COOPERATIVE),), topics=2, patterns=True, static=True,
         faults=("crash", "disconnect")),
+    NamedScenario(name="migration-anew", sentence="both protocols in a group whose topic is deleted and "
+        "created again under its name", members=2, partitions=2, lists=((UNIFORM,), (COOPERATIVE,)), spare=4,
+        faults=("topic made anew", "disconnect", "slow callback", "late request", "crash", "close")),
     NamedScenario(name="migration-disabled", sentence="the same where the broker lets groups go neither way: "
         "who speaks the other protocol is turned away", members=2, partitions=2,
         lists=((UNIFORM,), (COOPERATIVE,)), faults=MIGRATION_FAULTS, policy="disabled"),

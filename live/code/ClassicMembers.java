@@ -57,11 +57,13 @@ final class ClassicMembers {
         return new SyncGroupRequest(data, ApiKeys.SYNC_GROUP.latestVersion());
     }
 
+    /** By name, as the classic protocol knows them: a topic that was made anew has the name of the one before. */
     private static List<TopicPartition> partitions(List<String> names) {
         List<TopicPartition> made = new ArrayList<>();
         for (String name : names) {
             int dash = name.lastIndexOf('-');
-            made.add(new TopicPartition(name.substring(0, dash), Integer.parseInt(name.substring(dash + 1))));
+            made.add(new TopicPartition(Images.name(name.substring(0, dash)),
+                Integer.parseInt(name.substring(dash + 1))));
         }
         return made;
     }

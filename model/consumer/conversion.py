@@ -130,14 +130,15 @@ def upgraded(
     stored = 0
     for records in book:
         for record in records:
-            stored |= record.assigned
+            stored |= record.assigned & cluster
     after: list[ConsumerRecords] = []
     for records in book:
         converted = []
         for record in records:
-            pending = NOTHING if shipped in decisions else Parts(record.claim & ~stored)
+            pending = NOTHING if shipped in decisions else Parts(record.claim & cluster & ~stored)
             stored |= pending
-            converted.append(_converted(record, group.epoch, pending))
+            there = record._replace(assigned=Parts(record.assigned & cluster))
+            converted.append(_converted(there, group.epoch, pending))
         after.append(tuple(converted))
     seen: Seen = (Noted(f"upgrade of a group that is {_condition(group)}"),) if any(book) else ()
     if any(record.pending for records in after for record in records):

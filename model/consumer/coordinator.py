@@ -108,7 +108,7 @@ def _targets(
 ) -> tuple[tuple[Parts, ...], ...]:
     assign = SERVER_ASSIGNORS[name]
     groups = [Parts(0)] if name == "uniform" else list(topics)
-    every = each(union(topics))
+    every = each(union([member.subscribed | member.before for member in members]))
     orders: Sequence[Sequence[int]] = [every]
     lines: Sequence[Sequence[int]] = [range(len(members))]
     if naming == "every":

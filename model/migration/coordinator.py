@@ -203,6 +203,7 @@ def _join_consumer_group(
 def _sync(
     me: MemberContext, message: ClassicMessage, group: ConsumerGroup, book: Book, cluster: Parts
 ) -> Answers:
+    """Partitions of a topic that is gone have no name any more, so they are in no answer."""
     record = find(book[me.slot], message.id)
     error: Error | None = None
     named = "sync_names_first_protocol" in me.setup.coordinator
@@ -217,7 +218,7 @@ def _sync(
             error = Error.INCONSISTENT_GROUP_PROTOCOL
         elif behind:
             error = Error.REBALANCE_IN_PROGRESS
-        answer = message._replace(step=ClassicStep.SYNC_OK, parts=record.assigned)
+        answer = message._replace(step=ClassicStep.SYNC_OK, parts=Parts(record.assigned & cluster))
     elif message.generation != group.epoch:
         error = Error.ILLEGAL_GENERATION
     elif named and message.protocols != _only(group.protocol):
@@ -225,7 +226,7 @@ def _sync(
     elif group.phase is GroupState.PREPARING:
         error = Error.REBALANCE_IN_PROGRESS
     elif group.phase is GroupState.STABLE:
-        answer = message._replace(step=ClassicStep.SYNC_OK, parts=record.assigned)
+        answer = message._replace(step=ClassicStep.SYNC_OK, parts=Parts(record.assigned & cluster))
     yield group, book, answer if error is None else refusal(message, error), (), ""
 
 

@@ -65,15 +65,14 @@ from rebalance_verifier.model.machine import (
     fault,
 )
 from rebalance_verifier.model.migration import coordinator as classic_group
+from rebalance_verifier.model.migration import environment as topics
 from rebalance_verifier.model.migration import member as classic
 from rebalance_verifier.model.migration.views import settled, views
 
 FAULTS = tuple(
-    kind
-    for kind in CONSUMER_FAULTS
-    if kind not in ("topic grows", "topic deleted", "topic made anew", "left behind")
+    kind for kind in CONSUMER_FAULTS if kind not in ("topic grows", "topic deleted", "left behind")
 )
-"""Those of a consumer group but for topics, which stay as they are, and for connections, which hold."""
+"""Those of a consumer group but for topics that grow or go, and for connections, which hold."""
 
 
 def migration_machine(setup: Setup) -> Machine:
@@ -420,6 +419,10 @@ def _of_group(setup: Setup) -> Iterator[Action]:
         everything = ("budget", *members, *whole)
         yield fault("failover", NOBODY, everything, everything, partial(_failover, setup))
     yield from resolves(setup)
+    if "topic made anew" in setup.faults:
+        strays = tuple(f"stray {letter(slot)}" for slot in setup.slots)
+        named = ("budget", "cluster", "group", *members, *wires, *strays, *book)
+        yield fault("topic made anew", NOBODY, named, named, partial(topics.topic_made_anew, setup))
     if "group expires" in setup.faults:
         reads = ("budget", "group", *book)
         yield fault("group expires", NOBODY, reads, reads[:2], partial(environment.group_expires, setup))

@@ -220,13 +220,16 @@ _OF_GROUP: dict[str, Callable[[ConsumerMove], Iterator[Step]]] = {
 
 class MigrationRefinement(ConsumerRefinement):
     """Checks states and transitions of one setup between the protocols. Raises ValueError where somebody is
-    static, or the coordinator may fail over: what a classic group has in its log is not in the logic."""
+    static, subscribes by pattern, where a topic may be made anew, or the coordinator may fail over: what a
+    classic group has in its log is not in the logic."""
 
     picture = MigrationPicture
 
     def covers(self, setup: Setup) -> None:
         if setup.has_patterns:
             raise ValueError("the logic has no subscriptions by pattern between the protocols")
+        if "topic made anew" in setup.faults:
+            raise ValueError("the logic has no topics that are made anew between the protocols")
         if setup.keeps_log or any(consumer.instance is not None for consumer in setup.consumers):
             raise ValueError("the logic has dynamic members, and no failover of a classic group")
 

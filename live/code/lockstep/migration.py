@@ -8,13 +8,14 @@ Kafka makes the leader, the model lets decide.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from rebalance_verifier.base.processes.program import JsonLine
 from rebalance_verifier.live.clients.replay.scene import NotForcible
-from rebalance_verifier.live.code.answers import RegisteredMember, SimulationResponse
+from rebalance_verifier.live.code.answers import Partitions, RegisteredMember, SimulationResponse
 from rebalance_verifier.live.code.lockstep.classic import BEAT, Disagreement
-from rebalance_verifier.live.code.lockstep.consumer import OF_THE_GROUP, ServedLockstep
+from rebalance_verifier.live.code.lockstep.consumer import ANEW, OF_THE_GROUP, ServedLockstep
 from rebalance_verifier.live.code.lockstep.deviations import NEVER_ANSWERED, SENT_BACK
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.simulation import NotEnabled, Simulation, SimulationBroken, SimulationDied
@@ -192,9 +193,6 @@ class MigratingLockstep(ServedLockstep):
             return after
         self._deviates = NEVER_ANSWERED.id  # its client gives it up
         return self.built.put(after, name, answer._replace(error=p.Error.DISCONNECT))
-
-    def _looks_at_topics(self, event: Event, after: State) -> State:
-        return after
 
     def _agreed(self, event: Event, after: State) -> None:
         group: s.ConsumerGroup = self.built.value(after, "group")
@@ -404,7 +402,7 @@ class MigratingLockstep(ServedLockstep):
             return answer.error
         if answer.api == "JoinGroup":
             return f"generation {answer.generation}"
-        return f"assigned {self.setup.spell(self._bits(answer.assignment or frozenset()))}"
+        return f"assigned {self.setup.spell(self._by_name(answer.assignment or frozenset()))}"
 
     def _differ(self, after: State) -> list[str]:
         group, known = self.built.value(after, "group"), self._code.coordinator
@@ -438,16 +436,24 @@ class MigratingLockstep(ServedLockstep):
         if keeps_protocols(self.setup):
             ours["protocol"], theirs["protocol"] = group.protocol, known.protocol or ""
         members = {one.id: one for one in known.members}
-        return self._unlike(after, ours, theirs, members, self._classic_record, self._classic_member)
+        of_model = partial(self._classic_record, self._exist(after))
+        return self._unlike(after, ours, theirs, members, of_model, self._classic_member)
 
-    def _classic_record(self, record: s.ConsumerRecord) -> dict[str, Any]:
-        return {"assigned": self.setup.spell(record.assigned), "joined": record.joined}
+    def _classic_record(self, exist: p.Parts, record: s.ConsumerRecord) -> dict[str, Any]:
+        """Return what Kafka shows too: partitions of a topic that is gone have no name."""
+        return {"assigned": self.setup.spell(record.assigned & exist), "joined": record.joined}
 
     def _classic_member(self, one: RegisteredMember, _: s.ConsumerRecord) -> dict[str, Any]:
-        assigned = self.setup.spell(self._bits(one.assigned or frozenset()))
+        assigned = self.setup.spell(self._by_name(one.assigned or frozenset()))
         return {"assigned": assigned, "joined": one.joining}
 
     # -- names -------------------------------------------------------------------------------------------
+
+    def _by_name(self, names: Partitions) -> int:
+        """As `_bits`, of partitions of the classic protocol: those of the topic that has the name now."""
+        times = {name: len(begins) - 1 for name, begins in zip(self.topics, self._begins, strict=True)}
+        split = (name.rpartition("-") for name in names)
+        return self._bits(frozenset(f"{topic}{ANEW * times[topic]}-{number}" for topic, _, number in split))
 
     def _generation(self, generation: int) -> int:
         return NO_GENERATION if generation == p.NONE else self._kafka(generation)

@@ -69,6 +69,7 @@ GOLDEN = {
     "migration-one-way": (7937, 20053, 20, 10),
     "migration-crowded": (523, 1418, 12, 4),
     "migration-patterns": (70358, 236058, 31, 12),
+    "migration-anew": (6263, 14157, 21, 9),
     "migration-disabled": (646, 1679, 18, 5),
 }
 
@@ -84,7 +85,7 @@ BY_DAY = (
         "shrinking",
     ),
     *("consumer", "consumer-static", "consumer-connections", "migration-lists", "migration-disabled"),
-    "consumer-anew",
+    *("consumer-anew", "migration-anew"),
     *("static-crowded", "consumer-crowded", "consumer-static-crowded", "migration-crowded"),
 )
 PLAIN_BY_DAY = ("unsent-leave", "migration-disabled", "consumer-static-crowded")

@@ -38,7 +38,7 @@ FAITHFUL = {
     "broker": {
         *("commit_any_at_epoch", "rejoin_on_target_epoch", "full_classic_refuses_static"),
         *("failover_times_away", "failover_times_classic"),
-        *("new_pattern_keeps_target", "stale_subscription_type"),
+        *("new_pattern_keeps_target", "stale_subscription_type", "classic_held_by_id"),
         *("overtaken_heartbeat_believed", "previous_epoch_overwritten"),
         *("no_barrier_for_withheld", "interrupted_holds_nothing", "unknown_member_admitted"),
         *("downgrade_to_target", "static_downgrade_without_rebalance", "rebalance_not_logged"),

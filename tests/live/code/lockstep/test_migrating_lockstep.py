@@ -17,6 +17,7 @@ from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.bugs.releases import NEWEST
 from rebalance_verifier.model.group.parts import Error
 from rebalance_verifier.model.machine import Event
+from rebalance_verifier.model.protocols import machine
 
 from tests.live.code.lockstep.stepping import NOW
 from tests.live.code.lockstep.test_served_lockstep import begun, setup_of, walked
@@ -25,7 +26,7 @@ from tests.live.code.played import needs_java
 SCENARIOS = (
     *("migration", "migration-lists", "migration-upgrade", "migration-downgrade", "migration-static"),
     *("migration-failover", "migration-one-way", "migration-disabled", "migration-crowded"),
-    "migration-patterns",
+    *("migration-patterns", "migration-anew"),
 )
 
 
@@ -57,6 +58,7 @@ def test_the_model_is_in_step_with_the_newest_coordinator(name: str, jvm: Simula
         ("migration", "upgrade_needs_protocol", 0),
         ("migration-failover", "rebalance_not_logged", 60),
         ("migration-one-way", "rejoin_on_target_epoch", 0),
+        ("migration-anew", "classic_held_by_id", 0),
     ],
 )
 def test_a_model_without_what_is_known_of_conversions_is_not(
@@ -161,6 +163,43 @@ def test_a_failover_times_a_classic_member_that_revokes(jvm: Simulation) -> None
     assert record.overdue
     steps(one, "B stale timeout")
     assert one.built.value(one.state, "record B") == ()
+
+
+def gives_away(jvm: Simulation, releases: CodeReleases) -> None:
+    """Check that a topic that is made anew gives what a classic member reads to another: Kafka's coordinator
+    knows what B holds by the id of the topic before (N41)."""
+    setup = setup_of("migration-anew", releases)
+    one = MigratingLockstep(jvm, setup, machine(setup), releases)
+    assert one.begin() is None
+    steps(one, "B start", "B join", "B request arrives", "join phase ends", "B response")
+    steps(one, "B request arrives", "leader decides", "B response", "A start", "A heartbeat")
+    steps(one, "A heartbeat arrives", "topic made anew", "A answer", "A heartbeat", "A heartbeat arrives")
+    served = one._code.coordinator.consumer
+    assert served is not None
+    held = {member.id: member.assigned for member in served.members}
+    [given] = held[one._real[0, 1]]
+    assert given in {"t'-0", "t'-1"}
+    assert set(held[one._real[1, 1]]) == {"t-0", "t-1"}
+    assert one.built.value(one.state, "member B").owned == 0b1100  # it reads both by their names
+    steps(one, "A answer", "A reconcile", "A assign")
+    assert one.built.value(one.state, "member A").owned == one._bits(frozenset({given}))
+    steps(one, "B late request", "B late request arrives")
+    assert one._stored == 2
+
+
+@needs_java
+@pytest.mark.slow
+def test_a_topic_that_is_made_anew_gives_what_a_classic_member_reads_to_another(jvm: Simulation) -> None:
+    gives_away(jvm, NOW)
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("release", ["4.0.0", "4.0.2", "4.1.2", "4.2.2", "4.3.1"])
+def test_so_it_does_in_each_release(release: str) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    with Simulation([release], [release]) as simulation:
+        gives_away(simulation, releases)
 
 
 @needs_java
