@@ -20,20 +20,23 @@ import java.util.Iterator;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
+import java.util.function.LongFunction;
 import rebalance.processes.Json;
 
 /**
  * One group: a coordinator and consumers of Kafka's own code, and between them every message in the hands of whoever
  * writes commands to stdin, a line of JSON each, and reads answers from stdout. Its arguments are
  * {@code coordinator:RELEASE=CLASSPATH} and {@code consumer:RELEASE=CLASSPATH}; each gets a class loader of its own.
+ * A line {@code cells} is for several groups, each of which knows nothing of the others.
  */
 public final class Cell {
     private static final String COORDINATOR = "org.apache.kafka.coordinator.group.ShippedCoordinator";
     private static final String CONSUMER = "org.apache.kafka.clients.consumer.internals.ShippedConsumer";
 
-    private final Map<String, ClassLoader> loaders = new HashMap<>();
+    private final Map<String, ClassLoader> loaders;
     private final Map<String, Parts.Coordinator> coordinators = new HashMap<>();
-    private final Out out = new Out();
+    private final Out out;
+    private long[] ids = {1, 1}; // where they stand while another cell is at work
 
     private Map<String, Object> created = Map.of();
     private Parts.Coordinator coordinator;
@@ -71,9 +74,15 @@ public final class Cell {
         boolean abandoned; // nobody waits for the response any more
     }
 
-    private Cell(String[] arguments) throws MalformedURLException {
+    private Cell(Map<String, ClassLoader> loaders, Out out) {
+        this.loaders = loaders;
+        this.out = out;
         administrator.index = -1;
         administrator.settings = Map.of("client", "admin");
+    }
+
+    private static Map<String, ClassLoader> loaders(String[] arguments) throws MalformedURLException {
+        Map<String, ClassLoader> loaders = new HashMap<>();
         for (String one : arguments) {
             int at = one.indexOf('=');
             List<URL> urls = new ArrayList<>();
@@ -82,33 +91,55 @@ public final class Cell {
             }
             loaders.put(one.substring(0, at), new URLClassLoader(urls.toArray(new URL[0]), Cell.class.getClassLoader()));
         }
+        return loaders;
     }
 
     public static void main(String[] arguments) throws Exception {
         OutputStream stdout = new FileOutputStream(FileDescriptor.out);
         System.setOut(System.err);
         Ids.install();
-        Cell cell = new Cell(arguments);
+        Out out = new Out();
+        Map<String, ClassLoader> loaders = loaders(arguments);
+        Map<Long, Cell> cells = new HashMap<>();
         BufferedReader in = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8), 1 << 16);
-        cell.out.open('{').put("ready", true).close('}').send(stdout);
+        out.open('{').put("ready", true).close('}').send(stdout);
         for (String line = in.readLine(); line != null; line = in.readLine()) {
-            cell.out.clear();
-            cell.line(line);
-            cell.out.send(stdout);
+            out.clear();
+            Map<String, Object> command = Json.object(line);
+            out.open('{').put("number", number(command, "number", 0)); // an assignor may write lines of its own
+            if ("cells".equals(command.get("do"))) {
+                several(command, out, one -> cells.computeIfAbsent(one, any -> new Cell(loaders, out)));
+            } else {
+                cells.computeIfAbsent(0L, any -> new Cell(loaders, out)).line(command);
+            }
+            out.close('}').send(stdout);
         }
         Runtime.getRuntime().halt(0);
     }
 
-    private void line(String line) throws IOException {
-        Map<String, Object> command = Json.object(line);
-        out.open('{').put("number", number(command, "number", 0)); // an assignor may write lines of its own
+    /** A line for each of several cells. */
+    @SuppressWarnings("unchecked")
+    private static void several(Map<String, Object> command, Out out, LongFunction<Cell> cells) {
+        out.name("cells").open('[');
+        for (Object one : (List<Object>) command.get("lines")) {
+            Map<String, Object> line = (Map<String, Object>) one;
+            Cell cell = cells.apply(number(line, "cell", 0));
+            Ids.begin(cell.ids[0], cell.ids[1]);
+            out.open('{');
+            cell.line(line);
+            out.close('}');
+            cell.ids = Ids.position();
+        }
+        out.close(']');
+    }
+
+    private void line(Map<String, Object> command) {
         if ("batch".equals(command.get("do"))) {
             batch(command);
         } else {
             out.name("answer");
             answer(command);
         }
-        out.close('}');
     }
 
     @SuppressWarnings("unchecked")

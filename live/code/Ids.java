@@ -27,6 +27,11 @@ public final class Ids extends SecureRandomSpi {
         step = (int) by;
     }
 
+    /** Where it stands: what {@link #begin} is to be given to go on from here. */
+    static long[] position() {
+        return new long[] {next, step};
+    }
+
     @Override
     protected void engineSetSeed(byte[] seed) {
         // it counts

@@ -106,6 +106,15 @@ class Simulation:
             self._program.kill()
             raise
 
+    def belong(self, other: Simulation) -> None:
+        """Use the JVM of another simulation, which ends it."""
+        self.seconds, self._program, self._over, self._shown = (
+            other.seconds,
+            other._program,
+            other._over,
+            None,
+        )
+
     def __enter__(self) -> Self:
         return self
 
@@ -210,11 +219,26 @@ class Simulation:
         except (LookupError, TypeError, ValueError, AttributeError):
             raise self._dead("answers with something else") from None
 
+    def order(self, line: JsonLine) -> None:
+        """Write a line for several cells of its JVM, with a ``number``; see `several`."""
+        self._program.order(line)
+
+    def several(self, number: int, count: int) -> list[JsonLine]:
+        """Return the answers to such a line, one for each of ``count`` cells. Raises SimulationDied."""
+        answers = self._numbered(number).get("cells")
+        if not isinstance(answers, list) or len(answers) != count:
+            raise self._dead("answers several cells with something else")
+        return answers
+
     def _ask(self, message: JsonLine) -> JsonLine:
         if self._over:
             raise SimulationDied(self._over)
         number = secrets.randbits(62)  # which who writes to the pipe before it is answered does not know
         self._program.order({"number": number, **message})
+        return self._numbered(number)
+
+    def _numbered(self, number: int) -> JsonLine:
+        """Return the answer to the line of this number."""
         answer = self._line(self.seconds)
         if answer.get("number") != number:
             raise self._dead("answers what was not asked")

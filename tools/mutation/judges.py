@@ -11,16 +11,19 @@ import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import cache, partial
 from pathlib import Path
+from random import Random
 
 import rebalance_verifier.model as package
 from rebalance_verifier.cli.commands.prove import MODEL_STEPS, model_samples
 from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
-from rebalance_verifier.live.code.lockstep.protocols import AnyLockstep, in_step
+from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
 from rebalance_verifier.live.code.lockstep.system import drawn, walk
 from rebalance_verifier.live.code.replay.attempts import code_releases
 from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.sharing import Sharing
 from rebalance_verifier.live.code.simulation import Simulation
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
@@ -38,6 +41,9 @@ ALONE = ("dynamic", "failover", "static-failover", "static-appends", "midway")
 
 WALKS = 40
 """Walks with each group."""
+
+AT_ONCE = 20
+"""Of all groups; they share the lines to the JVM."""
 
 
 def by_prove(protocols: Sequence[str], seed: int = 0, steps: int = MODEL_STEPS) -> str:
@@ -60,24 +66,26 @@ def by_prove(protocols: Sequence[str], seed: int = 0, steps: int = MODEL_STEPS) 
 
 
 def by_lockstep(protocols: Sequence[str], seed: int = 0, walks: int = WALKS) -> str:
-    """Return the first walk that disagrees, of ``walks`` with each group in turn."""
+    """Return the first disagreement, of ``walks`` with each group in turn."""
     with ExitStack() as stack:
         older = [*code_releases(MIXED).consumers] if "classic" in protocols else []
         newest = code_releases(NOW)
         consumers = list(dict.fromkeys([*newest.consumers, *older]))
         simulation = stack.enter_context(Simulation([newest.coordinator], consumers))
-        fresh = [(title, _fresh(simulation, setup, code)) for title, setup, code in _groups(protocols)]
-        for number in range(walks):
-            for title, begun in fresh:
-                found = walk(begun(), drawn(seed, number), 100)
-                if found is not None:
-                    return f"{title}, walk {number}: {found.cause}"
-    return ""
+        plays = [
+            partial(_play, title, setup, releases, drawn(seed, number))
+            for number in range(walks)
+            for title, setup, releases in _groups(protocols)
+        ]
+        return Sharing[str](simulation, AT_ONCE, bool).run(plays)[-1]
 
 
-def _fresh(simulation: Simulation, setup: Setup, releases: CodeReleases) -> Callable[[], AnyLockstep]:
-    built = machine(setup)
-    return lambda: in_step(simulation, setup, built, releases)
+def _play(title: str, setup: Setup, releases: CodeReleases, random: Random, simulation: Simulation) -> str:
+    found = walk(in_step(simulation, setup, _machine(setup), releases), random, 100)
+    return "" if found is None else f"{title}: {found.cause}"
+
+
+_machine = cache(machine)
 
 
 def _groups(protocols: Sequence[str]) -> Iterator[tuple[str, Setup, CodeReleases]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from rebalance_verifier.base.processes.gather import gather
 from rebalance_verifier.base.verdict import Verdict
@@ -12,12 +13,14 @@ from rebalance_verifier.live.code.lockstep.classic import Agreement, Disagreemen
 from rebalance_verifier.live.code.lockstep.protocols import AnyLockstep, in_step
 from rebalance_verifier.live.code.lockstep.system import again, drawn, shortened, walk
 from rebalance_verifier.live.code.replay.group import CodeReleases
+from rebalance_verifier.live.code.sharing import Sharing
 from rebalance_verifier.live.code.simulation import Simulation, SimulationDied
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 
 WALKS_PER_TASK = 20
-"""Walks that a worker does before it tells."""
+"""Walks that a worker does at once, and then tells: each has a coordinator in its JVM, and more of them in a
+line would make it little cheaper."""
 
 Part = tuple[Agreement, Disagreement | None]
 """What some walks come to, up to the first disagreement."""
@@ -106,18 +109,41 @@ def _fresh(plan: LockstepPlan, simulation: Simulation) -> Callable[[], AnyLockst
 
 @contextlib.contextmanager
 def _walking(plan: LockstepPlan) -> Iterator[Callable[[int], Sequence[Part]]]:
-    """Yield what does one part of the walks, up to its first disagreement."""
+    """Yield what does one part of the walks, up to its first disagreement: all of them at once."""
+    built = machine(plan.setup)
+
+    def play(number: int, simulation: Simulation) -> Part:
+        one = in_step(simulation, plan.setup, built, plan.releases)
+        disagreement = walk(one, drawn(plan.seed, plan.first + number), plan.steps)
+        return one.seen, disagreement
+
     with _simulation(plan) as simulation:
-        fresh = _fresh(plan, simulation)
+        shares = Sharing(simulation, WALKS_PER_TASK, _disagrees)
 
         def part(number: int) -> Sequence[Part]:
+            numbers = range(number * WALKS_PER_TASK, min(plan.walks, (number + 1) * WALKS_PER_TASK))
+            found = shares.run([partial(play, one) for one in numbers])
+            if shares.over and _disagrees(found[-1]):
+                found = _one_by_one(plan, [partial(play, one) for one in numbers]) or found
             agreement = Agreement()
-            for walk_number in range(number * WALKS_PER_TASK, min(plan.walks, (number + 1) * WALKS_PER_TASK)):
-                one = fresh()
-                disagreement = walk(one, drawn(plan.seed, plan.first + walk_number), plan.steps)
-                agreement.add(one.seen)
-                if disagreement is not None:
-                    return ((agreement, disagreement),)
-            return ((agreement, None),)
+            for seen, _ in found:
+                agreement.add(seen)
+            return ((agreement, found[-1][1]),)
 
         yield part
+
+
+def _disagrees(part: Part) -> bool:
+    return part[1] is not None
+
+
+def _one_by_one(plan: LockstepPlan, plays: Sequence[Callable[[Simulation], Part]]) -> list[Part]:
+    """Return the walks up to the one that disagrees, in a simulation of their own one after the other: of
+    several at once in a JVM that died each may be the cause. None where all agree: somebody killed it."""
+    found = []
+    with _simulation(plan) as simulation:
+        for play in plays:
+            found.append(play(simulation))
+            if _disagrees(found[-1]):
+                return found
+    return []
