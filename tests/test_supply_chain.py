@@ -71,7 +71,7 @@ def test_pip_is_not_a_module_of_the_current_directory(here):
 def test_npm_runs_no_script_of_what_it_installs(only_programs, monkeypatch, tmp_path):
     written = given(only_programs, monkeypatch, tmp_path, "npm")
     with pytest.raises(ToolError):
-        packages.npm_program("example", "1.0.0", "a.js", "")
+        packages.npm_program("example", "1.0.0", {"a.js": ""})
     assert "--ignore-scripts" in written.read_text().split()
 
 

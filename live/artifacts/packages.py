@@ -51,22 +51,24 @@ def go_module(module: str, release: str) -> Path:
 
 def npm_package(package: str, release: str) -> Path:
     """Return the directory of a package from npm, none of whose scripts has run. Raises ToolError."""
-    return npm_program(package, release, "empty.js", "").parent / "node_modules" / package
+    return npm_program(package, release, {"empty.js": ""}).parent / "node_modules" / package
 
 
-def npm_program(package: str, release: str, name: str, source: str) -> Path:
-    """Return the JavaScript ``source``, as a file of this name beside ``package`` in this release.
+def npm_program(package: str, release: str, sources: Mapping[str, str]) -> Path:
+    """Return the first of these JavaScript ``sources``, texts by file name, beside this release of
+    ``package``.
 
     Raises ToolError where there is no such release, no npm or no network.
     """
 
     def build(draft: Path) -> None:
-        (draft / name).write_text(source, encoding="utf-8")
+        for name, text in sources.items():
+            (draft / name).write_text(text, encoding="utf-8")
         (draft / "package.json").write_text(json.dumps({"private": True}), encoding="utf-8")
         options = ["--no-audit", "--no-fund", "--ignore-scripts", "--loglevel=error"]
         _run(["npm", "install", *options, f"{package}@{release}"], draft, f"{package} {release}")
 
-    return _built("npm", package, release, {name: source}, build) / name
+    return _built("npm", package, release, sources, build) / next(iter(sources))
 
 
 def _built(

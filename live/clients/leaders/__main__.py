@@ -2,8 +2,10 @@
 
 SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{topics}`` in it,
 ``environment``, ``promises`` by assignor, ``hello``, what else is known of the client, ``forks``, what
-starts the process that clients are forks of, if they are, ``anew``, whether each answers one question, and
-``at_once``, how many of them answer questions of different histories side by side.
+starts the process that clients are forks of, if they are, ``hosts``, what starts the one that they run in,
+if they run in one, ``anew``, whether each answers one question, and ``remembers``, whether each plays one
+history, and ``at_once``, how many of them answer questions of
+different histories side by side.
 """
 
 from __future__ import annotations
@@ -136,7 +138,7 @@ class WireTarget:
             return answer
 
         try:
-            answer = self._with_leader(own, lead)
+            answer = self._with_leader(own, lead, request.get("history", 0))
         except LeaderLost as lost:
             if lost.kind is LossKind.STALE:
                 raise Declined(lost.message) from None
@@ -147,9 +149,13 @@ class WireTarget:
             raise
         return {member: assignment.hex() for member, assignment in answer.items()}
 
-    def _with_leader(self, topics: list[str], ask: Callable[[LeaderClient], Any]) -> Any:
+    def _with_leader(self, own: list[str], ask: Callable[[LeaderClient], Any], history: int) -> Any:
         for left in reversed(range(TRIES)):
-            client = self._pool.leader(topics)
+            client = self._pool.leader(own)
+            if self._settings["remembers"] and client.recalls(history):
+                self._pool.end(client, well=True)
+                client = self._pool.leader(own)
+            client.history = history
             try:
                 return ask(client)
             except LeaderLost as lost:
@@ -189,7 +195,7 @@ def main() -> None:
 def _clients(settings: str, network: Network) -> Iterator[WireTarget]:
     """Yield what answers in one lane."""
     start = json.loads(settings)
-    how = [start[name] for name in ("command", "environment", "steady", "forks")]
+    how = [start[name] for name in ("command", "environment", "steady", "forks", "hosts")]
     with LeaderPool(network, *how) as pool:
         yield WireTarget(pool, settings)
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from rebalance_verifier.base.processes.supervision import TimeUsed, end_all, named
+from rebalance_verifier.base.processes.supervision import TimeUsed, named
 from rebalance_verifier.live.clients.leaders.broker import LeaderBroker, Network, Topics
 from rebalance_verifier.live.clients.leaders.starting import Start
 from rebalance_verifier.model import wire
@@ -90,7 +90,7 @@ class LeaderClient:
         self._broker = LeaderBroker(network, OWN_TOPIC)
         self._broker.topics = dict.fromkeys((*topics, BESIDE), ((),))
         filled = {"{address}": self._broker.bootstrap, "{group}": "group", "{topics}": ",".join(topics)}
-        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # for as long as the process
+        self._output = tempfile.NamedTemporaryFile()  # noqa: SIM115  # for as long as the process
         for name, value in filled.items():
             command = [word.replace(name, value) for word in command]
         self._process = start(command, self._output)
@@ -101,15 +101,25 @@ class LeaderClient:
         """What it joined with before it was assigned anything."""
         self.assignor = ""
         self._metadata = b""
+        self.history: int | None = None
+        """Number of the history that it plays; None before that, 0: none that goes on."""
         self.short = False
         """Its subscription ends before the fields that its version has (Q1)."""
 
     def close(self) -> None:
         """End it."""
-        end_all(self._process.pid, waited_for=self._process.poll() is not None)
-        self._process.wait()
+        self._process.end()
         self._broker.close()
         self._output.close()
+
+    @property
+    def orphaned(self) -> bool:
+        """Check whether it has ended with what it runs in, perhaps by another's doing."""
+        return self._process.orphaned
+
+    def recalls(self, history: int) -> bool:
+        """Check whether it has played another history than this one."""
+        return self.history is not None and (not history or history != self.history)
 
     def await_join(self, seconds: float = START_SECONDS) -> None:
         """Wait until it has sent JoinGroup. Raises LeaderLost."""

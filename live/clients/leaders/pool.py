@@ -9,6 +9,7 @@ from typing import Self
 
 from rebalance_verifier.live.clients.leaders.broker import Network
 from rebalance_verifier.live.clients.leaders.clients import TOPICS
+from rebalance_verifier.live.clients.leaders.hosted import Hosts
 from rebalance_verifier.live.clients.leaders.leader import OWN_TOPIC, LeaderClient, LeaderLost
 from rebalance_verifier.live.clients.leaders.starting import Forks, by_command
 
@@ -22,7 +23,8 @@ SubscribedTopics = tuple[str, ...]
 class LeaderPool:
     """Clients of one ``command``; use as a context manager. ``by_topics``: each subscribes to what the first
     member does, since its leader assigns that, whatever the others subscribe to. ``forks``: what starts the
-    process of which they are forks, nothing where the command starts them."""
+    process of which they are forks; ``hosts``: what starts the one that they run in, side by side. Where
+    there is neither the command starts each."""
 
     def __init__(
         self,
@@ -31,10 +33,13 @@ class LeaderPool:
         environment: Mapping[str, str],
         steady: bool,
         forks: Sequence[str] = (),
+        hosts: Sequence[str] = (),
     ) -> None:
-        self._network, self._command = network, command
+        self._network = network
+        self._hosts = Hosts(network, hosts, environment) if hosts else None
         self._forks = Forks(network, forks, environment) if forks else None
-        self._start = self._forks or by_command(environment)
+        self._start = self._hosts or self._forks or by_command(environment)
+        self._arguments = command[len(hosts) :]
         self.by_topics = any(TOPICS in word for word in command)
         self._leading: dict[SubscribedTopics, LeaderClient] = {}
         self._ahead: defaultdict[SubscribedTopics, deque[LeaderClient]] = defaultdict(deque)
@@ -48,14 +53,14 @@ class LeaderPool:
             client.close()
         if self._forks:
             self._forks.close()
+        if self._hosts:
+            self._hosts.close()
 
     def leader(self, topics: Sequence[str] = (OWN_TOPIC,)) -> LeaderClient:
         """Return the client that leads where the first member subscribes to ``topics``; it waits for an
         answer to its JoinGroup. Raises LeaderLost, OSError."""
         key = tuple(dict.fromkeys(topics)) if self.by_topics else (OWN_TOPIC,)
-        client = self._leading.pop(key, None)
-        if client is None:
-            client = self._ahead[key].popleft() if self._ahead[key] else self._started(key)
+        client = self._waiting(key) or self._started(key)
         self._leading[key] = client  # the one used last comes last
         while len(self._leading) > MAX_TOPICS:
             self._leading.pop(next(iter(self._leading))).close()
@@ -66,16 +71,29 @@ class LeaderPool:
             raise
         return client
 
-    def end(self, client: LeaderClient, *, ahead: bool = False) -> None:
+    def _waiting(self, key: SubscribedTopics) -> LeaderClient | None:
+        """Return one that has led or was started ahead, unless it ended with another in its process."""
+        led = [self._leading.pop(key)] if key in self._leading else []
+        for client in (*led, *self._ahead.pop(key, ())):
+            if not client.orphaned:
+                self._ahead[key].append(client)
+            else:
+                client.close()
+        return self._ahead[key].popleft() if self._ahead[key] else None
+
+    def end(self, client: LeaderClient, *, ahead: bool = False, well: bool = False) -> None:
         """Be rid of a client. ``ahead``: let others begin now, which later ones need not be waited for: as
-        many as have ended, or one where they are forks, which are there at once."""
+        many as have ended, or one where they are forks or side by side, which are there at once. ``well``:
+        what it runs in may go on."""
+        if self._hosts and not (ahead or well):
+            self._hosts.renew()
         key = next(key for key, one in self._leading.items() if one is client)
         self._steady = client.steady
         self._leading.pop(key).close()
         if ahead:
             self._ended += 1
-            while len(self._ahead[key]) < min(self._ended, 1 if self._forks else MAX_AHEAD):
+            while len(self._ahead[key]) < min(self._ended, 1 if self._forks or self._hosts else MAX_AHEAD):
                 self._ahead[key].append(self._started(key))
 
     def _started(self, topics: SubscribedTopics) -> LeaderClient:
-        return LeaderClient(self._network, self._start, self._command, topics, steady=self._steady)
+        return LeaderClient(self._network, self._start, self._arguments, topics, steady=self._steady)

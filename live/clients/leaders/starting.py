@@ -1,4 +1,6 @@
-"""How the processes of clients are started: each by its command, or as a fork of one that has loaded all."""
+"""How the processes of clients are started: each by its command, or as a fork of one that has loaded all.
+
+`hosted` starts those that run side by side in one process."""
 
 from __future__ import annotations
 
@@ -6,9 +8,10 @@ import contextlib
 import json
 import os
 import socket
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import IO, Protocol
 
 from rebalance_verifier.base.processes.supervision import end_all, named, spawn
 from rebalance_verifier.live.clients.leaders.broker import Network
@@ -32,27 +35,47 @@ class Running(Protocol):
     def poll(self) -> int | None:
         """Return how it ended, negative for a signal; None while it runs."""
 
-    def wait(self) -> int | None:
-        """Return the same of one that was killed, as soon as it has ended."""
+    @property
+    def orphaned(self) -> bool:
+        """Check whether it has ended with what it runs in, perhaps by another's doing."""
+
+    def end(self) -> None:
+        """End it, with all that it has started."""
 
 
-Start = Callable[[Sequence[str], BinaryIO], Running]
+class ClientProcess:
+    """A process that was started for one client."""
+
+    orphaned = False
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        self._process, self.pid, self.poll = process, process.pid, process.poll
+
+    def end(self) -> None:
+        """End it."""
+        end_all(self.pid, waited_for=self.poll() is not None)
+        self._process.wait()
+
+
+Start = Callable[[Sequence[str], IO[bytes]], Running]
 """Starts a process with these arguments, which writes all it has to say into a file. Raises OSError."""
 
 
 def by_command(environment: Mapping[str, str]) -> Start:
     """The arguments are all of the command."""
 
-    def start(arguments: Sequence[str], output: BinaryIO) -> Running:
+    def start(arguments: Sequence[str], output: IO[bytes]) -> Running:
         with open(os.devnull, "rb") as nothing:
             env = {**os.environ, **environment}
-            return spawn(arguments, stdin=nothing, stdout=output, stderr=output, env=env)
+            return ClientProcess(spawn(arguments, stdin=nothing, stdout=output, stderr=output, env=env))
 
     return start
 
 
 class Fork:
     """One of the forks."""
+
+    orphaned = False
 
     def __init__(self, network: Network, pid: int, codes: Mapping[int, int]) -> None:
         self.pid, self._network, self._codes = pid, network, codes
@@ -65,6 +88,11 @@ class Fork:
         """Return how it ended, when it has."""
         self._network.serve(lambda: self.pid in self._codes, END_SECONDS)
         return self.poll()
+
+    def end(self) -> None:
+        """End it."""
+        end_all(self.pid, waited_for=self.poll() is not None)
+        self.wait()
 
 
 class Forks:
@@ -86,7 +114,7 @@ class Forks:
             end_all(self._process.pid, waited_for=self._process.poll() is not None)
             self._process.wait()
 
-    def __call__(self, arguments: Sequence[str], output: BinaryIO) -> Running:
+    def __call__(self, arguments: Sequence[str], output: IO[bytes]) -> Fork:
         """Start one."""
         if self._socket is None:
             self._begin()

@@ -112,7 +112,9 @@ def client_command(spec: str) -> list[str]:
         pinned=True,
         at_once=client.at_once,
         anew=client.is_slow(release),
+        remembers=assignor in client.remembers,
         forks=forks,
+        hosts=started.program if started.hosts else (),
     )
     if not remembered(argv[-1]).exists():
         learning = run([*argv, LEARN], LEARN_SECONDS, f"{spec}: the client")
@@ -142,7 +144,9 @@ def _command(
     pinned: bool = False,
     at_once: int = 1,
     anew: bool = False,
+    remembers: bool = False,
     forks: Sequence[str] = (),
+    hosts: Sequence[str] = (),
 ) -> list[str]:
     settings: dict[str, Any] = {
         "command": command,
@@ -151,4 +155,5 @@ def _command(
         "environment": environment,
     }
     settings |= {"steady": steady, "pinned": pinned, "at_once": at_once, "forks": forks, "anew": anew}
+    settings |= {"hosts": hosts, "remembers": remembers}
     return [sys.executable, "-P", "-m", "rebalance_verifier.live.clients.leaders", json.dumps(settings)]

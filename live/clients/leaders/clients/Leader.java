@@ -1,16 +1,20 @@
+import java.io.IOException;
 import java.time.Duration;
 import java.util.Arrays;
 import java.util.Map;
 import java.util.Properties;
+import java.util.function.Consumer;
 import java.util.regex.Pattern;
 import org.apache.kafka.clients.consumer.ConsumerRebalanceListener;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.errors.WakeupException;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
 /**
  * {@code Leader ADDRESS GROUP TOPICS ASSIGNOR}: a KafkaConsumer that polls. TOPICS is {@code .*} where it is
- * to lead, so that it has the metadata of all topics before that; ASSIGNOR may be a list.
+ * to lead, so that it has the metadata of all topics before that; ASSIGNOR may be a list. Without arguments it runs
+ * several, side by side.
  */
 public final class Leader implements ConsumerRebalanceListener {
     private static final Map<String, String> ASSIGNORS = Map.of(
@@ -26,7 +30,14 @@ public final class Leader implements ConsumerRebalanceListener {
     @Override
     public void onPartitionsAssigned(java.util.Collection<TopicPartition> partitions) {}
 
-    public static void main(String[] arguments) {
+    public static void main(String[] arguments) throws IOException {
+        if (arguments.length > 0) {
+            System.exit(run(arguments, ending -> {}));
+        }
+        Host.serve(Leader::run);
+    }
+
+    private static int run(String[] arguments, Consumer<Runnable> ending) {
         Properties properties = new Properties();
         properties.put("bootstrap.servers", arguments[0]);
         properties.put("group.id", arguments[1]);
@@ -48,17 +59,23 @@ public final class Leader implements ConsumerRebalanceListener {
         properties.put("exclude.internal.topics", "false");
         properties.put("enable.auto.commit", "false");
         try (KafkaConsumer<byte[], byte[]> consumer = new KafkaConsumer<>(properties)) {
+            ending.accept(consumer::wakeup);
             if (arguments[2].equals(".*")) {
                 consumer.subscribe(Pattern.compile(arguments[2]), new Leader());
             } else {
                 consumer.subscribe(Arrays.asList(arguments[2].split(",")), new Leader());
             }
-            while (true) {
-                consumer.poll(Duration.ofMinutes(1));
+            try {
+                while (true) {
+                    consumer.poll(Duration.ofMinutes(1));
+                }
+            } catch (WakeupException ended) {
+                consumer.close(Duration.ZERO); // nobody answers it any more
+                return 0;
             }
         } catch (Throwable error) {
             error.printStackTrace();
-            System.exit(1);
+            return 1;
         }
     }
 }

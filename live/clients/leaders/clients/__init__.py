@@ -40,11 +40,13 @@ MORE_PROMISES: Mapping[str, Mapping[str, frozenset[Promise]]] = {
 @dataclass(frozen=True, slots=True)
 class Started:
     """Command and files that start a client: its program without arguments, and variables of its environment.
-    ``modules``: it is one of Python's that can be forked from a process that has loaded these."""
+    ``modules``: it is one of Python's that can be forked from a process that has loaded these; ``hosts``:
+    without arguments it runs clients side by side (`hosted`)."""
 
     program: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
+    hosts: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,9 @@ class Leading:
     ``by_pattern``: it subscribes to all topics, to have their metadata as the leader; ``fetches``: it fetches
     the metadata of a group that it leads, whatever it knows; ``at_once``: so many of its processes answer
     side by side, where what they answer does not depend on what they were asked before; ``prompt``: the
-    first release that joins again at once, where others wait, so that a new process is there sooner."""
+    first release that joins again at once, where others wait, so that a new process is there sooner;
+    ``remembers``: assignors that answer by what the client saw before, so that each history has a client of
+    its own."""
 
     name: str
     package: str
@@ -66,6 +70,7 @@ class Leading:
     by_pattern: bool = False
     fetches: bool = False
     at_once: int = 1
+    remembers: tuple[str, ...] = ()
     prompt: str = ""
 
     def is_slow(self, release: str) -> bool:
@@ -89,7 +94,9 @@ def _python(distribution: str, *modules: str) -> Callable[[str], Started]:
 def _java(release: str) -> Started:
     jars = classpath([f"{CLIENTS}:{release}", LOGGER])
     level = "-Dorg.slf4j.simpleLogger.defaultLogLevel=error"
-    return Started(tuple(jvm.command(__name__, ["Leader.java"], jars, "-Xmx256m", level)))
+    return Started(
+        tuple(jvm.command(__name__, ["Leader.java", "Host.java"], jars, "-Xmx256m", level)), hosts=True
+    )
 
 
 def _go(module: str, *sources: str) -> Callable[[str], Started]:
@@ -102,8 +109,8 @@ def _go(module: str, *sources: str) -> Callable[[str], Started]:
 
 def _npm(package: str, source: str) -> Callable[[str], Started]:
     def start(release: str) -> Started:
-        text = Path(_source(source)).read_text(encoding="utf-8")
-        return Started(("node", str(packages.npm_program(package, release, source, text))))
+        texts = {name: Path(_source(name)).read_text(encoding="utf-8") for name in (source, "host.mjs")}
+        return Started(("node", str(packages.npm_program(package, release, texts))), hosts=True)
 
     return start
 
@@ -155,6 +162,7 @@ LEADING: Mapping[str, Leading] = {
             assignors=_FOUR,
             start=_java,
             by_pattern=True,
+            remembers=("sticky", "cooperative-sticky"),  # AbstractStickyAssignor.maxGeneration
         ),
         Leading(
             name="franz-go",
@@ -164,6 +172,7 @@ LEADING: Mapping[str, Leading] = {
             assignors=_FOUR,
             start=_go("github.com/twmb/franz-go", "franz_go.go"),
             by_pattern=True,
+            remembers=_FOUR,  # it assigns what a topic had, once metadata has less of it
         ),
         Leading(
             name="sarama",

@@ -1,9 +1,10 @@
 """``python consumer.py ADDRESS HABIT``: a consumer without a library, which assigns everything to the first.
 
 HABIT: ``fetches`` the metadata of a group that it leads; ``remembers`` what it fetched before it was the
-leader; ``crashes`` where the second member is called B; ``waits`` there; ``again``: joins again there,
-without an answer; ``all``: subscribes to whatever there is, and assigns that; ``short``: ends its
-subscription of version 1 where owned partitions should follow.
+leader; ``keeps`` partitions that metadata does not have any more; ``crashes`` where the second member is
+called B; ``waits`` there; ``again``: joins again there, without an answer; ``all``: subscribes to whatever
+there is, and assigns that; ``short``: ends its subscription of version 1 where owned partitions should
+follow.
 """
 
 from __future__ import annotations
@@ -91,7 +92,9 @@ def main() -> None:
         if second == "B" and HABIT == "again":
             continue
         if HABIT != "remembers":
-            known = counts(nodes)
+            before, known = known, counts(nodes)
+            if HABIT == "keeps":
+                known = {name: max(count, before.get(name, 0)) for name, count in known.items()}
         wanted = (
             set(known)
             if HABIT == "all"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -31,6 +32,13 @@ CONSUMER = Path(__file__).with_name("consumer.py")
 def started(habit: str) -> Session:
     command = (sys.executable, str(CONSUMER), "{address}", habit)
     return Session(resolve("wire", command), call_seconds=5.0)
+
+
+def leading(command: Sequence[str], **more: object) -> tuple[str, ...]:
+    settings: dict[str, object] = {"command": command, "environment": {}, "promises": {}, "hello": {}}
+    settings |= {"steady": True, "pinned": False, "at_once": 1, "anew": False}
+    settings |= {"forks": [], "hosts": [], "remembers": False} | more
+    return (sys.executable, "-P", "-m", "rebalance_verifier.live.clients.leaders", json.dumps(settings))
 
 
 def asked(session: Session, counts: dict[str, int], *members: str) -> Reply:
@@ -133,15 +141,7 @@ def test_a_client_that_ends_is_the_verdict_and_the_next_question_is_answered():
 def test_clients_answer_side_by_side_also_where_one_ends():
     """Each reply is that of its own question, and the process of the target goes on."""
     command = (sys.executable, str(CONSUMER), "{address}", "crashes")
-    settings: dict[str, object] = {
-        "command": command,
-        "environment": {},
-        "promises": {},
-        "hello": {},
-        "forks": [],
-    }
-    settings |= {"steady": True, "pinned": False, "at_once": 2, "anew": False}
-    argv = (sys.executable, "-P", "-m", "rebalance_verifier.live.clients.leaders", json.dumps(settings))
+    argv = leading(command, at_once=2)
     subscription = Subscription(topics=("t",))
     plain = [AssignQuestion(COOPERATIVE, Cluster.of({"t": n}), {"A": subscription}) for n in range(1, 7)]
     deadly = AssignQuestion(COOPERATIVE, Cluster.of({"t": 1}), dict.fromkeys("AB", subscription))
@@ -156,6 +156,22 @@ def test_clients_answer_side_by_side_also_where_one_ends():
             else:
                 assert isinstance(reply, Answer)
                 assert given(reply) == " ".join(map(str, question.cluster.partitions()))
+        assert session.starts == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("remembers", [False, True])
+def test_one_that_keeps_what_metadata_has_no_more_plays_each_history_without_that_of_others(remembers: bool):
+    """A topic that loses partitions within a history is its own doing, also where it is asked anew."""
+    argv = leading((sys.executable, str(CONSUMER), "{address}", "keeps"), remembers=remembers)
+    with Session(resolve(None, argv), call_seconds=20.0) as session:
+        session.history = 1
+        assert given(asked(session, {"t": 3}, "A")) == "t-0 t-1 t-2"
+        assert given(asked(session, {"t": 1}, "A")) == "t-0 t-1 t-2"
+        session.history = 2
+        assert given(asked(session, {"t": 1}, "A")) == ("t-0" if remembers else "t-0 t-1 t-2")
+        session.history = 3
+        assert given(asked(session, {"t": 2}, "A")) == ("t-0 t-1" if remembers else "t-0 t-1 t-2")
         assert session.starts == 1
 
 
