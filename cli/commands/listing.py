@@ -131,12 +131,19 @@ def _sentences(
 
 
 def _targets(options: argparse.Namespace) -> None:
+    from rebalance_verifier.gate.targets.hosts.classic import ONE_PROCESS
     from rebalance_verifier.gate.targets.resolve import known
     from rebalance_verifier.model.bugs.switches import SWITCHES
 
     _text_only(options)
     switches = [f"  {s.assignor}+{s.id}  [{s.entry}] {s.sentence} ({s.shipped})" for s in SWITCHES.values()]
     print_text("\n".join(known()))
+    shared = fold(
+        f"NAME{ONE_PROCESS}, of aiokafka and of kafka-python before 3: the members of a group are consumers of "
+        "one process, and share what their assignor keeps",
+        page_width() - 2,
+    )
+    print_text("\n".join(("", "added to an assignor of a client:", *(f"  {line}" for line in shared))))
     print_text("\ndesign switches, added to a reference assignor as NAME+SWITCH to break it:")
     print_text("\n".join(switches))
 

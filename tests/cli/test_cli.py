@@ -602,7 +602,7 @@ def test_clauses_as_text_json_and_markdown(rebalance: Rebalance) -> None:
 
 def test_targets_names_references_adapters_and_switches(rebalance: Rebalance) -> None:
     ran = rebalance("list", "targets")
-    for name in ("cooperative-sticky", "kafka-python:", "aiokafka:", BROKEN):
+    for name in ("cooperative-sticky", "kafka-python:", "aiokafka:", "+one_process", BROKEN):
         assert name in ran.out
 
 
