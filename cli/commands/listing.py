@@ -139,8 +139,8 @@ def _targets(options: argparse.Namespace) -> None:
     switches = [f"  {s.assignor}+{s.id}  [{s.entry}] {s.sentence} ({s.shipped})" for s in SWITCHES.values()]
     print_text("\n".join(known()))
     shared = fold(
-        f"NAME{ONE_PROCESS}, of aiokafka and of kafka-python before 3: the members of a group are consumers of "
-        "one process, and share what their assignor keeps",
+        f"NAME{ONE_PROCESS}, of aiokafka and of kafka-python before 3: the members of a group are consumers "
+        "of one process, and share what their assignor keeps",
         page_width() - 2,
     )
     print_text("\n".join(("", "added to an assignor of a client:", *(f"  {line}" for line in shared))))

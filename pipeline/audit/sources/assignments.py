@@ -41,6 +41,8 @@ def listed(text: str) -> list[str]:
             for topic, numbers in _NUMBERED.findall(text.removeprefix("map["))
             for number in re.findall(r"\d+", numbers)
         ]
+    if text.startswith("[{"):  # as JSON, with the ids of topics
+        return listed(written(text) or "")
     bare = text.strip("[] ")
     if bare[-1:] in ("}", ")", "'"):
         return re.findall("'([^']*)'", bare)
@@ -103,7 +105,8 @@ def _by_topic(value: Any) -> Iterator[tuple[Any, Any]]:
         yield from value.items()
     elif isinstance(value, list):
         for one in value:
-            yield (one.get("topic"), one.get("partitions")) if isinstance(one, Mapping) else (None, None)
+            named = one if isinstance(one, Mapping) else {}
+            yield named.get("topic", named.get("topicId")), named.get("partitions")
 
 
 def _is_number(value: Any) -> bool:

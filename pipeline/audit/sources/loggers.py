@@ -111,15 +111,18 @@ def _source(name: str) -> Source:
     )
 
 
-JAVA, LIBRDKAFKA, PYTHON, BROKER, SARAMA, KAFKA_GO, CONNECT, SHARE = map(
-    _source, ("java", "librdkafka", "python", "broker", "sarama", "kafka-go", "connect", "share")
+JAVA, LIBRDKAFKA, PYTHON, BROKER, OFFSETS, SARAMA, KAFKA_GO, CONNECT, SHARE = map(
+    _source, ("java", "librdkafka", "python", "broker", "offsets", "sarama", "kafka-go", "connect", "share")
 )
 KGO, KAFKAJS = map(_fields, ("kgo", "kafkajs"))
+COORDINATORS = frozenset({BROKER.name, OFFSETS.name})
+"""Whose lines a coordinator writes: into its log, or into the topic in which it keeps its groups."""
+
 PIECEWISE = frozenset({LIBRDKAFKA.name, SARAMA.name})
 """Who says what it is assigned in a line for each partition, so that nobody knows which is the last."""
 
 LOGGED: tuple[Source | FieldSource, ...] = (
-    *(JAVA, LIBRDKAFKA, PYTHON, BROKER, CONNECT, SHARE, KAFKAJS, SARAMA, KAFKA_GO, KGO),
+    *(JAVA, LIBRDKAFKA, PYTHON, BROKER, OFFSETS, CONNECT, SHARE, KAFKAJS, SARAMA, KAFKA_GO, KGO),
 )
 """In the order in which a line is held against them."""
 

@@ -19,6 +19,7 @@ from rebalance_verifier.pipeline.audit.sources.loggers import (
     EXCHANGED,
     KAFKAJS,
     LOGGED,
+    OFFSETS,
     RELEASE,
     RUNNING,
     TARGETED,
@@ -502,11 +503,12 @@ class LineParser:
                 return not source.loose
             if meaning.kind is None:
                 self._count(file, source.name)
-                self._pass(f"{wrapped.when} {wrapped.text}" if wrapped.when else wrapped.text)
+                dated = before if source.name == OFFSETS.name else wrapped.when  # not at its beginning there
+                self._pass(f"{dated} {wrapped.text}" if dated else wrapped.text)
                 name, host = wrapped.origin.name, wrapped.origin.host
                 last = LastLine(before[-BEFORE:], wrapped.when, name, host, number)
                 self._says_more(
-                    source.name, meaning.client, meaning.group, _coordinator(source, wrapped.text), last
+                    source.name, meaning.client, meaning.group, _coordinator(source, file, wrapped.text), last
                 )
                 return True
             if any('"' in name for name in (meaning.group, meaning.client, meaning.member) if name):
@@ -559,7 +561,7 @@ class LineParser:
                         file,
                         number,
                     ),
-                    *(meaning.protocol, meaning.members, _coordinator(source, wrapped.text)),
+                    *(meaning.protocol, meaning.members, _coordinator(source, file, wrapped.text)),
                 )
             ),
             meaning.parts,
@@ -653,8 +655,10 @@ class LineParser:
 _COORDINATOR = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:?")
 
 
-def _coordinator(source: Source | FieldSource, text: str) -> str:
-    """Return which coordinator writes a broker's line."""
+def _coordinator(source: Source | FieldSource, file: str, text: str) -> str:
+    """Return which coordinator writes a line: a broker's says so, and a dump is of one partition."""
+    if source.name == OFFSETS.name:
+        return file
     found = _COORDINATOR.search(text) if source.name == BROKER.name else None
     return found[0] if found else ""
 

@@ -20,7 +20,7 @@ from rebalance_verifier.pipeline.audit.sources.events import EventRow, Kind
 from rebalance_verifier.pipeline.audit.sources.holdings import CHANGES, spelled_out
 from rebalance_verifier.pipeline.audit.sources.loggers import (
     ALIVE,
-    BROKER,
+    COORDINATORS,
     DONE,
     EPOCH,
     HOLDS,
@@ -138,10 +138,10 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
         elif row.kind == ALIVE:
             spoke[row.coordinator] = max(row.at, spoke.get(row.coordinator, row.at))
         elif row.group:
-            if row.source == BROKER.name:
+            if row.source in COORDINATORS:
                 spoke[row.coordinator] = max(row.at, spoke.get(row.coordinator, row.at))
             event = _event(row, row.kind, row.group, None, row.host)
-            if row.kind == Kind.GRANTED and row.detail == _UNREVOKED:
+            if row.kind == Kind.GRANTED and row.detail in _UNREVOKED:
                 granted.append((event, row.coordinator))
             else:
                 events.append(event)
@@ -163,8 +163,9 @@ def settle(rows: Iterable[LineRow], running: Iterable[LineRow] = ()) -> SettledR
     return SettledRows(events, notes, sorted(clients, key=str))
 
 
-_UNREVOKED = "UNREVOKED_PARTITIONS"
-"""State of a member that is to give partitions away, and has not acknowledged that yet."""
+_UNREVOKED = ("UNREVOKED_PARTITIONS", "1")
+"""State of a member that is to give partitions away, and has not acknowledged that yet: by name, and as it is
+kept (``modern.MemberState``)."""
 
 
 def _same_names(rows: list[LineRow]) -> list[LineRow]:
