@@ -79,6 +79,7 @@ class Sharing(Generic[T]):
             threading.Thread(target=self._plays, args=(share, left, results), daemon=True).start()
             self._ready.append(share)
         self._active = count
+        self._over.clear()
         if count:
             self._next().turn.release()
             self._over.wait()

@@ -71,6 +71,12 @@ def test_each_play_hears_its_own_answers_in_the_order_of_the_plays(count: int) -
     assert all(len(set(line)) == len(line) for line in echo.lines)
 
 
+def test_what_shares_a_simulation_once_does_so_again() -> None:
+    shares = Sharing[tuple[int, ...]](Echo(), 3, lambda one: False)
+    plays = [partial(says, one) for one in PLAYS]
+    assert [shares.run(plays) for _ in range(3)] == [PLAYS] * 3
+
+
 def test_nothing_to_play_is_no_result() -> None:
     assert Sharing[int](Echo(), 4, bool).run([]) == []
 
