@@ -144,7 +144,8 @@ def upgraded(
     if any(record.pending for records in after for record in records):
         seen = (*seen, Noted("upgrade while partitions are withheld"))
     epoch = group.epoch if "upgrade_keeps_target" in decisions else following(group)
-    group = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=epoch, assigned=group.epoch, known=cluster)
+    known = NOTHING if "upgrade_forgets_topics" in decisions else cluster
+    group = ConsumerGroup(kind=GroupKind.CONSUMER, epoch=epoch, assigned=group.epoch, known=known)
     return group, tuple(after), seen
 
 

@@ -99,12 +99,17 @@ def targets(setup: Setup, members: tuple[TargetMember, ...]) -> tuple[tuple[Part
     under given names one."""
     if setup.targets is not None:
         return tuple(setup.targets(members))
-    return _targets(setup.topics, setup.server_assignor, setup.naming, members)
+    switches = setup.coordinator & {"extra_by_iteration_order"}
+    return _targets(setup.topics, setup.server_assignor, setup.naming, members, switches)
 
 
 @cache
 def _targets(
-    topics: tuple[Parts, ...], name: str, naming: str, members: tuple[TargetMember, ...]
+    topics: tuple[Parts, ...],
+    name: str,
+    naming: str,
+    members: tuple[TargetMember, ...],
+    switches: Collection[str],
 ) -> tuple[tuple[Parts, ...], ...]:
     assign = SERVER_ASSIGNORS[name]
     groups = [Parts(0)] if name == "uniform" else list(topics)
@@ -120,7 +125,7 @@ def _targets(
             for group in groups:
                 within = group or union(topics)
                 seen = [Subscriber(Parts(members[i].subscribed & within), members[i].before) for i in line]
-                parts = assign(seen, [p for p in order if within >> p & 1], ())
+                parts = assign(seen, [p for p in order if within >> p & 1], switches)
                 for i, some in zip(line, parts, strict=True):
                     result[i] |= some
             found[tuple(map(Parts, result))] = None

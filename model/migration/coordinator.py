@@ -181,23 +181,41 @@ def _join_consumer_group(
     first = record.protocols[:1]
     down = before is not None and not before.classic and goes_down(me.setup, book)
     down = down and "no_downgrade_on_replace" not in me.setup.coordinator
-    if down and group.epoch != group.assigned:
+    due = group.epoch != group.assigned
+    changed = before is not None and (before.topics, before.pattern) != (record.topics, record.pattern)
+    if down and due and _rebalances(me.setup, changed=changed):
         left, as_it_was, noted = downgraded(me.setup, group._replace(epoch=known), book, rebalances=True)
         answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, NONE, protocols=first)
         yield left, as_it_was, answer, (*seen, *noted), ""
         return
-    for after, computed, choice in retarget(me.setup, group, book, cluster):
+    computes = not (down and due) or "downgrade_computes_in_vain" in me.setup.coordinator
+    towards = retarget(me.setup, group, book, cluster) if computes else iter([(group, book, "")])
+    for after, computed, choice in towards:
         done: Handled = reconciled(me, beat, after, computed, cluster, seen, choice)
         assert isinstance(done.answer, BeatOk)
         answer = ClassicMessage(ClassicStep.JOIN_OK, message.id, done.answer.epoch, protocols=first)
         if not down:
             yield done.group, done.book, answer, done.seen, choice
             continue
+        if due:
+            left, as_it_was, noted = downgraded(me.setup, group._replace(epoch=known), book, rebalances=False)
+            yield left, as_it_was, answer, (*done.seen, *noted), choice
+            continue
         rest = [record for records in done.book for record in records]
         there = all(r.state is RecordState.STABLE and r.epoch == done.group.assigned for r in rest)
         rebalances = not there and "static_downgrade_without_rebalance" not in me.setup.coordinator
         ended, records, noted = downgraded(me.setup, done.group, done.book, rebalances=rebalances)
         yield ended, records, answer, (*done.seen, *noted), choice
+
+
+def _rebalances(setup: Setup, *, changed: bool) -> bool:
+    """Check whether a group that is taken back while a target is due rebalances; ``changed``: by a member
+    with another subscription. In some releases it does for that reason alone (KAFKA-20273), or never, and a
+    target is computed that is thrown away (KAFKA-19546). Its member is told another generation than the
+    group's then, so that it joins once more."""
+    if "downgrade_computes_in_vain" in setup.coordinator:
+        return False
+    return changed or "downgrade_misses_due_target" not in setup.coordinator
 
 
 def _sync(

@@ -34,6 +34,15 @@ epoch; before, it has the next one, which is no mistake either."""
 DROPS_ANEW = "4.3.0"
 """The first release in which a member that drops what it had given up before takes a step of its record."""
 
+REBALANCES_IF_DUE = "4.3.0"
+"""The first release in which a group that a static member takes back while a target is due always rebalances
+(KAFKA-20273); before, only for another subscription of that member. The generation of its answer is not the
+group's then, so it joins again, and a rebalance begins: no mistake that stays."""
+
+FIRST = "4.0.0"
+"""A release whose upgrades do not note the topics of the group, so that there is another epoch with the same
+request, and whose assignor gives the partitions that are over to those who are first (KAFKA-18688)."""
+
 UNLIMITED_FAULTS = 1 << 30
 """Faults that a walk may take."""
 
@@ -93,6 +102,10 @@ def decisions_at(decisions: frozenset[str], coordinator: str) -> frozenset[str]:
         decisions |= {"revocation_counts", "commit_any_at_epoch"}
     if version(coordinator) < version(FOLLOWS):
         decisions |= {"subscription_not_followed"}
+    if version(coordinator) < version(REBALANCES_IF_DUE):
+        decisions |= {"downgrade_misses_due_target"}
+    if coordinator == FIRST:
+        decisions |= {"upgrade_keeps_target", "upgrade_forgets_topics", "extra_by_iteration_order"}
     if version(coordinator) < version(DROPS_ANEW):
         decisions |= {"dropping_is_no_step"}
     return decisions

@@ -14,6 +14,7 @@ from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioSize
 from rebalance_verifier.model.consumer import state as s
 from rebalance_verifier.model.consumer.coordinator import (
     Handled,
+    TargetMember,
     accepted,
     heartbeat,
     held_by_others,
@@ -329,6 +330,18 @@ def test_a_target_has_what_exists_and_its_member_subscribes_to():
     [member] = target_members(within, book, Parts(0b011))
     assert (member.subscribed, member.before) == (0b001, 0b011)
     assert targets(within, (member,)) == ((0b001,),)
+
+
+def test_in_the_first_release_who_is_first_gets_what_is_over():
+    """KAFKA-18688: who is second and has two gives one of them up."""
+    members = (
+        TargetMember(Slot(A), 1, Parts(0b111), Parts(0b001)),
+        TargetMember(Slot(B), 1, Parts(0b111), Parts(0b110)),
+    )
+    within = setup(partitions=3)
+    first = replace(within, coordinator=frozenset({"extra_by_iteration_order"}))
+    assert targets(within, members) == ((0b001, 0b110),)
+    assert targets(first, members) == ((0b101, 0b010),)
 
 
 def test_where_targets_may_be_late_the_old_one_may_serve_for_a_while():

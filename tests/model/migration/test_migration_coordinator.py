@@ -198,6 +198,35 @@ def test_a_target_that_is_due_is_left_to_the_classic_group(
     assert (mine.id, mine.assigned, mine.topics, mine.joined) == (2, P0, topics, False)
 
 
+MISSES, IN_VAIN = "downgrade_misses_due_target", "downgrade_computes_in_vain"
+
+
+@pytest.mark.parametrize(
+    ("decision", "group", "topics", "generation", "phase"),
+    [
+        (MISSES, consumers(5, assigned=3), Topics(3), 3, GroupState.STABLE),
+        (MISSES, consumers(5, assigned=3), Topics(1), NONE, GroupState.PREPARING),
+        (IN_VAIN, consumers(5, assigned=3), Topics(3), 5, GroupState.STABLE),
+        (IN_VAIN, consumers(5, assigned=3), Topics(1), 6, GroupState.STABLE),
+        (IN_VAIN, consumers(), Topics(3), 3, GroupState.STABLE),  # no target is due
+    ],
+)
+def test_in_older_releases_the_group_may_not_rebalance_for_it(
+    decision: str, group: s.ConsumerGroup, topics: Topics, generation: int, phase: GroupState
+) -> None:
+    """Before 4.3.0 it does so for another subscription alone, and in the first ones not even then. What is
+    stored is the target of before, in the epoch of before."""
+    before = OTHER._replace(topics=Topics(3))
+    sent = message(JOIN, id=2, generation=NONE, topics=topics)
+    who = me(name="migration-patterns")
+    who = replace(who, setup=replace(who.setup, coordinator=frozenset({decision, "downgrade_to_target"})))
+    outcome = answered(sent, group, before, other=(), who=who)
+    answer, after, _, [mine] = outcome.values
+    assert (answer.step, answer.generation) == (JOIN_OK, generation)
+    assert (after.kind, after.phase, after.epoch) == (s.GroupKind.CLASSIC, phase, group.epoch)
+    assert (mine.id, mine.assigned, mine.topics) == (2, P0, topics)
+
+
 # -- SyncGroup in a consumer group ---------------------------------------------------------------------
 
 

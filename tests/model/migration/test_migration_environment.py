@@ -125,6 +125,13 @@ def test_an_upgrade_takes_over_what_there_is() -> None:
     assert (after.assigned, after.target, after.pending) == (NEW0, NEW0, NEW1)
 
 
+def test_in_the_first_release_an_upgrade_does_not_note_the_topics() -> None:
+    group = s.ConsumerGroup(s.GroupKind.CLASSIC, Generation(3), Generation(3), OLD, GroupState.STABLE)
+    for decisions, known in ((frozenset(), OLD), (frozenset({"upgrade_forgets_topics"}), 0)):
+        after, _, _ = upgraded(replace(setup(), coordinator=decisions), group, ((), (CLASSIC,)), OLD)
+        assert after.known == known
+
+
 def test_members_are_alike_where_a_topic_is_made_anew_and_partitions_are_not() -> None:
     same = SCENARIOS["migration-anew"].setup(ScenarioSize(naming="every"))
     assert len(machine(same).symmetries) == 1  # A and B speak different protocols

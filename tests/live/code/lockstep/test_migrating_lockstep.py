@@ -30,6 +30,9 @@ SCENARIOS = (
 )
 
 
+MISSES, IN_VAIN = "downgrade_misses_due_target", "downgrade_computes_in_vain"
+
+
 @pytest.fixture(scope="module")
 def jvm() -> Iterator[Simulation]:
     with Simulation([NOW.coordinator], NOW.consumers) as simulation:
@@ -84,6 +87,54 @@ def test_in_these_releases_what_returns_to_its_member_comes_a_heartbeat_later(re
     releases = CodeReleases(coordinator=release, consumers=(release,))
     decisions = setup_of("migration-one-way", releases).coordinator
     assert ("own_pending_is_unreleased" in decisions) is later
+
+
+@pytest.mark.parametrize(
+    ("release", "decided"),
+    [
+        ("4.0.0", {"upgrade_forgets_topics", "extra_by_iteration_order", MISSES, IN_VAIN}),
+        ("4.0.1", {MISSES, IN_VAIN}),
+        ("4.0.2", {MISSES}),
+        ("4.1.0", {MISSES, IN_VAIN}),
+        ("4.1.1", {MISSES}),
+        ("4.2.2", {MISSES}),
+        ("4.3.0", set()),
+        (NEWEST, set()),
+    ],
+)
+def test_in_these_releases_a_group_is_taken_over_and_back_otherwise(release: str, decided: set[str]) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    decisions = setup_of("migration-patterns", releases).coordinator
+    assert decisions & {"upgrade_forgets_topics", "extra_by_iteration_order", MISSES, IN_VAIN} == decided
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize("release", ["4.0.0", "4.1.0", "4.1.1"])
+@pytest.mark.parametrize("name", ["migration-patterns", "migration-static", "migration-anew"])
+def test_they_are_in_step_too(name: str, release: str) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    plan = LockstepPlan(setup=setup_of(name, releases), releases=releases, walks=50)
+    assert lockstep(plan).verdict is Verdict.CONFORMANT
+
+
+@needs_java
+@pytest.mark.nightly
+@pytest.mark.parametrize(
+    ("name", "release", "decision"),
+    [
+        ("migration-patterns", "4.0.0", "upgrade_forgets_topics"),
+        ("migration-anew", "4.0.0", "extra_by_iteration_order"),
+        ("migration-patterns", "4.1.1", MISSES),
+        ("migration-patterns", "4.1.0", IN_VAIN),
+    ],
+)
+def test_a_model_of_an_older_release_needs_what_it_decides(name: str, release: str, decision: str) -> None:
+    releases = CodeReleases(coordinator=release, consumers=(release,))
+    setup = setup_of(name, releases)
+    plan = LockstepPlan(setup=without(setup, decision), releases=releases, walks=100)
+    assert decision in setup.coordinator
+    assert lockstep(plan).disagreement is not None
 
 
 @pytest.mark.covering
