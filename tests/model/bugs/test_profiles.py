@@ -22,6 +22,7 @@ from rebalance_verifier.model.bugs.profiles import (
 from rebalance_verifier.model.bugs.releases import CURRENT, NEWEST, dotted, version
 from rebalance_verifier.model.bugs.switches import SWITCHES, switched
 from rebalance_verifier.model.values import Cluster, Subscription, TopicPartition
+from rebalance_verifier.model.written import JoinSituation, written
 
 JAVA = ["java-2.4", "java-2.6", "java-2.8.0", "java-2.8.1", "java-3.0"]
 JAVA += ["java-3.3.1", "java-3.4.0", "java-3.5", "java-current"]
@@ -247,9 +248,9 @@ def test_brokers() -> None:
 
 
 def test_other_clients() -> None:
-    assert client("librdkafka").decisions == {"members_watch_own_topics"}
-    assert client("librdkafka-1.6").decisions == {
-        "members_watch_own_topics",
+    every = {"members_watch_own_topics", "static_leader_returns_as_follower"}
+    assert client("librdkafka").decisions == every
+    assert client("librdkafka-1.6").decisions == every | {
         "assign_during_close_hangs",
         "commit_illegal_generation_always_lost",
         "no_leave_on_unsubscribe",
@@ -264,6 +265,23 @@ def test_other_clients() -> None:
     )
     assert client("aiokafka").decisions == set(AIOKAFKA_READ)
     assert client("aiokafka").switches == ()
+
+
+@pytest.mark.parametrize(
+    ("profile", "row"),
+    [
+        ("librdkafka", "confluent-kafka"),
+        ("librdkafka-1.6", "confluent-kafka"),
+        ("kafka-python", "kafka-python"),
+        ("aiokafka", "aiokafka"),
+        ("java-current", "kafka-clients"),
+    ],
+)
+def test_kip_814_is_for_who_writes_version_9_of_join_group(profile: str, row: str) -> None:
+    """By the bytes that clients of the matrix were seen to write."""
+    versions = {one.joins[JoinSituation.FIRST].version for one in written() if one.client == row}
+    older = {version < 9 for version in versions}
+    assert older == {"static_leader_returns_as_follower" in client(profile).decisions}
 
 
 def test_metadata() -> None:
