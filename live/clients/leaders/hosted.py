@@ -20,7 +20,7 @@ from rebalance_verifier.live.clients.leaders.broker import Network
 
 START_SECONDS = 40.0
 """Until a program has loaded everything and begun a client: a JVM on a busy machine."""
-MOST = 100
+MOST = 500
 """Clients that one process begins, at most: what one that has ended leaves behind stays there."""
 
 
