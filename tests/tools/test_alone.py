@@ -90,9 +90,9 @@ def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, tmp_p
         def __exit__(self, *_: object) -> None:
             self.now = ""
 
-        def judged(self, by: str, protocols: object, effort: int | None) -> str:
+        def judged(self, by: str, protocols: object, effort: int | None) -> tuple[str, alone.Taken]:
             asked.append(self.now)
-            return self.now and "noticed"
+            return self.now and "noticed", {}
 
     monkeypatch.setattr(alone, "JudgedCopy", Copied)
     some = drawn(4, 0)
@@ -106,17 +106,23 @@ def test_what_is_known_is_not_asked_again(monkeypatch: pytest.MonkeyPatch, tmp_p
     assert len((tmp_path / "prove").read_text(encoding="utf-8").splitlines()) == 4
 
 
+def test_a_kind_of_step_that_walks_never_take_any_more_is_noticed() -> None:
+    before = {"late request heartbeat": alone.OFTEN, "session expires id N": 500, "rare": alone.OFTEN - 1}
+    assert alone.never_taken(before, {"session expires id N": 1}) == "never taken: late request heartbeat"
+    assert alone.never_taken(before, dict.fromkeys(before, 1)) == alone.never_taken({}, {}) == ""
+
+
 @pytest.mark.slow
 def test_a_judge_imports_the_copy_and_judges_what_is_wrong_in_it(tmp_path: Path) -> None:
     """An earlier draft asked what is installed, in which nothing is wrong."""
     copy, wrong = JudgedCopy(tmp_path), named(NOTICED)
     before = path_of(wrong.module, copy.root).read_text(encoding="utf-8")
     with copy.sabotaged(wrong):
-        assert "AttributeError" in copy.judged("prove", protocols_of(wrong.module)[:1])
+        assert "AttributeError" in copy.judged("prove", protocols_of(wrong.module)[:1])[0]
     assert path_of(wrong.module, copy.root).read_text(encoding="utf-8") == before
-    assert copy.judged("prove", ("consumer",)) == ""
+    assert copy.judged("prove", ("consumer",)) == ("", {})
     path_of("classic.member", copy.root).write_text("raise RuntimeError('of the copy')")
-    assert "of the copy" in copy.judged("prove", ("classic",))
+    assert "of the copy" in copy.judged("prove", ("classic",))[0]
 
 
 @pytest.mark.slow
@@ -131,8 +137,8 @@ def test_a_judge_refuses_a_model_of_somewhere_else(tmp_path: Path) -> None:
 def test_what_is_equivalent_is_not_noticed(tmp_path: Path) -> None:
     copy, alike = JudgedCopy(tmp_path), named(EQUIVALENT)
     with copy.sabotaged(alike):
-        assert copy.judged("prove", ("classic",)) == ""
-        assert copy.judged("lockstep", ("classic",), 1) == ""
+        assert copy.judged("prove", ("classic",))[0] == ""
+        assert copy.judged("lockstep", ("classic",), 1)[0] == ""
 
 
 def test_verdicts_are_of_sabotages_by_their_keys() -> None:

@@ -70,6 +70,12 @@ PROTOCOLS: Mapping[str, tuple[str, ...]] = {
 NO_STEPS = ("views", "symmetries")
 """How functions end that say what is looked at and what is symmetric."""
 
+OFTEN = 20
+"""Steps of a kind: walks that are others take one of so many in any case."""
+
+Taken = Mapping[str, int]
+"""Kind of step -> how often it was taken."""
+
 SECONDS = 3600.0
 """A model with which a judge takes longer does not end, and so is noticed."""
 
@@ -143,8 +149,10 @@ class JudgedCopy(Copy):
         for compiled in path.parent.glob(f"__pycache__/{path.stem}.*.pyc"):
             compiled.unlink()  # the time in it has whole seconds
 
-    def judged(self, by: str, protocols: Sequence[str], effort: int | None = None) -> str:
-        """What a judge says of the model in this copy. Raises RuntimeError where it cannot judge."""
+    def judged(self, by: str, protocols: Sequence[str], effort: int | None = None) -> tuple[str, Taken]:
+        """What a judge says of the model in this copy, and the steps that it took, by kind. Raises
+        RuntimeError where it cannot judge.
+        """
         command = [sys.executable, "-P", "-m", "tools.mutation.judges", by, *protocols, "--root", self.root]
         command += [] if effort is None else ["--effort", str(effort)]
         paths = os.pathsep.join(map(str, (self.root.parent, self.root)))
@@ -154,14 +162,14 @@ class JudgedCopy(Copy):
                 capture_output=True, text=True, timeout=SECONDS, check=False,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return f"no end within {SECONDS:g} s"
+            return f"no end within {SECONDS:g} s", {}
         if ran.returncode:
             error = (ran.stderr.strip().splitlines() or ["no word"])[-1]
             if "rebalance_verifier/model/" in ran.stderr.replace(os.sep, "/"):
-                return f"cannot be imported: {error}"
+                return f"cannot be imported: {error}", {}
             raise RuntimeError(f"{by} cannot judge: {error}")
-        noticed: str = json.loads(ran.stdout.splitlines()[-1])["noticed"]
-        return noticed
+        answer = json.loads(ran.stdout.splitlines()[-1])
+        return answer["noticed"], answer["taken"]
 
 
 def judge(
@@ -174,28 +182,42 @@ def judge(
     commit = _commit()
     copies: SimpleQueue[JudgedCopy] = SimpleQueue()
 
-    def ask(what: Mutant | tuple[str, ...]) -> None:
+    sound: dict[tuple[str, ...], Taken] = {}
+
+    def ask_unchanged(protocols: tuple[str, ...]) -> None:
         copy = copies.get()
+        noticed, sound[protocols] = copy.judged(by, protocols, effort)
+        copies.put(copy)
+        if noticed:
+            raise RuntimeError(f"without any sabotage: {noticed}")
+
+    def ask(mutant: Mutant) -> None:
+        copy, protocols = copies.get(), protocols_of(mutant.module)
         try:
-            if not isinstance(what, Mutant):
-                if noticed := copy.judged(by, what, effort):
-                    raise RuntimeError(f"without any sabotage: {noticed}")
-                return
-            with copy.sabotaged(what):
-                noticed = copy.judged(by, protocols_of(what.module), effort)
+            with copy.sabotaged(mutant):
+                noticed, taken = copy.judged(by, protocols, effort)
         finally:
             copies.put(copy)
-        known[what.key] = Judged(key=what.key, commit=commit, noticed=noticed)
+        noticed = noticed or never_taken(sound[protocols], taken)
+        known[mutant.key] = Judged(key=mutant.key, commit=commit, noticed=noticed)
         _save(by, known)
-        print(f"{what.key}: {noticed or 'not noticed'}", file=sys.stderr, flush=True)
+        print(f"{mutant.key}: {noticed or 'not noticed'}", file=sys.stderr, flush=True)
 
     left = [one for one in some if one.key not in known]
-    sound = dict.fromkeys(protocols_of(one.module) for one in left)
     with scratch("alone") as directory, ThreadPoolExecutor(jobs) as pool:
         for number in range(jobs):
             copies.put(JudgedCopy(directory / str(number)))
-        for _ in pool.map(ask, [*sound, *left]):
+        for _ in pool.map(ask_unchanged, dict.fromkeys(protocols_of(one.module) for one in left)):
             pass
+        for _ in pool.map(ask, left):
+            pass
+
+
+def never_taken(before: Taken, now: Taken) -> str:
+    """What of the steps that walks took often without a sabotage they never took with it, as their report
+    says; "" for nothing."""
+    missing = sorted(kind for kind, times in before.items() if times >= OFTEN and not now.get(kind))
+    return f"never taken: {', '.join(missing)}" if missing else ""
 
 
 def known_of(by: str) -> dict[str, Judged]:

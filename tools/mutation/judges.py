@@ -1,23 +1,26 @@
 """What ``rebalance prove`` alone, and lockstep alone, say of the model that is imported here.
 
 ``python -m tools.mutation.judges`` is run in a copy of the project by `alone`, which has sabotaged its model,
-and prints one line of JSON: how the judge notices, or nothing.
+and prints one line of JSON: how the judge notices, or nothing, and which kinds of steps lockstep took.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import rebalance_verifier.model as package
 from rebalance_verifier.cli.commands.prove import MODEL_STEPS, model_samples
-from rebalance_verifier.explore.groups.scenarios import SCENARIOS, ScenarioError, ScenarioSize
+from rebalance_verifier.explore.groups.scenarios import SCENARIOS, NamedScenario, ScenarioError, ScenarioSize
 from rebalance_verifier.live.code.lockstep.protocols import in_step
 from rebalance_verifier.live.code.lockstep.setups import lockstep_setup
 from rebalance_verifier.live.code.lockstep.system import drawn, walk
@@ -25,6 +28,7 @@ from rebalance_verifier.live.code.replay.attempts import code_releases
 from rebalance_verifier.live.code.replay.group import CodeReleases
 from rebalance_verifier.live.code.sharing import Sharing
 from rebalance_verifier.live.code.simulation import Simulation
+from rebalance_verifier.model.classic.group import NamingsError
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.specs.protocols import PROOFS
@@ -65,23 +69,32 @@ def by_prove(protocols: Sequence[str], seed: int = 0, steps: int = MODEL_STEPS) 
     return ""
 
 
-def by_lockstep(protocols: Sequence[str], seed: int = 0, walks: int = WALKS) -> str:
-    """Return the first disagreement, of ``walks`` with each group in turn."""
+def by_lockstep(
+    protocols: Sequence[str], seed: int = 0, walks: int = WALKS, taken: Counter[str] | None = None
+) -> str:
+    """Return the first disagreement, of ``walks`` with each group in turn; ``taken`` gets the kinds of steps
+    that they took."""
+    kinds: Counter[str] = Counter() if taken is None else taken
     with ExitStack() as stack:
         older = [*code_releases(MIXED).consumers] if "classic" in protocols else []
         newest = code_releases(NOW)
         consumers = list(dict.fromkeys([*newest.consumers, *older]))
         simulation = stack.enter_context(Simulation([newest.coordinator], consumers))
         plays = [
-            partial(_play, title, setup, releases, drawn(seed, number))
+            partial(_play, title, setup, releases, drawn(seed, number), kinds)
             for number in range(walks)
             for title, setup, releases in _groups(protocols)
         ]
         return Sharing[str](simulation, AT_ONCE, bool).run(plays)[-1]
 
 
-def _play(title: str, setup: Setup, releases: CodeReleases, random: Random, simulation: Simulation) -> str:
-    found = walk(in_step(simulation, setup, _machine(setup), releases), random, 100)
+def _play(
+    title: str, setup: Setup, releases: CodeReleases, random: Random, taken: Counter[str],
+    simulation: Simulation,
+) -> str:  # fmt: skip
+    one = in_step(simulation, setup, _machine(setup), releases)
+    found = walk(one, random, 100)
+    taken.update(re.sub("[0-9]+", "N", f"{event.action} {event.choice}".strip()) for event in one.events)
     return "" if found is None else f"{title}: {found.cause}"
 
 
@@ -95,11 +108,20 @@ def _groups(protocols: Sequence[str]) -> Iterator[tuple[str, Setup, CodeReleases
         rows = [(NOW, 3), *([(MIXED, 3)] if name in OLDER else ()), *([(NOW, 1)] if name in ALONE else ())]
         for code, members in rows:
             releases = code_releases(code)
-            try:
-                setup = lockstep_setup(scenario, ScenarioSize(members=members, partitions=3), releases)
-            except ScenarioError:  # not walked, or not of this size
-                continue
-            yield f"{name} of {members} with {releases.sentence}", setup, releases
+            setup = _setup(scenario, members, releases)
+            if setup is not None:
+                title = f"{name} of {len(setup.consumers)} with {releases.sentence}"
+                yield title, setup, releases
+
+
+def _setup(scenario: NamedScenario, members: int, releases: CodeReleases) -> Setup | None:
+    """Return the largest group that can be walked; None where the scenario is not."""
+    for size in (ScenarioSize(members=members, partitions=3), ScenarioSize(members=2, partitions=2)):
+        with suppress(ScenarioError, NamingsError):
+            setup = lockstep_setup(scenario, size, releases)
+            _machine(setup)
+            return setup
+    return None
 
 
 JUDGES: Mapping[str, Callable[..., str]] = {"prove": by_prove, "lockstep": by_lockstep}
@@ -117,12 +139,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     where = Path(str(package.__file__)).resolve()
     if not where.is_relative_to(given.root.resolve()):
         raise SystemExit(f"the model is that of {where}, not of {given.root}")
-    effort = () if given.effort is None else (given.effort,)
+    options: dict[str, Any] = (
+        {} if given.effort is None else {"steps" if given.by == "prove" else "walks": given.effort}
+    )
+    taken: Counter[str] = Counter()
+    options |= {"taken": taken} if given.by == "lockstep" else {}
     try:
-        noticed = JUDGES[given.by](given.protocols, given.seed, *effort)
+        noticed = JUDGES[given.by](given.protocols, given.seed, **options)
     except Exception as error:  # a model that raises is noticed by whoever runs it
         noticed = f"raises {type(error).__name__}: {error}"
-    print(json.dumps({"noticed": " ".join(noticed.split())[:300]}))
+    print(json.dumps({"noticed": " ".join(noticed.split())[:300], "taken": taken}))
     return 0
 
 
