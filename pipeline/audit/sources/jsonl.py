@@ -10,6 +10,8 @@ from rebalance_verifier.pipeline.audit.sources.rows import LineRow, NoPartition,
 from rebalance_verifier.pipeline.audit.sources.times import iso
 
 NAME = "events"
+BESIDE = frozenset(("polled", "owned", "owns", "error", "request", "answer", "target", "state", "converted"))
+"""What `rebalance record` writes of reads and messages, which says nothing of a membership."""
 
 
 class NotOurs(ValueError):
@@ -22,7 +24,8 @@ def claimed(text: str) -> bool:
 
 
 def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
-    """The event of a line, a row for each topic and partition. Raises NotOurs.
+    """Return the event of a line, a row for each topic and partition; none of what a recording says beside
+    the membership. Raises NotOurs.
 
     >>> read('{"at": 1, "event": "stable", "group": "g", "generation": 2}', "UTC")[0].generation
     2
@@ -41,13 +44,15 @@ def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
         raise NotOurs("a field is not of its type")
     if not kind:
         raise NotOurs("event is missing")
-    if kind not in _KINDS:
+    if kind not in _KINDS and kind not in BESIDE:
         raise NotOurs(f"no such event: {kind[:100]}")
     if not stamp:
         raise NotOurs("at is missing")
     at = iso(stamp, zone)
     if at is None:
         raise NotOurs(f"at is neither ISO 8601 nor seconds since 1970: {stamp[:100]}")
+    if kind in BESIDE:
+        return []
     if not group:
         raise NotOurs("group is missing")
     if not consumer and kind in AT_CONSUMER:
@@ -62,6 +67,15 @@ def read(text: str, zone: str, file: str = "", line: int = 0) -> list[LineRow]:
         LineRow._make((*who, topic, partition, detail, None, "", "", *where))
         for topic, partition in parts or _NOTHING
     ]
+
+
+def when(text: str, zone: str) -> int | None:
+    """Return the time of a line that can be read.
+
+    >>> when('{"at": 1, "event": "polled"}', "UTC")
+    1000000
+    """
+    return iso(_text(_decode(text)["at"]) or "", zone)
 
 
 _decode = json.JSONDecoder().decode

@@ -470,8 +470,8 @@ class LineParser:
             self._count(file, jsonl.NAME)
             self.malformed.append(MalformedLine(file, number, text[:SHOWN], str(error)))
             return
-        self._count(file, jsonl.NAME, True)
-        self._reach(rows[0].at)
+        self._count(file, jsonl.NAME if rows else None, bool(rows))
+        self._reach(rows[0].at if rows else jsonl.when(text, self.zone))
         self.rows += rows
 
     # -- what a logger wrote -----------------------------------------------------------------------------
