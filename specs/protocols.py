@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any
 
 from rebalance_verifier.base.names import unknown
+from rebalance_verifier.specs.assumptions import ASSIGNOR, Premise, premises
 from rebalance_verifier.specs.classic import proof as classic_proof
 from rebalance_verifier.specs.classic import safety as classic
 from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
@@ -53,7 +54,7 @@ class ProtocolProof:
 
     ``theorems`` and ``checks`` are those under some clauses of the assignor's contract. All its clauses are
     in ``every``, which every theorem assumes, and ``converging``, which convergence does; ``optional`` of
-    them can be left out. ``always`` is assumed of assignors whatever is left out, ``besides`` of others.
+    them can be left out. ``assumptions``: those and all others, each with the run that needs it.
     ``variations``: what each clause and decision is for, by its name.
     """
 
@@ -64,8 +65,7 @@ class ProtocolProof:
     every: Clauses = field(default_factory=dict)
     converging: Clauses = field(default_factory=dict)
     optional: Clauses = field(default_factory=dict)
-    always: tuple[str, ...] = ()
-    besides: tuple[str, ...] = ()
+    assumptions: tuple[Premise, ...]
 
     def kept(self, without: Collection[str] = ()) -> tuple[str, ...]:
         """Return the optional clauses but for some. Raises ValueError for one that there is not."""
@@ -76,7 +76,9 @@ class ProtocolProof:
 
     def assumed(self, kept: Kept) -> tuple[str, ...]:
         """Return what every theorem assumes of the assignor."""
-        return (*(name for name in kept if name in self.every), *self.always)
+        always = (one.name for one in self.assumptions if one.of == ASSIGNOR)
+        clauses = {*self.every, *self.converging}
+        return (*(name for name in kept if name in self.every), *(n for n in always if n not in clauses))
 
 
 def _classic_theorems(kept: Kept) -> tuple[Theorem, ...]:
@@ -126,6 +128,7 @@ PROOFS: Mapping[str, ProtocolProof] = {
         checks=_classic_checks,
         sampled=classic_refinement.sampled,
         variations={name: partial(_examine_classic, name) for name in NECESSITY},
+        assumptions=premises("classic", SAFETY, LIVENESS),
         every=SAFETY,
         converging=LIVENESS,
         optional=SAFETY,
@@ -138,9 +141,9 @@ PROOFS: Mapping[str, ProtocolProof] = {
             name: partial(_without, "consumer", guard, consumer.specification, consumer_proof.proof)
             for name, guard in consumer_guards.GUARDS.items()
         },
+        assumptions=premises("consumer", {}, CONTRACT),
         converging=CONTRACT,
         optional=CONTRACT,
-        besides=consumer_proof.ASSUMED,
     ),
     "migration": ProtocolProof(
         theorems=lambda kept: migration_proof.proof(),
@@ -150,8 +153,7 @@ PROOFS: Mapping[str, ProtocolProof] = {
             name: partial(_without, "migration", guard, migration.specification, migration_proof.proof)
             for name, guard in migration_guards.GUARDS.items()
         },
-        always=migration_proof.ASSIGNORS,
-        besides=migration_proof.ASSUMED,
+        assumptions=premises("migration", {}, {}),
     ),
 }
 """By the name that a command line gives the protocol."""

@@ -16,6 +16,7 @@ from typing import Any
 
 from rebalance_verifier.base.verdict import Exit, Verdict
 from rebalance_verifier.specs.answers import KeptAnswers
+from rebalance_verifier.specs.assumptions import ASSIGNOR, Premise
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, examined
 from rebalance_verifier.specs.classic.refinement.coverage import NOTHING, SampleCoverage, enough
 from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled
@@ -73,7 +74,7 @@ class ProofPlan:
     """Plan of a proof.
 
     ``contract``: the clauses that every theorem assumes of the assignor; ``without``: those that it is not
-    assumed to keep; ``clauses``: all there are; ``besides``: what else is assumed. ``checks``: what is asked
+    assumed to keep; ``clauses``: all there are; ``assumptions``: these and others. ``checks``: what is asked
     so that nothing is proved of nothing; ``samples``: runs of the executable model, each step of which has to
     be one of the logic, as ``sample`` finds out.
     """
@@ -82,7 +83,7 @@ class ProofPlan:
     contract: tuple[str, ...]
     without: tuple[str, ...] = ()
     clauses: tuple[Assumption, ...] = ()
-    besides: tuple[str, ...] = ()
+    assumptions: tuple[Premise, ...] = ()
     checks: tuple[VacuityCheck, ...] = ()
     samples: tuple[ModelSample, ...] = ()
     sample: Callable[[ModelSample], SampledModel] = sampled
@@ -102,6 +103,11 @@ class Proof:
     seconds: float
     interrupted: bool = False
     kept: KeptAnswers | None = None
+
+    @property
+    def besides(self) -> tuple[Premise, ...]:
+        """Return what is assumed of others than the assignor."""
+        return tuple(one for one in self.plan.assumptions if one.of != ASSIGNOR)
 
     @property
     def obligations(self) -> int:

@@ -498,6 +498,25 @@ def contract() -> str:
     return table(("clause", "says", "follows from", "where"), rows)
 
 
+def assumptions() -> str:
+    """Each assumption of the theorems of each protocol, and the command that shows the run without it."""
+    from rebalance_verifier.specs.protocols import PROOFS
+
+    rows = [
+        (
+            protocol,
+            f"`{one.name}`",
+            one.of,
+            one.sentence.rstrip("."),
+            one.theorems or "all",
+            f"`{one.command}`",
+        )
+        for protocol, proof in PROOFS.items()
+        for one in proof.assumptions
+    ]
+    return table(("protocol", "name", "of", "says", "theorems", "without it"), rows)
+
+
 def released() -> str:
     """What was observed of Kafka's own code."""
     from rebalance_verifier.model.bugs.observed import OBSERVED
@@ -535,7 +554,7 @@ def job(kind: str, target: str, *install: str) -> str:
 GENERATED: dict[str, Mapping[str, Callable[[], str]]] = {
     "README.md": {"": results},
     "docs/explanation/hostile-targets.md": {"": hostile},
-    "docs/explanation/proof.md": {"": contract},
+    "docs/explanation/proof.md": {"assumptions": assumptions, "contract": contract},
     "docs/how-to/check-a-java-project-in-ci.md": {
         kind: partial(job, kind, "java:com.acme.InTurn") for kind in ("maven", "gradle")
     },

@@ -169,7 +169,7 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         contract=about.assumed(kept),
         without=tuple(dict.fromkeys(options.without)),
         clauses=clauses(about.every, about.converging),
-        besides=about.besides,
+        assumptions=about.assumptions,
         limit=options.solver_units,
         checks=about.checks(kept),
         samples=model_samples(options.model_steps, options.seed, options.group_protocol),

@@ -113,7 +113,8 @@ def _theorems(proof: Proof) -> Markup:
 
 def _assumed(proof: Proof) -> Markup:
     plan = proof.plan
-    besides = [tag("p", sentence) for sentence in (*plan.besides, kept_line(proof)) if sentence]
+    others = [f"Of {one.of}, {one.name}: {one.sentence}. Without it: {one.command}" for one in proof.besides]
+    besides = [tag("p", sentence) for sentence in (*others, kept_line(proof)) if sentence]
     if not (plan.contract or plan.clauses):
         return join(tag("p", "Of the assignor nothing is assumed."), *besides)
     rows = []

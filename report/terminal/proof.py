@@ -11,6 +11,7 @@ from typing import Any
 from rebalance_verifier.base.saved import SUITE
 from rebalance_verifier.base.text import count
 from rebalance_verifier.report.frame import aligned, labelled, painted
+from rebalance_verifier.specs.assumptions import Premise
 from rebalance_verifier.specs.classic.necessity.vacuity import KINDS
 from rebalance_verifier.specs.classic.refinement.sampling import ModelDeviation, SampledModel
 from rebalance_verifier.specs.logic.counterexample import lines as group_lines
@@ -37,6 +38,9 @@ def render(proof: Proof, *, verbose: int = 0, color: bool = False, page: str = "
 
 ABOUT = "as specified, which no release is; classic groups as released: --release CLIENT,BROKER"
 """Which protocol is proved, and how to ask for another."""
+
+
+WITHOUT = "--format json says each, and shows the run without it"
 
 
 def headline(proof: Proof) -> str:
@@ -69,12 +73,12 @@ def _header(proof: Proof) -> list[str]:
     also = [one.name for one in plan.clauses if one.converging and one.name not in plan.without]
     if also and any(theorem.name == "convergence" for theorem in plan.theorems):
         rows += labelled("", f"for convergence also: {', '.join(also)}")
-    for sentence in plan.besides:
-        rows += labelled("", sentence)
+    if proof.besides:
+        rows += labelled("", f"besides: {', '.join(one.name for one in proof.besides)}; {WITHOUT}")
     rows += labelled("cached", kept_line(proof)) if proof.kept else []
-    for one in plan.clauses:
-        if one.name in plan.without:
-            rows += labelled("without", f"{one.name}: {one.sentence}")
+    for clause in plan.clauses:
+        if clause.name in plan.without:
+            rows += labelled("without", f"{clause.name}: {clause.sentence}")
     return rows
 
 
@@ -223,7 +227,7 @@ def data(proof: Proof) -> dict[str, Any]:
         "about": "as specified",
         "contract": list(proof.plan.contract),
         "without": list(proof.plan.without),
-        "besides": list(proof.plan.besides),
+        "assumptions": [_premise(one) for one in proof.plan.assumptions],
         "limit": proof.plan.limit,
         "verdict": proof.verdict.value,
         "exit": int(proof.exit),
@@ -264,6 +268,16 @@ def data(proof: Proof) -> dict[str, Any]:
                 for theorem in proof.plan.theorems
             },
         },
+    }
+
+
+def _premise(one: Premise) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "of": one.of,
+        "sentence": one.sentence,
+        "theorems": one.theorems or "all",
+        "without": one.command,
     }
 
 

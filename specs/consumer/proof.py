@@ -28,13 +28,6 @@ SENTENCES = {
 }  # fmt: skip
 """Of each property: what it says, and who demands it."""
 
-ASSUMED = (
-    "one heartbeat of a process is under way at a time; one that leaves arrives at once, or never",
-    "as corrected: what is claimed is all that a client has (N1), what is committed is held (N12)",
-    "as corrected: the previous epoch is the one that was shown (N2)",
-)
-"""What is assumed besides the contract of the assignor."""
-
 GRANTED = "given when it is free"
 
 RUNS: Mapping[str, str] = {

@@ -31,16 +31,6 @@ SENTENCES = {
 }  # fmt: skip
 """Of each property: what it says, and who demands it."""
 
-ASSUMED = (
-    "one heartbeat or call of a process is under way at a time; members are dynamic",
-    "a classic group does not fail over",
-    "as corrected: N1, N2, N12; who claimed what is withheld holds it, and a downgrade keeps what is held",
-)
-"""What is assumed of others than assignors."""
-
-ASSIGNORS = ("nothing of the coordinator's", "a classic leader gives nobody what another one claims")
-"""And of these."""
-
 EPOCHS = ("the group's epoch grows", "the target's epoch grows", "a member's epoch grows")
 
 _GIVEN = "joined retargeted given answered"
