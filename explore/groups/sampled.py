@@ -122,8 +122,8 @@ CONSUMER: tuple[SampledGroup, ...] = (
     ),
 )
 
-_OF_MIGRATION = tuple(kind for kind in MIGRATION_KINDS if kind != "failover")
-"""The logic has no failover of a classic group."""
+_OF_MIGRATION = tuple(kind for kind in MIGRATION_KINDS if kind not in ("failover", "topic made anew"))
+"""The logic has no failover of a classic group, and no topic that classic members know by its name alone."""
 
 MIGRATION: tuple[SampledGroup, ...] = (
     _broad("migration", "migration, all faults", _OF_MIGRATION, members=3, topics=2),

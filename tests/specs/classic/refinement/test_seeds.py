@@ -10,13 +10,29 @@ from rebalance_verifier.explore.groups.sampled import SAMPLED
 from rebalance_verifier.model.classic.group import FAULTS as CLASSIC_KINDS
 from rebalance_verifier.model.consumer.group import FAULTS as CONSUMER_KINDS
 from rebalance_verifier.model.migration.group import FAULTS as MIGRATION_KINDS
+from rebalance_verifier.specs.classic.refinement.refinement import Refinement
+from rebalance_verifier.specs.consumer.refinement import ConsumerRefinement
+from rebalance_verifier.specs.migration.refinement import MigrationRefinement
 from rebalance_verifier.specs.protocols import PROOFS
 
 from tests.specs.classic.refinement.seeds import doubts, under_seeds
 
 KINDS = {"classic": CLASSIC_KINDS, "consumer": CONSUMER_KINDS, "migration": MIGRATION_KINDS}
-NOT_IN_THE_LOGIC = {"classic": set(), "consumer": {"left behind"}, "migration": {"failover"}}
-"""One heartbeat of a process is under way at a time, and a classic group on its way does not fail over."""
+NOT_IN_THE_LOGIC = {
+    "classic": set(),
+    "consumer": {"left behind"},
+    "migration": {"failover", "topic made anew"},
+}
+"""One heartbeat of a process is under way at a time. A classic group on its way does not fail over, and its
+topics stay what they are."""
+
+REFINEMENTS = {"classic": Refinement, "consumer": ConsumerRefinement, "migration": MigrationRefinement}
+
+
+@pytest.mark.parametrize("protocol", SAMPLED)
+def test_the_logic_has_each_group_of_the_sample(protocol):
+    for group in SAMPLED[protocol]:
+        REFINEMENTS[protocol](group.setup())
 
 
 @pytest.mark.parametrize("protocol", SAMPLED)
