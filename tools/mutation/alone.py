@@ -70,7 +70,7 @@ PROTOCOLS: Mapping[str, tuple[str, ...]] = {
 NO_STEPS = ("views", "symmetries")
 """How functions end that say what is looked at and what is symmetric."""
 
-OFTEN = 20
+OFTEN = 8
 """Steps of a kind: walks that are others take one of so many in any case."""
 
 Taken = Mapping[str, int]
