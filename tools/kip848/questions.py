@@ -65,7 +65,7 @@ _FOLLOW: Mapping[str, tuple[str, ...]] = {
               "UNSUBSCRIBED"),
     "STALE": ("LEAVING",),
 }  # fmt: skip
-"""``MemberState.getPreviousValidStates`` of kafka-clients 4.4.0, by the state that follows."""
+"""``MemberState.getPreviousValidStates`` of the Java client, by the state that follows."""
 
 
 def may_follow(before: ClientState, after: ClientState) -> bool:

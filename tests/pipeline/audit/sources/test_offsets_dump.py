@@ -22,7 +22,7 @@ DELETE = "<DELETE>"
 
 
 def record(second: float, kind: int, value: Mapping[str, Any] | str, **key: str) -> str:
-    """A line of Kafka 4.4.0's tool, with --offsets-decoder."""
+    """A line of Kafka's tool, with --offsets-decoder."""
     keyed = json.dumps({"type": str(kind), "data": key}, separators=(",", ":"))
     said = (
         value
