@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from rebalance_verifier.base.names import unknown
-from rebalance_verifier.specs.assumptions import ASSIGNOR, Premise, premises
 from rebalance_verifier.specs.classic import proof as classic_proof
 from rebalance_verifier.specs.classic import safety as classic
 from rebalance_verifier.specs.classic.contract import LIVENESS, SAFETY
@@ -31,6 +30,7 @@ from rebalance_verifier.specs.consumer import refinement as consumer_refinement
 from rebalance_verifier.specs.consumer import safety as consumer
 from rebalance_verifier.specs.consumer.necessity import GuardLeftOut, run_without
 from rebalance_verifier.specs.consumer.order import CONTRACT
+from rebalance_verifier.specs.logic.assumptions import ASSIGNOR, Premise, premises
 from rebalance_verifier.specs.logic.limit import LIMIT
 from rebalance_verifier.specs.logic.prover import ProofVerdict, Spread, in_turn, prove
 from rebalance_verifier.specs.logic.specification import Specification, Theorem

@@ -16,10 +16,10 @@ from typing import Any
 
 from rebalance_verifier.base.verdict import Exit, Verdict
 from rebalance_verifier.specs.answers import KeptAnswers
-from rebalance_verifier.specs.assumptions import ASSIGNOR, Premise
 from rebalance_verifier.specs.classic.necessity.vacuity import Vacuity, VacuityCheck, examined
 from rebalance_verifier.specs.classic.refinement.coverage import NOTHING, SampleCoverage, enough
 from rebalance_verifier.specs.classic.refinement.sampling import ModelSample, SampledModel, sampled
+from rebalance_verifier.specs.logic.assumptions import ASSIGNOR, Premise
 from rebalance_verifier.specs.logic.limit import LIMIT
 from rebalance_verifier.specs.logic.prover import (
     ProofOutcome,

@@ -500,6 +500,7 @@ def contract() -> str:
 
 def assumptions() -> str:
     """Each assumption of the theorems of each protocol, and the command that shows the run without it."""
+    from rebalance_verifier.report.assumptions import command
     from rebalance_verifier.specs.protocols import PROOFS
 
     rows = [
@@ -509,7 +510,7 @@ def assumptions() -> str:
             one.of,
             one.sentence.rstrip("."),
             one.theorems or "all",
-            f"`{one.command}`",
+            f"`{command(one)}`",
         )
         for protocol, proof in PROOFS.items()
         for one in proof.assumptions

@@ -7,6 +7,7 @@ from importlib.metadata import version
 from itertools import groupby
 
 from rebalance_verifier.base.text import count
+from rebalance_verifier.report.assumptions import command
 from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, tag
 from rebalance_verifier.report.terminal.proof import (
@@ -113,7 +114,7 @@ def _theorems(proof: Proof) -> Markup:
 
 def _assumed(proof: Proof) -> Markup:
     plan = proof.plan
-    others = [f"Of {one.of}, {one.name}: {one.sentence}. Without it: {one.command}" for one in proof.besides]
+    others = [f"Of {one.of}, {one.name}: {one.sentence}. Without it: {command(one)}" for one in proof.besides]
     besides = [tag("p", sentence) for sentence in (*others, kept_line(proof)) if sentence]
     if not (plan.contract or plan.clauses):
         return join(tag("p", "Of the assignor nothing is assumed."), *besides)

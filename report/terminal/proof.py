@@ -10,10 +10,11 @@ from typing import Any
 
 from rebalance_verifier.base.saved import SUITE
 from rebalance_verifier.base.text import count
+from rebalance_verifier.report.assumptions import command
 from rebalance_verifier.report.frame import aligned, labelled, painted
-from rebalance_verifier.specs.assumptions import Premise
 from rebalance_verifier.specs.classic.necessity.vacuity import KINDS
 from rebalance_verifier.specs.classic.refinement.sampling import ModelDeviation, SampledModel
+from rebalance_verifier.specs.logic.assumptions import Premise
 from rebalance_verifier.specs.logic.counterexample import lines as group_lines
 from rebalance_verifier.specs.logic.prover import ProofOutcome, ProofVerdict, solver_version, verdict
 from rebalance_verifier.specs.logic.specification import Theorem
@@ -277,7 +278,7 @@ def _premise(one: Premise) -> dict[str, Any]:
         "of": one.of,
         "sentence": one.sentence,
         "theorems": one.theorems or "all",
-        "without": one.command,
+        "without": command(one),
     }
 
 

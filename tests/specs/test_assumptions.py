@@ -19,9 +19,10 @@ from rebalance_verifier.model.group.parts import Parts, each, union
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import rules
-from rebalance_verifier.specs.assumptions import PLAYED, Premise
+from rebalance_verifier.report.assumptions import PLAYED, command
 from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
 from rebalance_verifier.specs.consumer.necessity import GUARDS as CONSUMER
+from rebalance_verifier.specs.logic.assumptions import Premise
 from rebalance_verifier.specs.migration.necessity import GUARDS as MIGRATION
 from rebalance_verifier.specs.protocols import PROOFS
 
@@ -130,7 +131,7 @@ def test_each_clause_of_a_contract_is_among_them() -> None:
 
 
 def test_each_has_a_run() -> None:
-    played = {name for name, one in PREMISES.items() if one.command.startswith(PLAYED)}
+    played = {name for name, one in PREMISES.items() if command(one).startswith(PLAYED)}
     assert played == set(ASSIGNORS)
     assert not [name for name, one in PREMISES.items() if one.variation and one.switch]
     assert all(one.sentence for one in PREMISES.values())
@@ -159,7 +160,7 @@ def test_the_model_breaks_a_clause_with_the_switch_and_not_without(switch: str) 
 
 @pytest.mark.parametrize("name", PREMISES)
 def test_its_command_can_be_typed(name: str) -> None:
-    words = shlex.split(PREMISES[name].command)
+    words = shlex.split(command(PREMISES[name]))
     if words[0] == "rebalance":
         build_parser().parse_args(words[1:])
     else:

@@ -11,12 +11,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from rebalance_verifier.base.tables import table
-from rebalance_verifier.explore.groups.bugs import SHOWN
 
 ASSIGNOR = "the assignor"
-
-PLAYED = "pytest tests/specs/test_assumptions.py -k"
-"""Plays the runs that take an assignor which no option names."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,24 +31,6 @@ class Premise:
     theorems: str = ""
     variation: str = ""
     switch: str = ""
-
-    @property
-    def command(self) -> str:
-        """Return the command that shows the run without it."""
-        if self.variation:
-            return f"rebalance prove --group-protocol {self.protocol} --necessity {self.variation}"
-        if not self.switch:
-            return f"{PLAYED} {self.protocol}-{self.name}"
-        shown = SHOWN[self.switch]
-        budget = len(shown.faults) if shown.budget is None else shown.budget
-        faults = f"--faults {_quoted(','.join(shown.faults))} --max-faults {budget}"
-        size = f"--members {shown.members} --partitions {shown.partitions}"
-        specified = "--release as-specified --broker as-specified"
-        return f"rebalance explore {shown.scenario} {size} {faults} {specified} --switch {self.switch}"
-
-
-def _quoted(faults: str) -> str:
-    return f"'{faults}'" if " " in faults else faults
 
 
 def premises(
