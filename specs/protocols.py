@@ -55,7 +55,8 @@ class ProtocolProof:
     ``theorems`` and ``checks`` are those under some clauses of the assignor's contract. All its clauses are
     in ``every``, which every theorem assumes, and ``converging``, which convergence does; ``optional`` of
     them can be left out. ``assumptions``: those and all others, each with the run that needs it.
-    ``variations``: what each clause and decision is for, by its name.
+    ``scope``: which groups of the model the logic has not, "" where it has all. ``variations``: what each
+    clause and decision is for, by its name.
     """
 
     theorems: Callable[[Kept], tuple[Theorem, ...]]
@@ -66,6 +67,7 @@ class ProtocolProof:
     converging: Clauses = field(default_factory=dict)
     optional: Clauses = field(default_factory=dict)
     assumptions: tuple[Premise, ...]
+    scope: str = ""
 
     def kept(self, without: Collection[str] = ()) -> tuple[str, ...]:
         """Return the optional clauses but for some. Raises ValueError for one that there is not."""
@@ -154,6 +156,7 @@ PROOFS: Mapping[str, ProtocolProof] = {
             for name, guard in migration_guards.GUARDS.items()
         },
         assumptions=premises("migration", {}, {}),
+        scope=migration_proof.SCOPE,
     ),
 }
 """By the name that a command line gives the protocol."""

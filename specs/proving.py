@@ -74,7 +74,8 @@ class ProofPlan:
     """Plan of a proof.
 
     ``contract``: the clauses that every theorem assumes of the assignor; ``without``: those that it is not
-    assumed to keep; ``clauses``: all there are; ``assumptions``: these and others. ``checks``: what is asked
+    assumed to keep; ``clauses``: all there are; ``assumptions``: these and others. ``scope``: which
+    groups it is about, "" for all. ``checks``: what is asked
     so that nothing is proved of nothing; ``samples``: runs of the executable model, each step of which has to
     be one of the logic, as ``sample`` finds out.
     """
@@ -84,6 +85,7 @@ class ProofPlan:
     without: tuple[str, ...] = ()
     clauses: tuple[Assumption, ...] = ()
     assumptions: tuple[Premise, ...] = ()
+    scope: str = ""
     checks: tuple[VacuityCheck, ...] = ()
     samples: tuple[ModelSample, ...] = ()
     sample: Callable[[ModelSample], SampledModel] = sampled

@@ -170,6 +170,7 @@ def _plan(options: argparse.Namespace) -> ProofPlan:
         without=tuple(dict.fromkeys(options.without)),
         clauses=clauses(about.every, about.converging),
         assumptions=about.assumptions,
+        scope=about.scope,
         limit=options.solver_units,
         checks=about.checks(kept),
         samples=model_samples(options.model_steps, options.seed, options.group_protocol),

@@ -115,7 +115,8 @@ def _theorems(proof: Proof) -> Markup:
 def _assumed(proof: Proof) -> Markup:
     plan = proof.plan
     others = [f"Of {one.of}, {one.name}: {one.sentence}. Without it: {command(one)}" for one in proof.besides]
-    besides = [tag("p", sentence) for sentence in (*others, kept_line(proof)) if sentence]
+    about = f"About {plan.scope}." if plan.scope else ""
+    besides = [tag("p", sentence) for sentence in (about, *others, kept_line(proof)) if sentence]
     if not (plan.contract or plan.clauses):
         return join(tag("p", "Of the assignor nothing is assumed."), *besides)
     rows = []

@@ -70,6 +70,7 @@ def _header(proof: Proof) -> list[str]:
     plan = proof.plan
     suite = f"rebalance {version('rebalance-verifier')}  z3 {solver_version()}  limit={plan.limit:,} units"
     rows = [suite, *labelled("about", ABOUT)]
+    rows += labelled("", plan.scope) if plan.scope else []
     rows += labelled("assumed", f"of the assignor: {', '.join(plan.contract) or 'nothing'}")
     also = [one.name for one in plan.clauses if one.converging and one.name not in plan.without]
     if also and any(theorem.name == "convergence" for theorem in plan.theorems):
@@ -226,6 +227,7 @@ def data(proof: Proof) -> dict[str, Any]:
         "suite": {"name": SUITE, "version": version("rebalance-verifier")},
         "solver": {"name": "z3", "version": solver_version()},
         "about": "as specified",
+        "scope": proof.plan.scope,
         "contract": list(proof.plan.contract),
         "without": list(proof.plan.without),
         "assumptions": [_premise(one) for one in proof.plan.assumptions],

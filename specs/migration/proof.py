@@ -31,6 +31,9 @@ SENTENCES = {
 }  # fmt: skip
 """Of each property: what it says, and who demands it."""
 
+SCOPE = "dynamic members that subscribe by name; no failover of a classic group, no topic that is made anew"
+"""What groups the logic has; `MigrationRefinement` refuses a sample of others."""
+
 EPOCHS = ("the group's epoch grows", "the target's epoch grows", "a member's epoch grows")
 
 _GIVEN = "joined retargeted given answered"
