@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 SOURCES = (
     *("java", "librdkafka", "python", "kgo", "kafkajs", "sarama", "kafka-go", "connect", "share"),
-    *("broker", "events"),
+    *("broker", "offsets", "events"),
 )
 """``pipeline.audit.sources.parsing.KINDS``, which is heavy to import; a test compares them."""
 

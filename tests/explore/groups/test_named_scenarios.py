@@ -326,7 +326,6 @@ def test_of_all_faults_a_group_has_those_of_its_protocol() -> None:
         ("consumer", "enforce"),
         ("migration-one-way", "topic grows"),
         ("migration", "topic deleted"),
-        ("migration", "topic made anew"),
         ("dynamic", "topic made anew"),
     ):
         every = SCENARIOS[name].setup(ScenarioSize(members=2, partitions=1, faults=FAULTS))
