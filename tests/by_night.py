@@ -26,6 +26,7 @@ BY_NIGHT: Mapping[str, tuple[str, ...]] = {
     "tests/explore/groups/test_migration_scenarios.py": ("test_a_run_is_put_in_words",),
     "tests/explore/groups/test_named_scenarios.py": (
         "test_orbits_add_up",
+        "test_as_specified_nothing_breaks[unsent-leave]",
         "test_the_bound_on_rebalances_is_met[dynamic-2-2-1-6]",
     ),
     "tests/explore/groups/test_upgrades.py": (
@@ -39,7 +40,10 @@ BY_NIGHT: Mapping[str, tuple[str, ...]] = {
     "tests/gate/search/test_jobs.py": (
         "test_the_result_does_not_depend_on_how_many_histories_are_played_at_once[dies]",
     ),
-    "tests/gate/targets/test_java_tasks.py": ("test_sticky_of_a_broker[4.1.0-task/6]",),
+    "tests/gate/targets/test_java_tasks.py": (
+        "test_sticky_of_a_broker[4.1.0-task/6]",
+        "test_one_that_is_right_passes[field]",
+    ),
     "tests/gate/compare/test_compare.py": ("test_the_cells_are_what_playing_shows",),
     "tests/live/conformance/test_conformance.py": (
         "test_a_run_of_the_model_is_explained[eager-kafka-python-capabilities3-True-0]",
@@ -81,6 +85,21 @@ BY_NIGHT: Mapping[str, tuple[str, ...]] = {
         "test_tlc_and_our_own_search_find_what_is_pinned[broken_consumer_given]",
     ),
     "tests/test_mutants.py": ("test_profile_ci_names_what_hangs[assign/4-NeverComesBack]",),
+    "tests/tools/test_alone.py": ("test_a_judge_imports_the_copy_and_judges_what_is_wrong_in_it",),
+    "tests/cli/test_pytest_plugin.py": (
+        "test_with_xdist",
+        "test_clauses_can_be_chosen[choice0-chosen0]",
+    ),
+    "tests/gate/targets/test_languages.py": ("test_platformatic_forgets_the_claims_of_an_older_generation",),
+    "tests/specs/consumer/test_consumer_necessity.py": (
+        "test_without_the_guard_obligations_are_refuted_and_a_run_breaks_a_property[epoch_falls]",
+    ),
+    "tests/live/code/search/test_search.py": (
+        "test_a_topic_that_is_made_again_smaller_has_two_owners[2.8.2-inconclusive]",
+    ),
+    "tests/live/code/test_simulation_consumer_groups.py": (
+        "test_a_heartbeat_that_was_overtaken_releases_what_its_sender_consumes[4.0.2]",
+    ),
     "tests/test_wheel.py": ("test_the_wheel_runs_from_an_index_of_its_own",),
 }
 """File -> tests, each with all its cases or with one."""
