@@ -94,15 +94,18 @@ def _fields(name: str) -> FieldSource:
 def _source(name: str) -> Source:
     logged = table(__file__, name)
 
+    def spelled(pattern: str) -> str:
+        for part, meaning in reversed(logged.get("parts", {}).items()):
+            pattern = pattern.replace(f"<<{part}>>", meaning)
+        return pattern
+
     def line(start: str, rest: str, kind: str | None = None, releases: str = "") -> Line:
-        for part, pattern in reversed(logged.get("parts", {}).items()):
-            rest = rest.replace(f"<<{part}>>", pattern)
-        return Line(start, rest, None if kind is None else _KINDS[kind], releases)
+        return Line(start, spelled(rest), None if kind is None else _KINDS[kind], releases)
 
     return Source(
         name=name,
         marks=tuple(logged["marks"]),
-        prefix=logged["prefix"],
+        prefix=spelled(logged["prefix"]),
         lines=tuple(line(*row) for row in logged["lines"]),
         client=logged.get("client", ""),
         level=logged.get("level", ""),

@@ -508,7 +508,11 @@ class LineParser:
                 name, host = wrapped.origin.name, wrapped.origin.host
                 last = LastLine(before[-BEFORE:], wrapped.when, name, host, number)
                 self._says_more(
-                    source.name, meaning.client, meaning.group, _coordinator(source, file, wrapped.text), last
+                    source.name,
+                    meaning.client,
+                    meaning.group,
+                    _coordinator(source, file, meaning.group, wrapped.text),
+                    last,
                 )
                 return True
             if any('"' in name for name in (meaning.group, meaning.client, meaning.member) if name):
@@ -561,7 +565,11 @@ class LineParser:
                         file,
                         number,
                     ),
-                    *(meaning.protocol, meaning.members, _coordinator(source, file, wrapped.text)),
+                    *(
+                        meaning.protocol,
+                        meaning.members,
+                        _coordinator(source, file, meaning.group, wrapped.text),
+                    ),
                 )
             ),
             meaning.parts,
@@ -655,10 +663,11 @@ class LineParser:
 _COORDINATOR = re.compile(r"\[Group(?:Coordinator|MetadataManager) [^\]]*\]:?")
 
 
-def _coordinator(source: Source | FieldSource, file: str, text: str) -> str:
-    """Return which coordinator writes a line: a broker's says so, and a dump is of one partition."""
+def _coordinator(source: Source | FieldSource, file: str, group: str | None, text: str) -> str:
+    """Return which coordinator writes a line. A broker's says so. A dump may be of several partitions, which
+    end at times of their own; all records of one group are in one of them."""
     if source.name == OFFSETS.name:
-        return file
+        return f"{group} in {file}"
     found = _COORDINATOR.search(text) if source.name == BROKER.name else None
     return found[0] if found else ""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +66,8 @@ JOINS = [
     current(10, "B", 3, 2, [], []),
     current(12, "A", 2, 1, [0], [1]),
 ]
-LATER = record(3000, 3, {"epoch": 5}, groupId="another")
+OF_ANOTHER = record(3000, 3, {"epoch": 5}, groupId="another")
+LATER = record(3000, 1, {"offset": 7}, group="orders", topic="orders", partition="0")  # a commit
 DONE = [current(13, "A", 3, 0, [0], []), current(14, "B", 3, 0, [1], [])]
 GONE = [record(13, number, DELETE, groupId="orders", memberId="A") for number in (8, 7, 5)]
 
@@ -86,10 +87,73 @@ def test_nobody_waits_for_who_is_done_or_gone(ends: list[str], tmp_path: Path) -
     assert found.verdict is Verdict.INCONCLUSIVE  # who owns what is not in it
 
 
-def test_a_dump_that_ends_there_may_be_cut_off(tmp_path: Path) -> None:
-    other = {"a.txt": [*HEAD, *JOINS], "b.txt": [*HEAD, LATER]}  # the partition of another coordinator
-    found = audited(other, tmp_path)
+@pytest.mark.parametrize(
+    "logs",
+    [
+        {"a.txt": [*HEAD, *JOINS], "b.txt": [*HEAD, LATER]},  # two files of one partition, or of two
+        {"a.txt": [*HEAD, *JOINS, *HEAD, OF_ANOTHER]},  # --files takes several, and each may end anywhere
+        {"a.txt": [*HEAD, *JOINS, OF_ANOTHER]},
+    ],
+    ids=["two files", "two partitions in one file", "another group"],
+)
+def test_a_group_of_which_no_record_follows_may_be_cut_off(
+    logs: dict[str, list[str]], tmp_path: Path
+) -> None:
+    found = audited(logs, tmp_path)
     assert [(one.check, one.certain) for one in found.findings] == [("never-settles", False)]
+
+
+SHIPPED = {
+    "as it is": lambda line: line,
+    "with the time of a shipper": lambda line: f"2026-11-29T03:00:00.000000000Z {line}",
+    "with the name of a container": lambda line: f"kafka-0  | {line}",
+    "from Windows": lambda line: f"{line}\r",
+    "with the time of the broker": lambda line: line.replace("CreateTime", "LogAppendTime"),
+    "without its bar": lambda line: line.removeprefix("| "),
+    "with headers": lambda line: line.replace("headerKeys: []", "headerKeys: [trace, span]"),
+}
+
+
+@pytest.mark.parametrize("shipped", SHIPPED.values(), ids=SHIPPED)
+def test_a_dump_is_read_however_it_was_shipped(shipped: Callable[[str], str], tmp_path: Path) -> None:
+    found = audited({"dump.txt": [shipped(line) for line in [*HEAD, *JOINS, LATER]]}, tmp_path)
+    assert [(one.check, one.certain) for one in found.findings] == [("never-settles", True)]
+
+
+CUT_OFF = {
+    "in what it may own": current(13, "A", 3, 0, [0], [])[:-40],
+    "in its key": current(13, "A", 3, 0, [0], []).partition("memberId")[0],
+    "in a target's epoch": target(13, 4).partition("Epoch")[0],
+    "in a generation": classic(13, 4, "range", 1).partition('"protocol"')[0],
+    "in a removal": record(13, 5, DELETE, groupId="orders", memberId="A")[:-3],
+    "with fields in another order": record(
+        13, 8, {"state": 0, "memberEpoch": 3, "assignedPartitions": []}, groupId="orders", memberId="A"
+    ),
+}
+
+
+@pytest.mark.parametrize("line", CUT_OFF.values(), ids=CUT_OFF)
+def test_a_record_that_cannot_be_read_is_named(line: str, tmp_path: Path) -> None:
+    found = audited({"dump.txt": [*HEAD, *JOINS[:3], line]}, tmp_path)
+    assert found.malformed
+    assert found.verdict is Verdict.INCONCLUSIVE
+
+
+OTHERS = {
+    "a group of Connect": record(
+        13, 2, {"protocolType": "connect", "generation": 1, "protocol": "sessioned", "members": []}, group="c"
+    ),
+    "a group that is deleted": record(13, 2, DELETE, group="billing"),
+    "a share group": record(13, 10, {"epoch": 1}, groupId="share"),
+    "a commit that expires": record(13, 1, DELETE, group="orders", topic="orders", partition="0"),
+    "a member that is there": record(13, 5, {"clientId": "one"}, groupId="orders", memberId="A"),
+}
+
+
+@pytest.mark.parametrize("line", OTHERS.values(), ids=OTHERS)
+def test_other_records_are_of_no_interest(line: str, tmp_path: Path) -> None:
+    found = audited({"dump.txt": [*HEAD, *JOINS[:3], line]}, tmp_path)
+    assert not found.malformed
 
 
 def test_generations_of_a_classic_group_are_counted(tmp_path: Path) -> None:
