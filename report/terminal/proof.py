@@ -10,8 +10,8 @@ from typing import Any
 
 from rebalance_verifier.base.saved import SUITE
 from rebalance_verifier.base.text import count
-from rebalance_verifier.report.assumptions import command
 from rebalance_verifier.report.frame import aligned, labelled, painted
+from rebalance_verifier.report.terminal.assumptions import command
 from rebalance_verifier.specs.classic.necessity.vacuity import KINDS
 from rebalance_verifier.specs.classic.refinement.sampling import ModelDeviation, SampledModel
 from rebalance_verifier.specs.logic.assumptions import Premise
