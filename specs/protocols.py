@@ -55,8 +55,8 @@ class ProtocolProof:
     ``theorems`` and ``checks`` are those under some clauses of the assignor's contract. All its clauses are
     in ``every``, which every theorem assumes, and ``converging``, which convergence does; ``optional`` of
     them can be left out. ``assumptions``: those and all others, each with the run that needs it.
-    ``scope``: which groups of the model the logic has not, "" where it has all. ``variations``: what each
-    clause and decision is for, by its name.
+    ``scope``: which groups of the model the logic has, "" where it has all. ``variations``: what each clause
+    and decision is for, by its name.
     """
 
     theorems: Callable[[Kept], tuple[Theorem, ...]]

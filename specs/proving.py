@@ -74,10 +74,9 @@ class ProofPlan:
     """Plan of a proof.
 
     ``contract``: the clauses that every theorem assumes of the assignor; ``without``: those that it is not
-    assumed to keep; ``clauses``: all there are; ``assumptions``: these and others. ``scope``: which
-    groups it is about, "" for all. ``checks``: what is asked
-    so that nothing is proved of nothing; ``samples``: runs of the executable model, each step of which has to
-    be one of the logic, as ``sample`` finds out.
+    assumed to keep; ``clauses``: all there are; ``assumptions``: these and others; ``scope``: which groups it
+    is about, "" for all. ``checks``: what is asked so that nothing is proved of nothing; ``samples``: runs of
+    the executable model, each step of which has to be one of the logic, as ``sample`` finds out.
     """
 
     theorems: tuple[Theorem, ...]

@@ -500,7 +500,7 @@ def contract() -> str:
 
 def assumptions() -> str:
     """Each assumption of the theorems of each protocol, and the command that shows the run without it."""
-    from rebalance_verifier.report.assumptions import command
+    from rebalance_verifier.report.terminal.assumptions import command
     from rebalance_verifier.specs.protocols import PROOFS
 
     rows = [

@@ -7,9 +7,9 @@ from importlib.metadata import version
 from itertools import groupby
 
 from rebalance_verifier.base.text import count
-from rebalance_verifier.report.assumptions import command
 from rebalance_verifier.report.html import page
 from rebalance_verifier.report.html.page import Markup, join, tag
+from rebalance_verifier.report.terminal.assumptions import command
 from rebalance_verifier.report.terminal.proof import (
     case_of,
     headline,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rebalance_verifier.explore.groups.bugs import SHOWN
+from rebalance_verifier.report.terminal.bugs import by_hand
 from rebalance_verifier.specs.logic.assumptions import Premise
 
 PLAYED = "pytest tests/specs/test_assumptions.py -k"
@@ -13,15 +14,4 @@ def command(one: Premise) -> str:
     """Return the command that shows the run without it."""
     if one.variation:
         return f"rebalance prove --group-protocol {one.protocol} --necessity {one.variation}"
-    if not one.switch:
-        return f"{PLAYED} {one.protocol}-{one.name}"
-    shown = SHOWN[one.switch]
-    budget = len(shown.faults) if shown.budget is None else shown.budget
-    faults = f"--faults {_quoted(','.join(shown.faults))} --max-faults {budget}"
-    size = f"--members {shown.members} --partitions {shown.partitions}"
-    specified = "--release as-specified --broker as-specified"
-    return f"rebalance explore {shown.scenario} {size} {faults} {specified} --switch {one.switch}"
-
-
-def _quoted(faults: str) -> str:
-    return f"'{faults}'" if " " in faults else faults
+    return by_hand(SHOWN[one.switch]) if one.switch else f"{PLAYED} {one.protocol}-{one.name}"

@@ -112,7 +112,7 @@ class Reproduction:
     def command(self) -> str:
         """Return how to ask for it by hand."""
         if self.how == "model":
-            return _group(SHOWN[self.switch])
+            return by_hand(SHOWN[self.switch])
         return f"rebalance check {self.what} --level quality --profile {self.profile}"
 
     @property
@@ -152,7 +152,7 @@ def reproduction_text(one: Reproduction, unicode: bool) -> str:
     return "\n".join(lines)
 
 
-def _group(shown: Shown) -> str:
+def by_hand(shown: Shown) -> str:
     """Return how to ask for the same by hand."""
     setup = shown.setup()
     command = f"rebalance explore {shown.scenario} --members {shown.members} --partitions {shown.partitions}"

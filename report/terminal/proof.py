@@ -230,6 +230,7 @@ def data(proof: Proof) -> dict[str, Any]:
         "scope": proof.plan.scope,
         "contract": list(proof.plan.contract),
         "without": list(proof.plan.without),
+        "besides": [one.sentence for one in proof.besides],
         "assumptions": [_premise(one) for one in proof.plan.assumptions],
         "limit": proof.plan.limit,
         "verdict": proof.verdict.value,

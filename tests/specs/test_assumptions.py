@@ -19,7 +19,7 @@ from rebalance_verifier.model.group.parts import Parts, each, union
 from rebalance_verifier.model.group.setup import Setup
 from rebalance_verifier.model.protocols import machine
 from rebalance_verifier.properties.group.clauses import rules
-from rebalance_verifier.report.assumptions import PLAYED, command
+from rebalance_verifier.report.terminal.assumptions import PLAYED, command
 from rebalance_verifier.specs.classic.necessity.necessity import NECESSITY
 from rebalance_verifier.specs.consumer.necessity import GUARDS as CONSUMER
 from rebalance_verifier.specs.logic.assumptions import Premise

@@ -4,8 +4,7 @@ SETTINGS are JSON: ``command`` with ``{address}``, ``{group}`` and perhaps ``{to
 ``environment``, ``promises`` by assignor, ``hello``, what else is known of the client, ``forks``, what
 starts the process that clients are forks of, if they are, ``hosts``, what starts the one that they run in,
 if they run in one, ``anew``, whether each answers one question, and ``remembers``, whether each plays one
-history, and ``at_once``, how many of them answer questions of
-different histories side by side.
+history, and ``at_once``, how many of them answer questions of different histories side by side.
 """
 
 from __future__ import annotations
