@@ -12,7 +12,6 @@ from dataclasses import replace
 from functools import partial
 from itertools import combinations
 
-from rebalance_verifier.model.consumer.group import held
 from rebalance_verifier.model.consumer.state import (
     ClientState,
     ConsumerGroup,
@@ -21,7 +20,7 @@ from rebalance_verifier.model.consumer.state import (
     GroupKind,
     RecordState,
 )
-from rebalance_verifier.model.group.parts import NONE, NOTHING, Life, Parts
+from rebalance_verifier.model.group.parts import NONE, NOTHING, Life, Parts, union
 from rebalance_verifier.model.group.setup import Setup, letter
 from rebalance_verifier.model.machine import Event, Machine, View
 from rebalance_verifier.properties.group.rules import Always, EachChange, Rules
@@ -121,10 +120,8 @@ def _ahead(slot: int, me: ConsumerMember, group: ConsumerGroup, *book: ConsumerR
     """Return what a client at the epoch of the target owns, and the target gives to others."""
     if me.epoch == NONE or me.epoch != group.assigned or me.life in (Life.DOWN, Life.FAILED):
         return NOTHING
-    others = 0
-    for other, records in enumerate(book):
-        for record in records:
-            others |= 0 if (other, record.id) == (slot, me.id) else record.target
+    named = [(other, record) for other, records in enumerate(book) for record in records]
+    others = union([record.target for other, record in named if (other, record.id) != (slot, me.id)])
     return Parts(me.owned & others)
 
 
@@ -138,17 +135,12 @@ def _unsettled(group: ConsumerGroup, *book: ConsumerRecords) -> str:
     stable = _latest(group, *book) and all(
         record.state is RecordState.STABLE and record.epoch == group.assigned for record in records
     )
-    wrong = (one for one in records if one.pending or one.assigned != one.target)
-    return (
-        f"member {one.id} has not what the target gives it" if stable and (one := next(wrong, None)) else ""
-    )
+    wrong = [one.id for one in records if one.pending or one.assigned != one.target]
+    return f"member {wrong[0]} has not what the target gives it" if stable and wrong else ""
 
 
 def _marked(records: ConsumerRecords) -> Parts:
-    found = 0
-    for record in records:
-        found |= record.unmarked
-    return Parts(found)
+    return union([record.unmarked for record in records])
 
 
 def _free(setup: Setup, parts: Parts) -> str | None:
@@ -187,7 +179,6 @@ def put_to(setup: Setup, machine: Machine) -> tuple[Machine, Rules]:
         (LEGAL_TARGET, View("their target", book, partial(_target, setup)), partial(_legal, setup)),
         (STABLE_GROUP, View("their state", book, _unsettled), _named),
     ]
-    owners = {a: View(f"their owner {a}", (f"member {a}", f"record {a}"), held) for a in slots.values()}
     changes: list[tuple[str, int, View, Callable[..., str | None]]] = []
     for slot, a in slots.items():
         m, r = f"member {a}", f"record {a}"
@@ -208,12 +199,12 @@ def put_to(setup: Setup, machine: Machine) -> tuple[Machine, Rules]:
                 partial(_taken_back, a),
             ),
         ]
-    watched = (*(view for _, view, _ in states), *owners.values(), *(view for _, _, view, _ in changes))
+    watched = (*(view for _, view, _ in states), *(view for _, _, view, _ in changes))
     rules = Rules(
         always=(
             *(Always(clause, (view.name,), breach) for clause, view, breach in states),
             *(
-                Always(NO_DOUBLE, (owners[a].name, owners[b].name), partial(_double, setup, a, b))
+                Always(NO_DOUBLE, (f"held {a}", f"held {b}"), partial(_double, setup, a, b))
                 for a, b in combinations(slots.values(), 2)
             ),
         ),
